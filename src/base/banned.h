@@ -1,0 +1,10 @@
+/* Names that do not compile here (forced into every unit by the build), each with a bounded replacement. */
+#pragma once
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__GNUC__) && !defined(GLOVEBOX_NO_BANNED)
+#pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atof system popen gets mktemp tmpnam
+#endif

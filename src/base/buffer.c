@@ -1,0 +1,124 @@
+#include "base/buffer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUFFER_FIRST_CAP = 256 };
+
+void buffer_init(struct buffer *b, size_t max)
+{
+	*b = (struct buffer){ .max = max };
+}
+
+void buffer_finish(struct buffer *b)
+{
+	free(b->data);
+	b->data = NULL;
+	b->len = b->cap = 0;
+}
+
+int buffer_reserve(struct buffer *b, size_t more)
+{
+	if (more > SIZE_MAX / 4 - b->len)
+		return -ENOBUFS;
+	size_t need = b->len + more;
+	if (b->max && need > b->max)
+		return -ENOBUFS;
+	if (need <= b->cap)
+		return 0;
+	size_t cap = b->cap ? b->cap : BUFFER_FIRST_CAP;
+	while (cap < need)
+		cap *= 2;
+	if (b->max && cap > b->max)
+		cap = b->max;
+	char *data = realloc(b->data, cap);
+	if (!data)
+		return -ENOMEM;
+	b->data = data;
+	b->cap = cap;
+	return 0;
+}
+
+int buffer_append(struct buffer *b, const void *data, size_t len)
+{
+	int r = buffer_reserve(b, len);
+	if (r < 0)
+		return r;
+	if (len)
+		memcpy(b->data + b->len, data, len);
+	b->len += len;
+	return 0;
+}
+
+int buffer_append_str(struct buffer *b, const char *s)
+{
+	return buffer_append(b, s, strlen(s));
+}
+
+int buffer_append_char(struct buffer *b, char c)
+{
+	return buffer_append(b, &c, 1);
+}
+
+int buffer_vprintf(struct buffer *b, const char *fmt, va_list ap)
+{
+	char small[512];
+	va_list again;
+	va_copy(again, ap);
+	int n = vsnprintf(small, sizeof(small), fmt, ap);
+	int r;
+	if (n < 0) {
+		r = -EINVAL;
+	} else if ((size_t)n < sizeof(small)) {
+		r = buffer_append(b, small, (size_t)n);
+	} else {
+		char *big = malloc((size_t)n + 1);
+		r = -ENOMEM;
+		if (big) {
+			vsnprintf(big, (size_t)n + 1, fmt, again);
+			r = buffer_append(b, big, (size_t)n);
+			free(big);
+		}
+	}
+	va_end(again);
+	return r;
+}
+
+int buffer_printf(struct buffer *b, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	int r = buffer_vprintf(b, fmt, ap);
+	va_end(ap);
+	return r;
+}
+
+void buffer_consume(struct buffer *b, size_t n)
+{
+	assert(n <= b->len);
+	b->len -= n;
+	if (b->len && n)
+		memmove(b->data, b->data + n, b->len);
+}
+
+const char *buffer_cstr(struct buffer *b)
+{
+	if (buffer_append_char(b, '\0') < 0)
+		return NULL;
+	b->len--;
+	return b->data;
+}
+
+char *buffer_take(struct buffer *b, size_t *ret_len)
+{
+	char *data = b->data;
+	if (ret_len)
+		*ret_len = b->len;
+	b->data = NULL;
+	b->len = b->cap = 0;
+	return data;
+}

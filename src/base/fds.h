@@ -1,0 +1,35 @@
+/* File descriptors: born CLOEXEC, closed once, sent between processes with SCM_RIGHTS. */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { FDS_PER_MESSAGE_MAX = 8 };
+
+/* Closes fd when it is not negative; errno is kept. */
+void fd_close(int fd);
+
+/* Closes *fd and sets it to -1. */
+void fd_close_clear(int *fd);
+
+int fd_set_nonblock(int fd, int on);
+int fd_set_cloexec(int fd, int on);
+
+/* Writes or reads all of it, through EINTR and short transfers. read: -ENODATA on an early end. */
+int fd_write_full(int fd, const void *data, size_t len);
+int fd_read_full(int fd, void *data, size_t len);
+
+/* Reads a whole small file (at most max bytes) into malloc'd, NUL-terminated memory. -EFBIG beyond max. */
+int fd_read_file(const char *path, size_t max, char **ret_data, size_t *ret_len);
+
+/* A SOCK_SEQPACKET or SOCK_STREAM unix pair, CLOEXEC. */
+int fd_socketpair(int type, int ret_pair[2]);
+
+/* One message with up to FDS_PER_MESSAGE_MAX descriptors; the descriptors stay the caller's. */
+int fd_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds);
+
+/*
+ * Receives one message. Returns its length, 0 at the end, or a negative errno. Descriptors (CLOEXEC) are the caller's;
+ * slots not filled are -1. A message that was cut, or brought more than max_fds descriptors, is -EMSGSIZE and leaves none.
+ */
+ssize_t fd_recv(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds);

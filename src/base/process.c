@@ -1,0 +1,108 @@
+#include "base/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum { SPAWN_FDS_MAX = 8 };
+
+int process_pidfd_open(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+int process_signal(int pidfd, int sig)
+{
+	return syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0) < 0 ? -errno : 0;
+}
+
+int process_reap(int pidfd, struct process_exit *ret)
+{
+	siginfo_t si = { 0 };
+	if (waitid((idtype_t)P_PIDFD, (id_t)pidfd, &si, WEXITED | WNOHANG | __WALL) < 0)
+		return -errno;
+	if (si.si_pid == 0)
+		return 0;
+	*ret = (struct process_exit){ .signaled = si.si_code != CLD_EXITED, .status = si.si_status };
+	return 1;
+}
+
+void process_kill_wait(int pidfd)
+{
+	struct process_exit unused;
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	process_signal(pidfd, SIGKILL);
+	while (process_reap(pidfd, &unused) == 0)
+		poll(&p, 1, -1);
+}
+
+/* Between fork and exec: only async-signal-safe calls. Reports a failed step's errno on `report`, which exec closes. */
+static void __attribute__((noreturn)) spawn_child(const char *path, char *const argv[], char *const envp[],
+	const int *fds, size_t n_fds, int report, pid_t parent)
+{
+	int moved[SPAWN_FDS_MAX];
+	sigset_t none;
+	/* First above every target number, so that no dup2 below overwrites one that is still to be moved. */
+	report = fcntl(report, F_DUPFD_CLOEXEC, 2 * SPAWN_FDS_MAX);
+	for (size_t i = 0; i < n_fds; i++)
+		if ((moved[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 2 * SPAWN_FDS_MAX)) < 0)
+			goto fail;
+	for (size_t i = 0; i < n_fds; i++)
+		if (dup2(moved[i], (int)i) < 0)
+			goto fail;
+	syscall(SYS_close_range, (unsigned)n_fds, ~0U, CLOSE_RANGE_CLOEXEC);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		goto fail;
+	if (getppid() != parent)
+		_exit(127); /* the parent died before the signal was armed */
+	execve(path, argv, envp);
+fail:;
+	int err = errno;
+	ssize_t w = write(report, &err, sizeof(err));
+	(void)w;
+	_exit(127);
+}
+
+int process_spawn(const char *path, char *const argv[], char *const envp[], const int *fds, size_t n_fds, pid_t *ret_pid)
+{
+	int report[2];
+	pid_t parent = getpid();
+	if (n_fds > SPAWN_FDS_MAX)
+		return -E2BIG;
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return -errno;
+	pid_t pid = fork();
+	if (pid == 0)
+		spawn_child(path, argv, envp, fds, n_fds, report[1], parent);
+	int err = errno;
+	fd_close(report[1]);
+	if (pid < 0) {
+		fd_close(report[0]);
+		return -err;
+	}
+	int pidfd = process_pidfd_open(pid);
+	int r = fd_read_full(report[0], &err, sizeof(err));
+	fd_close(report[0]);
+	if (r == 0 || pidfd < 0) { /* exec failed and said why */
+		if (pidfd >= 0) {
+			process_kill_wait(pidfd);
+			fd_close(pidfd);
+		}
+		return r == 0 ? -err : pidfd;
+	}
+	if (ret_pid)
+		*ret_pid = pid;
+	return pidfd;
+}

@@ -1,0 +1,28 @@
+/* Processes as pidfds: a number can be reused, a pidfd cannot. */
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+int process_pidfd_open(pid_t pid); /* the fd (CLOEXEC) or a negative errno */
+int process_signal(int pidfd, int sig);
+
+/* How a child ended. */
+struct process_exit {
+	bool signaled;
+	int status; /* exit code, or the signal's number */
+};
+
+/* Reaps the child behind the pidfd without blocking: 1 and *ret when it ended, 0 while it runs, or a negative errno. */
+int process_reap(int pidfd, struct process_exit *ret);
+
+/* Kills and waits until it is reaped (a child of ours). */
+void process_kill_wait(int pidfd);
+
+/*
+ * Starts a program with exactly this environment and these descriptors: fds[i] becomes descriptor i in the child (at least
+ * 0, 1, 2), all others are closed. The child dies with this process (PR_SET_PDEATHSIG). Returns a pidfd or a negative errno,
+ * which is also that of a failed exec.
+ */
+int process_spawn(const char *path, char *const argv[], char *const envp[], const int *fds, size_t n_fds, pid_t *ret_pid);

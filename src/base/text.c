@@ -1,0 +1,178 @@
+#include "base/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#include "base/buffer.h"
+
+bool text_eq(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+bool text_starts(const char *s, const char *prefix)
+{
+	return !strncmp(s, prefix, strlen(prefix));
+}
+
+int text_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	char *end;
+	if (!isdigit((unsigned char)*s))
+		return -EINVAL;
+	errno = 0;
+	unsigned long long v = strtoull(s, &end, 10);
+	if (*end)
+		return -EINVAL;
+	if (errno == ERANGE || v < min || v > max)
+		return -ERANGE;
+	*ret = v;
+	return 0;
+}
+
+int text_parse_double(const char *s, double min, double max, double *ret)
+{
+	char *end;
+	if (!*s || isspace((unsigned char)*s))
+		return -EINVAL;
+	double v = strtod(s, &end);
+	if (*end || !isfinite(v))
+		return -EINVAL;
+	if (v < min || v > max)
+		return -ERANGE;
+	*ret = v;
+	return 0;
+}
+
+int text_parse_size(const char *s, uint64_t *ret)
+{
+	static const struct {
+		const char *unit;
+		unsigned shift;
+	} units[] = { { "", 0 },     { "b", 0 },   { "k", 10 },  { "kb", 10 }, { "kib", 10 }, { "m", 20 },   { "mb", 20 },
+		      { "mib", 20 }, { "g", 30 },  { "gb", 30 }, { "gib", 30 }, { "t", 40 },  { "tb", 40 }, { "tib", 40 } };
+	char *end;
+	if (!isdigit((unsigned char)*s))
+		return -EINVAL;
+	double v = strtod(s, &end);
+	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+		if (strcasecmp(end, units[i].unit))
+			continue;
+		v *= (double)(1ULL << units[i].shift);
+		if (!(v < 9e18))
+			return -ERANGE;
+		*ret = (uint64_t)v;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int text_parse_bool(const char *s, bool *ret)
+{
+	static const char *const yes[] = { "1", "on", "yes", "true" }, *const no[] = { "0", "off", "no", "false" };
+	for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
+		if (!strcasecmp(s, yes[i]) || !strcasecmp(s, no[i])) {
+			*ret = !strcasecmp(s, yes[i]);
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+bool text_eq_secret(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	/* Every byte of the longer one is looked at, so time does not tell where they differ. */
+	size_t n = a_len > b_len ? a_len : b_len;
+	volatile unsigned char diff = a_len != b_len;
+	for (size_t i = 0; i < n; i++)
+		diff |= (unsigned char)((i < a_len ? a[i] : 0) ^ (i < b_len ? b[i] : 0));
+	return diff == 0;
+}
+
+/* Length of the well-formed sequence at s (1 to 4), or 0. */
+static size_t utf8_sequence(const unsigned char *s, size_t left)
+{
+	unsigned char low = 0x80, high = 0xbf;
+	size_t n;
+	if (s[0] < 0x80)
+		return 1;
+	if (s[0] >= 0xc2 && s[0] <= 0xdf)
+		n = 2;
+	else if (s[0] >= 0xe0 && s[0] <= 0xef)
+		n = 3;
+	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
+		n = 4;
+	else
+		return 0;
+	if (s[0] == 0xe0)
+		low = 0xa0;
+	else if (s[0] == 0xed)
+		high = 0x9f;
+	else if (s[0] == 0xf0)
+		low = 0x90;
+	else if (s[0] == 0xf4)
+		high = 0x8f;
+	if (left < n || s[1] < low || s[1] > high)
+		return 0;
+	for (size_t i = 2; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	return n;
+}
+
+bool text_is_utf8(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len;) {
+		size_t n = utf8_sequence((const unsigned char *)s + i, len - i);
+		if (!n)
+			return false;
+		i += n;
+	}
+	return true;
+}
+
+void text_random_id(char *out, size_t len)
+{
+	static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
+	unsigned char bytes[64];
+	for (size_t done = 0; done < len;) {
+		size_t want = len - done < sizeof(bytes) ? len - done : sizeof(bytes);
+		ssize_t n = getrandom(bytes, want, 0);
+		if (n <= 0)
+			continue; /* EINTR: requests of this size never fail otherwise */
+		for (ssize_t i = 0; i < n; i++)
+			out[done++] = alphabet[bytes[i] & 31];
+	}
+	out[len] = '\0';
+}
+
+int text_base64(struct buffer *out, const void *data, size_t len)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const unsigned char *p = data;
+	size_t room = (len + 2) / 3 * 4;
+	int r = buffer_reserve(out, room);
+	if (r < 0)
+		return r;
+	char *o = out->data + out->len;
+	for (; len >= 3; len -= 3, p += 3) {
+		*o++ = digits[p[0] >> 2];
+		*o++ = digits[(p[0] & 3) << 4 | p[1] >> 4];
+		*o++ = digits[(p[1] & 15) << 2 | p[2] >> 6];
+		*o++ = digits[p[2] & 63];
+	}
+	if (len) {
+		unsigned char second = len > 1 ? p[1] : 0;
+		*o++ = digits[p[0] >> 2];
+		*o++ = digits[(p[0] & 3) << 4 | second >> 4];
+		*o++ = len > 1 ? digits[(second & 15) << 2] : '=';
+		*o++ = '=';
+	}
+	out->len += room;
+	return 0;
+}

@@ -1,0 +1,264 @@
+/*
+ * Sessions as the daemon sees them: a jail, a guest in it, and the cells it runs one after another.
+ *
+ * Everything here happens on one libuv loop; nothing blocks. Objects are owned by the table: a `struct session *` is valid
+ * until its end is reported, so keep ids across callbacks and look them up again. A `struct cell *` is valid until its
+ * on_done was called or cell_abandon() returned.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+
+struct sessions;
+struct session;
+struct cell;
+
+enum { SESSION_ID_LEN = 28 }; /* "s_" and 26 random characters (130 bits) */
+
+/* ---- parameters ------------------------------------------------------- */
+
+/* A value of 0 means "the server's default". */
+struct session_limits {
+	double timeout_s;      /* wall time of one cell */
+	uint64_t output_bytes; /* of stdout and of stderr, each, in an observation */
+	uint64_t memory_bytes; /* address space for data (a MemoryError beyond it) */
+	uint64_t disk_bytes;   /* /workspace and /tmp, each */
+	uint64_t log_bytes;    /* output kept for GET …/logs */
+};
+
+struct session_params {
+	char *name;            /* or NULL */
+	char **env;            /* "NAME=value", NULL at the end; or NULL */
+	char **preload;        /* modules to import before the first cell, NULL at the end; or NULL */
+	char *metadata;        /* JSON text of an object, or NULL */
+	struct session_limits limits;
+	double ttl_s;          /* ends this long after its creation; 0: the server's default */
+	double idle_timeout_s; /* ends this long after its last cell; 0: the server's default */
+	bool has_seed;
+	uint64_t seed;         /* random and numpy start from it */
+};
+
+void session_params_finish(struct session_params *p); /* frees what it owns */
+
+struct sessions_config {
+	uv_loop_t *loop;
+	char *zygote_path;        /* the guest program; found beside this one when NULL */
+	char *state_dir;          /* caches of our own; made when missing */
+	char **preload;           /* the template: NULL for the default list, an empty list for none */
+	unsigned ready_guests;    /* kept ahead */
+	unsigned max_sessions;
+	unsigned max_queued_cells;
+	double grace_s;           /* between the interrupt and the kill */
+	double default_ttl_s, default_idle_timeout_s;
+	struct session_limits defaults, maxima;
+	/* Called for every session that ended, after it left the table (may be NULL). */
+	void (*on_session_end)(void *userdata, const char *id, const char *why);
+	void *userdata;
+};
+
+void sessions_config_init(struct sessions_config *c); /* the documented defaults */
+
+/* ---- the table -------------------------------------------------------- */
+
+/* Starts jailer and zygote and returns without waiting for the warm-up. */
+int sessions_create(const struct sessions_config *config, struct error *e, struct sessions **ret);
+
+/* Ends all sessions and helpers; calls done when nothing is left, then the memory is gone. `deadline_s`: how long running
+ * cells may still take (0: none). New sessions and cells are refused from now on. */
+void sessions_destroy(struct sessions *t, double deadline_s, void (*done)(void *userdata), void *userdata);
+
+bool sessions_ready(const struct sessions *t); /* the zygote is warm */
+
+/* What could not be preloaded, as text lines "name: why" (empty when all was); valid until the next warm-up. */
+const char *sessions_preload_report(const struct sessions *t);
+
+/* Figures for /metrics. Histograms count values at or below each bound; the last bucket is the total. */
+enum { STATS_BUCKETS = 14 };
+extern const double stats_bounds_s[STATS_BUCKETS - 1];
+struct stats_histogram {
+	uint64_t bucket[STATS_BUCKETS];
+	double sum;
+	uint64_t count;
+};
+enum cell_status {
+	CELL_OK,
+	CELL_ERROR,
+	CELL_TIMEOUT,
+	CELL_INTERRUPTED,
+	CELL_OUT_OF_MEMORY,
+	CELL_KILLED,
+	CELL_REFUSED,
+	CELL_STATUS_COUNT
+};
+const char *cell_status_name(enum cell_status s); /* "ok", "error", … */
+
+struct sessions_stats {
+	uint64_t live, created, ended, taken_ready, forked, guests_replaced, zygote_restarts;
+	unsigned ready_guests;
+	uint64_t cells[CELL_STATUS_COUNT];
+	uint64_t running_cells, queued_cells;
+	uint64_t stdout_bytes, stderr_bytes;
+	struct stats_histogram cell_seconds, create_seconds; /* create: asked for → guest there */
+};
+const struct sessions_stats *sessions_stats(const struct sessions *t);
+
+/* ---- sessions --------------------------------------------------------- */
+
+/*
+ * Makes a session from params (whose content it takes over on success). It is usable at once: cells wait until its guest is
+ * there. -ENOSPC (slug "too_many_sessions"), -ERANGE (a limit beyond the server's maximum), -ESHUTDOWN while draining.
+ */
+int session_create(struct sessions *t, struct session_params *params, struct error *e, struct session **ret);
+
+/* -ENOENT (slug "session_not_found") or -EIDRM (slug "session_gone", the text says why and when it ended). */
+int session_find(struct sessions *t, const char *id, struct error *e, struct session **ret);
+
+/* Ends it: a running cell ends as killed, its files and processes are gone. `why` is a clause such as "it was deleted". */
+void session_end(struct session *s, const char *why);
+
+/* Throws the interpreter away and starts a fresh one in the same jail: variables are gone, files stay. A running cell ends
+ * as killed. */
+int session_reset(struct session *s, struct error *e);
+
+/* Next session in order of creation; NULL starts, NULL ends. */
+struct session *sessions_next(struct sessions *t, struct session *after);
+
+enum session_state { SESSION_STARTING, SESSION_IDLE, SESSION_BUSY };
+const char *session_state_name(enum session_state s);
+
+struct session_info {
+	const char *id, *name, *metadata; /* name and metadata may be NULL; metadata is JSON text */
+	enum session_state state;
+	uint64_t created_wall_ns, used_wall_ns;
+	double ttl_s, idle_timeout_s, expires_in_s;
+	unsigned cells, queued;
+	bool warm; /* came from a guest that was ready */
+	pid_t pid; /* of the guest on the host; 0 while starting */
+	struct session_limits limits;
+};
+void session_info(const struct session *s, struct session_info *ret);
+
+/* ---- cells ------------------------------------------------------------ */
+
+enum stream { STREAM_STDOUT, STREAM_STDERR };
+
+/* One value in several forms. Data is UTF-8 text (base64 for binary types), or JSON text when is_json. */
+struct bundle_item {
+	const char *mime;
+	const char *data;
+	size_t len;
+	bool is_json;
+};
+struct bundle {
+	struct bundle_item item[LIMIT_BUNDLE_ITEMS];
+	unsigned n;
+};
+
+struct cell_error {
+	const char *type, *message, *traceback; /* never NULL inside an error; traceback may be "" */
+	size_t message_len, traceback_len;
+	int line;                               /* in the cell's own source, 0 when unknown */
+	const char *code, *remedy;              /* a word for programs and what to do; may be "" */
+};
+
+/* Captured text: the first bytes, then what was left out, then the last bytes. Valid UTF-8 after session/output cut it. */
+struct captured {
+	const char *head, *tail;
+	size_t head_len, tail_len;
+	uint64_t left_out;
+};
+
+enum file_change { FILE_CREATED, FILE_MODIFIED, FILE_DELETED };
+struct file_entry {
+	const char *path; /* below /workspace */
+	uint64_t size;
+	enum file_change change;
+};
+
+/* The outcome of a cell (DESIGN §7). Everything it points to is valid during the on_done call only. */
+struct observation {
+	const char *id, *session; /* of the cell's request, of the session */
+	unsigned cell;
+	enum cell_status status;
+	int exit_code;
+	bool state_lost;
+	struct captured out, err;
+	const struct bundle *result; /* or NULL */
+	const struct bundle *displays;
+	unsigned n_displays, displays_left_out;
+	const struct cell_error *error; /* or NULL */
+	const struct file_entry *files;
+	unsigned n_files;
+	bool files_cut; /* more changed than are listed */
+	double wall_ms, cpu_ms;
+	uint64_t peak_memory_bytes;
+};
+
+struct cell_request {
+	const char *code; /* valid UTF-8 without NUL; copied */
+	size_t code_len;
+	const char *stdin_text; /* or NULL; copied */
+	size_t stdin_len;
+	double timeout_s; /* 0: the session's */
+	bool detach;      /* goes on when the client leaves */
+};
+
+/* What the asker hears, in this order: on_started, then outputs and displays as they come, then on_done exactly once. None
+ * may call back into the session but through another turn of the loop, except session_execute(). Unused slots are NULL. */
+struct cell_observer {
+	void (*on_started)(void *userdata, unsigned cell);
+	void (*on_output)(void *userdata, enum stream stream, const char *data, size_t len); /* raw bytes, within the cap */
+	void (*on_display)(void *userdata, const struct bundle *b);
+	void (*on_done)(void *userdata, const struct observation *o);
+	/* Say no to the output cap: on_output gets every byte and nothing is kept (the CLI's way). */
+	bool uncapped;
+};
+
+/*
+ * Queues a cell. -EBUSY (slug "queue_full") when too many wait. `id` names the request in the observation (copied, may be
+ * NULL: one is made).
+ */
+int session_execute(struct session *s, const char *id, const struct cell_request *request,
+	const struct cell_observer *observer, void *userdata, struct error *e, struct cell **ret);
+
+/* Its asker is gone: nothing more is called. A cell that did not ask to detach is interrupted, or taken from the queue. */
+void cell_abandon(struct cell *c);
+
+/* Interrupts the running cell (KeyboardInterrupt, killed after the grace). False when none runs. */
+bool session_interrupt(struct session *s);
+
+/* Asks the guest whether the source is complete (for interactive input); answers "complete", "incomplete" or "invalid". */
+int session_check(struct session *s, const char *code, size_t len,
+	void (*answer)(void *userdata, const char *verdict), void *userdata, struct error *e);
+
+/* ---- log -------------------------------------------------------------- */
+
+struct log_entry {
+	uint64_t position, next; /* where it stands, where the next one starts */
+	unsigned cell;           /* 0: before the first cell */
+	enum stream stream;
+	uint64_t wall_ns;
+	size_t len;
+	const char *data;        /* valid until the next call */
+};
+
+/* Reads the entry at `position` (0 is the first). 1 and *ret, 0 at the end, negative errno (-EINVAL: no entry starts there). */
+int session_log_read(struct session *s, uint64_t position, struct log_entry *ret);
+uint64_t session_log_dropped(const struct session *s); /* bytes beyond limits.log_bytes, not kept */
+
+/* ---- files ------------------------------------------------------------ */
+
+/* The /workspace directory (O_PATH, the session's), or -1 while the session starts. */
+int session_workspace_fd(const struct session *s);
+
+/* Who must own what the API writes there. */
+void session_owner(const struct session *s, uid_t *ret_uid, gid_t *ret_gid);
+
+/* The API changed files between cells: the next cell's `files` must not claim them. */
+void session_files_touched(struct session *s);

@@ -1,0 +1,153 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fds.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "tap.h"
+
+static void buffers(void)
+{
+	struct buffer b = BUFFER_INIT(10);
+	OK(buffer_append_str(&b, "12345") == 0 && b.len == 5);
+	OK(buffer_append_str(&b, "678901") == -ENOBUFS && b.len == 5);
+	OK(buffer_printf(&b, "%d", 67890) == 0 && b.len == 10);
+	OK(buffer_cstr(&b) == NULL);
+	buffer_consume(&b, 8);
+	OK_STR(buffer_cstr(&b), "90");
+	buffer_finish(&b);
+	OK(b.len == 0 && !b.data);
+	buffer_init(&b, 0);
+	OK(buffer_reserve(&b, SIZE_MAX / 2) == -ENOBUFS);
+	char long_text[2000];
+	memset(long_text, 'x', sizeof(long_text) - 1);
+	long_text[sizeof(long_text) - 1] = '\0';
+	OK(buffer_printf(&b, "<%s>", long_text) == 0 && b.len == sizeof(long_text) + 1);
+	buffer_finish(&b);
+}
+
+static void numbers(void)
+{
+	uint64_t u = 7;
+	double d = 7;
+	bool yes;
+	OK(text_parse_u64("42", 0, 100, &u) == 0 && u == 42);
+	OK(text_parse_u64("-1", 0, 100, &u) == -EINVAL && u == 42);
+	OK(text_parse_u64("4x", 0, 100, &u) == -EINVAL);
+	OK(text_parse_u64("", 0, 100, &u) == -EINVAL);
+	OK(text_parse_u64("99999999999999999999999", 0, UINT64_MAX, &u) == -ERANGE);
+	OK(text_parse_double("1.5", 0, 2, &d) == 0 && d == 1.5);
+	OK(text_parse_double("nan", 0, 2, &d) == -EINVAL);
+	OK(text_parse_double("inf", 0, 2, &d) == -EINVAL);
+	OK(text_parse_double("3", 0, 2, &d) == -ERANGE && d == 1.5);
+	OK(text_parse_size("64k", &u) == 0 && u == 65536);
+	OK(text_parse_size("1.5GiB", &u) == 0 && u == 1610612736);
+	OK(text_parse_size("12q", &u) == -EINVAL);
+	OK(text_parse_size("-1", &u) == -EINVAL);
+	OK(text_parse_bool("Yes", &yes) == 0 && yes);
+	OK(text_parse_bool("off", &yes) == 0 && !yes);
+	OK(text_parse_bool("maybe", &yes) == -EINVAL);
+}
+
+static void texts(void)
+{
+	struct buffer b = BUFFER_INIT(0);
+	static const struct {
+		const char *in, *out;
+	} pairs[] = { { "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" }, { "foo", "Zm9v" }, { "foobar", "Zm9vYmFy" } };
+	for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+		b.len = 0;
+		text_base64(&b, pairs[i].in, strlen(pairs[i].in));
+		OK_STR(buffer_cstr(&b), pairs[i].out);
+	}
+	buffer_finish(&b);
+	OK(text_is_utf8("aé€😀", strlen("aé€😀")));
+	OK(!text_is_utf8("\xff", 1));
+	OK(!text_is_utf8("\xc0\x80", 2));     /* overlong */
+	OK(!text_is_utf8("\xed\xa0\x80", 3)); /* surrogate */
+	OK(!text_is_utf8("\xe2\x82", 2));     /* cut */
+	OK(text_eq_secret("abc", 3, "abc", 3));
+	OK(!text_eq_secret("abc", 3, "abd", 3));
+	OK(!text_eq_secret("abc", 3, "abcd", 4));
+	char a[27], c[27];
+	text_random_id(a, 26);
+	text_random_id(c, 26);
+	OK(strlen(a) == 26 && strcmp(a, c));
+	char when[CLOCK_TEXT_MAX];
+	OK_STR(clock_format(1700000000123000000ULL, when), "2023-11-14T22:13:20.123Z");
+}
+
+static void errors(void)
+{
+	struct error e = { 0 };
+	OK(error_set(&e, -EINVAL, "bad %d", 3) == -EINVAL);
+	error_slug(&e, "bad_thing");
+	error_remedy(&e, "try %s", "harder");
+	OK(error_wrap(&e, "while %s", "testing") == -EINVAL);
+	OK_STR(e.text, "while testing: bad 3");
+	OK_STR(e.remedy, "try harder");
+	OK_STR(e.slug, "bad_thing");
+	error_set_errno(&e, -ENOENT, "open %s", "x");
+	OK_STR(e.text, "open x: No such file or directory");
+	OK(error_set(NULL, -EIO, "unseen") == -EIO);
+}
+
+static void descriptors(void)
+{
+	int pair[2], got[2];
+	size_t n;
+	char byte = 0;
+	OK(fd_socketpair(SOCK_SEQPACKET, pair) == 0);
+	int extra[3] = { pair[0], pair[0], pair[0] };
+	OK(fd_send(pair[0], "x", 1, extra, 2) == 0);
+	OK(fd_recv(pair[1], &byte, 1, got, 2, &n) == 1 && byte == 'x' && n == 2);
+	OK(fcntl(got[0], F_GETFD) == FD_CLOEXEC);
+	fd_close(got[0]);
+	fd_close_clear(&got[1]);
+	OK(got[1] == -1);
+	OK(fd_send(pair[0], "x", 1, extra, 3) == 0);
+	OK(fd_recv(pair[1], &byte, 1, got, 2, &n) == -EMSGSIZE);
+	OK(fd_send(pair[0], "too long", 8, NULL, 0) == 0);
+	OK(fd_recv(pair[1], &byte, 1, got, 2, &n) == -EMSGSIZE);
+	fd_close(pair[0]);
+	OK(fd_recv(pair[1], &byte, 1, got, 2, &n) == 0);
+	fd_close(pair[1]);
+}
+
+static void processes(void)
+{
+	char *sh[] = { (char *)"sh", (char *)"-c", (char *)"test -z \"$HOME\" && test ! -e /proc/self/fd/3 && exit 7", NULL };
+	char *env[] = { NULL };
+	int fds[3] = { 0, 1, 2 };
+	struct process_exit end = { 0 };
+	int pidfd = process_spawn("/bin/sh", sh, env, fds, 3, NULL), r;
+	OK(pidfd >= 0);
+	while ((r = process_reap(pidfd, &end)) == 0)
+		usleep(1000);
+	OK(r == 1 && !end.signaled && end.status == 7);
+	fd_close(pidfd);
+	OK(process_spawn("/does/not/exist", sh, env, fds, 3, NULL) == -ENOENT);
+	char *sleeper[] = { (char *)"sleep", (char *)"100", NULL };
+	pidfd = process_spawn("/bin/sleep", sleeper, env, fds, 3, NULL);
+	OK(process_reap(pidfd, &end) == 0);
+	process_kill_wait(pidfd);
+	OK(process_reap(pidfd, &end) == -ECHILD);
+	fd_close(pidfd);
+}
+
+int main(void)
+{
+	buffers();
+	numbers();
+	texts();
+	errors();
+	descriptors();
+	processes();
+	return tap_done();
+}
