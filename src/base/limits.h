@@ -7,14 +7,25 @@ enum {
 	LIMIT_HEADER_BYTES = 32 * 1024, /* all headers of a request together */
 	LIMIT_TARGET_BYTES = 8 * 1024,
 	LIMIT_BODY_BYTES = 32 * 1024 * 1024, /* of a JSON request; uploads stream and have their own */
-	LIMIT_PIPELINE = 64,                 /* requests waiting on one connection */
+	LIMIT_PIPELINE = 64,                 /* requests of one connection handled before others get their turn */
+	LIMIT_BACKLOG_BYTES = 64 * 1024,     /* read ahead on a connection whose answer is pending */
+	LIMIT_CONNECTIONS = 4096,
 	LIMIT_WS_MESSAGE_BYTES = 32 * 1024 * 1024,
 	LIMIT_HEADER_SECONDS = 15,   /* to send the head of a request */
-	LIMIT_BODY_SECONDS = 120,    /* to send the body */
+	LIMIT_BODY_SECONDS = 45,     /* to send the body, and a second more for every … */
+	LIMIT_BODY_RATE = 16 * 1024, /* … bytes that came */
 	LIMIT_IDLE_SECONDS = 120,    /* of a kept-alive connection */
 	LIMIT_WRITE_SECONDS = 60,    /* a client that takes nothing for so long is gone */
+	LIMIT_LINGER_SECONDS = 2,    /* a connection we closed still swallows what was on its way */
+	LIMIT_LINGER_BYTES = 4 * 1024 * 1024,
+	LIMIT_DISCARD_BYTES = 64 * 1024,           /* rest of a body swallowed to keep a connection whose answer came early */
+	LIMIT_OUT_QUEUE_BYTES = 8 * 1024 * 1024,   /* waiting for a client that does not read; one message may exceed it */
+	LIMIT_HEARTBEAT_SECONDS = 15,              /* silence on an event stream or a WebSocket before a sign of life */
+	LIMIT_WS_SILENT_SECONDS = 60,              /* a WebSocket client that answers no ping for so long is gone */
+	LIMIT_CLIENT_BODY_BYTES = 256 * 1024 * 1024, /* of an answer that our own client keeps */
 	/* JSON */
 	LIMIT_JSON_DEPTH = 64,
+	LIMIT_JSON_VALUES = 100 * 1000, /* a tree costs some hundred bytes a value */
 	/* sessions and cells */
 	LIMIT_CODE_BYTES = 8 * 1024 * 1024,
 	LIMIT_STDIN_BYTES = 8 * 1024 * 1024,
@@ -26,6 +37,15 @@ enum {
 	LIMIT_QUEUED_CELLS = 16,
 	LIMIT_PATH_BYTES = 1024,
 	LIMIT_TOMBSTONES = 4096, /* ended sessions whose end is remembered */
+	/* the API */
+	LIMIT_RUN_FILES = 256,                       /* files given with one run */
+	LIMIT_RUN_FILES_BYTES = 24 * 1024 * 1024,    /* all together */
+	LIMIT_PAGE = 1000,                           /* entries of one page of a list */
+	LIMIT_LOG_PAGE_BYTES = 1024 * 1024,          /* text of one page of a log */
+	LIMIT_LOG_SCAN = 20 * 1000,                  /* entries looked at for one page */
+	LIMIT_QUERY_PARAMS = 32,
+	LIMIT_WS_CELLS = 32,                         /* cells of one WebSocket, waiting or running */
+	LIMIT_START_SECONDS = 30,                    /* a request waits so long for a session's files to be there */
 	/* what a guest may send */
 	LIMIT_FRAME_BYTES = 48 * 1024 * 1024,
 	LIMIT_DISPLAYS = 256,                    /* of one cell */

@@ -176,3 +176,46 @@ int text_base64(struct buffer *out, const void *data, size_t len)
 	out->len += room;
 	return 0;
 }
+
+static int base64_digit(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+int text_base64_decode(struct buffer *out, const char *s, size_t len)
+{
+	size_t pad = len && s[len - 1] == '=' ? 1 + (len > 1 && s[len - 2] == '=') : 0;
+	if (len % 4)
+		return -EINVAL;
+	int r = buffer_reserve(out, len / 4 * 3);
+	if (r < 0)
+		return r;
+	char *o = out->data + out->len;
+	uint32_t bits = 0;
+	for (size_t i = 0; i < len - pad; i++) {
+		int digit = base64_digit(s[i]);
+		if (digit < 0)
+			return -EINVAL;
+		bits = bits << 6 | (uint32_t)digit;
+		if (i % 4 == 3) {
+			*o++ = (char)(bits >> 16);
+			*o++ = (char)(bits >> 8);
+			*o++ = (char)bits;
+		}
+	}
+	/* Bits that no byte uses must be zero, so that each content has one spelling only. */
+	if (bits & (pad == 2 ? 0xf : pad == 1 ? 0x3 : 0))
+		return -EINVAL;
+	if (pad == 1)
+		*o++ = (char)(bits >> 10);
+	if (pad)
+		*o++ = (char)(bits >> (pad == 2 ? 4 : 2));
+	out->len += len / 4 * 3 - pad;
+	return 0;
+}

@@ -33,3 +33,6 @@ void text_random_id(char *out, size_t len);
 
 /* Appends standard base64 with padding. */
 int text_base64(struct buffer *out, const void *data, size_t len);
+
+/* Appends the bytes behind standard base64 with padding. -EINVAL (nothing appended) for anything else. */
+int text_base64_decode(struct buffer *out, const char *s, size_t len);

@@ -1,0 +1,42 @@
+/*
+ * Between the zygote's clone and the guest's first statement: system calls only, no allocation, no stdio. Failure is a negative
+ * errno and the name of the step.
+ */
+#include <errno.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "jail/jail.h"
+#include "jail/privileges.h"
+
+int jail_aim_children(int init_pidfd)
+{
+	return setns(init_pidfd, CLONE_NEWPID) < 0 ? -errno : 0;
+}
+
+int jail_enter(int init_pidfd, const char **ret_step)
+{
+	int r;
+	*ret_step = "joining the namespaces";
+	if (setns(init_pidfd, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
+		return -errno;
+	if ((r = privileges_become(JAIL_INNER_ID, ret_step)) < 0)
+		return r;
+	if ((r = privileges_drop(ret_step)) < 0)
+		return r;
+	/* The change of ids made the process undumpable, and its own /proc/self unreadable; the guest holds no secret. */
+	*ret_step = "becoming dumpable";
+	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+		return -errno;
+	*ret_step = "entering /workspace";
+	if (chdir("/workspace") < 0)
+		return -errno;
+	umask(022);
+	*ret_step = "starting a session";
+	if (setsid() < 0 && errno != EPERM)
+		return -errno;
+	return 0;
+}

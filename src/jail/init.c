@@ -1,0 +1,117 @@
+/*
+ * Runs in a child of the jailer (single-threaded, no Python). It may use anything of libc that does not need the host's tree.
+ */
+#include "jail/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fds.h"
+#include "jail/jail.h"
+#include "jail/privileges.h"
+#include "jail/tree.h"
+
+static void fail(int report, int err, const char *step)
+{
+	struct init_report r = { .err = err };
+	strncpy(r.step, step, sizeof(r.step) - 1);
+	fd_send(report, &r, sizeof(r), NULL, 0);
+	_exit(1);
+}
+
+static void reap(void)
+{
+	while (waitpid(-1, NULL, WNOHANG | __WALL) > 0)
+		;
+}
+
+/* The daemon's only wish: everything else in here dies. SIGKILL to -1 spares the caller, and a process with a pending SIGKILL
+ * cannot finish a fork, so one call is enough even against a fork bomb. */
+static void sweep(int control)
+{
+	char byte;
+	if (read(control, &byte, 1) != 1)
+		_exit(0); /* the daemon is gone: the namespace dies with us */
+	if (byte == JAIL_SWEEP) {
+		kill(-1, SIGKILL);
+		reap();
+		ssize_t w = write(control, &byte, 1);
+		(void)w;
+	}
+}
+
+static void __attribute__((noreturn)) serve(int control)
+{
+	sigset_t chld;
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	int sfd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+	struct pollfd p[2] = { { .fd = control, .events = POLLIN }, { .fd = sfd, .events = POLLIN } };
+	for (;;) {
+		if (poll(p, 2, -1) < 0)
+			continue;
+		if (p[1].revents) {
+			struct signalfd_siginfo si;
+			while (read(sfd, &si, sizeof(si)) == sizeof(si))
+				;
+			reap();
+		}
+		if (p[0].revents)
+			sweep(control);
+	}
+}
+
+void init_run(int go, int report, unsigned long long disk_bytes)
+{
+	char byte;
+	const char *step = "";
+	int control[2], r;
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	if (read(go, &byte, 1) != 1)
+		_exit(1);
+	/* With the map written: without this, files made below would belong to nobody (EOVERFLOW). */
+	if ((r = privileges_become(JAIL_INNER_ID, &step)) < 0)
+		fail(report, r, step);
+	if ((r = tree_add_private(disk_bytes, &step)) < 0)
+		fail(report, r, step);
+	if (sethostname("sandbox", strlen("sandbox")) < 0)
+		fail(report, -errno, "naming the host");
+	int workspace = open("/workspace", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (workspace < 0)
+		fail(report, -errno, "opening /workspace");
+	if ((r = fd_socketpair(SOCK_STREAM, control)) < 0)
+		fail(report, r, "making the init's socket");
+	/* Guests have the same uid: no peeking into, or tracing of, the process that holds their jail. */
+	prctl(PR_SET_DUMPABLE, 0);
+	prctl(PR_SET_NAME, "glovebox-init");
+	if ((r = privileges_drop(&step)) < 0)
+		fail(report, r, step);
+	/* The daemon is our parent (CLONE_PARENT): nothing of a session survives it. After the change of ids, which clears it. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	struct init_report ok = { .err = 0 };
+	int out[2] = { control[1], workspace };
+	if (fd_send(report, &ok, sizeof(ok), out, 2) < 0)
+		_exit(1);
+	int keep = 3;
+	dup2(control[0], keep);
+	syscall(SYS_close_range, (unsigned)keep + 1, ~0U, 0);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		dup2(null, fd);
+	serve(keep);
+}

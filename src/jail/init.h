@@ -1,0 +1,16 @@
+/* Pid 1 of a jail: reaps, sweeps on request, and is the handle by which the jail is killed. */
+#pragma once
+
+#include <stdint.h>
+
+/* What a new init tells the jailer; with err 0 it brings [far end of its control socket, /workspace as O_PATH]. */
+struct init_report {
+	int32_t err;
+	char step[64];
+};
+
+/*
+ * Everything the init does, from its birth in the new namespaces to its end. `go` is read once the user map is written;
+ * `report` takes one struct init_report.
+ */
+void __attribute__((noreturn)) init_run(int go, int report, unsigned long long disk_bytes);

@@ -1,0 +1,54 @@
+/*
+ * A jail: its own user, pid, mount, network, ipc, uts and cgroup namespaces, held by a tiny init (pid 1, no Python), over a
+ * read-only system tree that was prepared once.
+ *
+ * The jailer (src/jail/jailer.c) is a small process of the daemon's that prepares the tree and makes jails on request; a guest
+ * joins one with jail_enter(). A jail outlives its guests: files under /workspace stay when an interpreter is replaced. It ends
+ * when its init is killed, and the kernel then kills all that lives in it and drops its mounts.
+ */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+enum {
+	JAIL_INNER_ID = 1000,       /* uid and gid as seen inside */
+	JAIL_HOST_ID = 1000000000,  /* first of the host ids when started by root: one per live session */
+	JAIL_HOST_ID_COUNT = 65536,
+	JAIL_INODES = 65536,        /* of /workspace, and of /tmp */
+	JAIL_SHM_BYTES = 64 << 20,  /* /dev/shm */
+};
+
+/* One request to the jailer and its answer (SEQPACKET). The answer brings [init pidfd, init control, workspace O_PATH]. */
+struct jail_request {
+	uint32_t serial;
+	uint32_t host_id; /* uid and gid on the host; ignored unless root */
+	uint64_t disk_bytes;
+};
+enum { JAIL_TEXT_MAX = 1024 };
+struct jail_answer {
+	uint32_t serial;
+	int32_t err; /* negative errno; then `text` says which step failed */
+	int32_t pid; /* of the init, on the host */
+	char text[JAIL_TEXT_MAX];
+};
+
+/* The jailer says this once it is able to serve, or fails with the reason. serial is 0. */
+
+/* What the daemon may tell an init on its control socket: one byte each, answered by the same byte. */
+enum { JAIL_SWEEP = 'S' }; /* kill everything in the jail but the init */
+
+/* The descriptors a helper process is started with, beside 0, 1, 2. */
+enum { JAILER_SOCKET_FD = 3 };
+
+/*
+ * Moves the calling process, which was forked into the jail's pid namespace, into the rest of the jail and gives up every
+ * privilege for good. The process must be single-threaded. *ret_step names the step that failed.
+ * Between fork and jail: uses system calls only, allocates nothing.
+ */
+int jail_enter(int init_pidfd, const char **ret_step);
+
+/* Makes the next children of this process start in the jail's pid namespace. */
+int jail_aim_children(int init_pidfd);

@@ -1,0 +1,170 @@
+#include "jail/jailer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "jail/init.h"
+#include "jail/jail.h"
+#include "jail/tree.h"
+
+static bool privileged;
+
+static int write_proc(pid_t pid, const char *name, const char *text)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	_cleanup_fd_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+/* One id inside, one outside; as root that one is the session's own, else it is whoever started us (0 in our namespace). */
+static int write_maps(pid_t pid, uint32_t inner, uint32_t outer)
+{
+	char map[64];
+	int r;
+	snprintf(map, sizeof(map), "%u %u 1\n", inner, outer);
+	if (!privileged && (r = write_proc(pid, "setgroups", "deny")) < 0 && r != -EPERM)
+		return r;
+	if ((r = write_proc(pid, "gid_map", map)) < 0)
+		return r;
+	return write_proc(pid, "uid_map", map);
+}
+
+/* The init's parent is the daemon (CLONE_PARENT), so that it can reap it, and sessions outlive a jailer that dies. */
+static pid_t clone_init(int *ret_pidfd)
+{
+	struct clone_args args = { .flags = CLONE_PIDFD | CLONE_PARENT | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS |
+					   CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP,
+		.pidfd = (uint64_t)(uintptr_t)ret_pidfd };
+	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+static int describe(struct jail_answer *a, int err, const char *step)
+{
+	a->err = err;
+	snprintf(a->text, sizeof(a->text), "%s: %s", step, strerror(-err));
+	return err;
+}
+
+/* Makes one jail; on success fds are [init pidfd, control, workspace]. */
+static int make_jail(const struct jail_request *q, struct jail_answer *a, int fds[3])
+{
+	int go[2], report[2], far[2], r;
+	struct init_report said = { 0 };
+	if (pipe2(go, O_CLOEXEC) < 0)
+		return describe(a, -errno, "making a pipe");
+	if ((r = fd_socketpair(SOCK_SEQPACKET, report)) < 0) {
+		fd_close(go[0]);
+		fd_close(go[1]);
+		return describe(a, r, "making a socket");
+	}
+	int pidfd = -1;
+	pid_t pid = clone_init(&pidfd);
+	if (pid == 0) {
+		fd_close(go[1]);
+		init_run(go[0], report[1], q->disk_bytes);
+	}
+	int clone_errno = errno;
+	fd_close(go[0]);
+	fd_close(report[1]);
+	if (pid < 0) {
+		r = describe(a, -clone_errno, "making the namespaces");
+	} else if ((r = write_maps(pid, JAIL_INNER_ID, privileged ? q->host_id : 0)) < 0) {
+		describe(a, r, "writing the user map");
+	} else if (write(go[1], "g", 1) != 1 || fd_recv(report[0], &said, sizeof(said), far, 2, NULL) != sizeof(said)) {
+		r = describe(a, -EPIPE, "the jail's init died");
+	} else if (said.err) {
+		said.step[sizeof(said.step) - 1] = '\0';
+		r = describe(a, said.err, said.step);
+	}
+	fd_close(go[1]);
+	fd_close(report[0]);
+	if (r < 0) {
+		if (pidfd >= 0)
+			process_signal(pidfd, SIGKILL);
+		fd_close(pidfd);
+		return r;
+	}
+	a->pid = pid;
+	fds[0] = pidfd;
+	fds[1] = far[0];
+	fds[2] = far[1];
+	return 0;
+}
+
+/* An ordinary user gets the right to mount from a user namespace in which he is root. */
+static int become_root_of_namespace(struct error *e)
+{
+	char map[64];
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	if (unshare(CLONE_NEWUSER) < 0) {
+		int r = error_set_errno(e, -errno, "making a user namespace");
+		error_remedy(e, "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
+				"kernel.apparmor_restrict_unprivileged_userns=0), or start glovebox as root. `glovebox doctor` tells more.");
+		return r;
+	}
+	int r = write_proc(getpid(), "setgroups", "deny");
+	snprintf(map, sizeof(map), "0 %u 1\n", gid);
+	if (r == 0)
+		r = write_proc(getpid(), "gid_map", map);
+	snprintf(map, sizeof(map), "0 %u 1\n", uid);
+	if (r == 0)
+		r = write_proc(getpid(), "uid_map", map);
+	return r < 0 ? error_set_errno(e, r, "mapping the user") : 0;
+}
+
+static int prepare(struct error *e)
+{
+	int r;
+	privileged = geteuid() == 0;
+	if (!privileged && (r = become_root_of_namespace(e)) < 0)
+		return r;
+	if (unshare(CLONE_NEWNS) < 0) {
+		error_set_errno(e, -errno, "making a mount namespace");
+		return error_remedy(e, "Root inside a container needs CAP_SYS_ADMIN for this; `glovebox doctor` tells more.");
+	}
+	return tree_prepare(e);
+}
+
+static void serve_one(const struct jail_request *q)
+{
+	struct jail_answer a = { .serial = q->serial };
+	int fds[3] = { -1, -1, -1 };
+	size_t n = make_jail(q, &a, fds) == 0 ? 3 : 0;
+	fd_send(JAILER_SOCKET_FD, &a, sizeof(a), fds, n);
+	for (size_t i = 0; i < n; i++)
+		fd_close(fds[i]);
+}
+
+int jailer_main(void)
+{
+	struct error e = { 0 };
+	struct jail_answer hello = { 0 };
+	struct jail_request q;
+	prctl(PR_SET_NAME, "glovebox-jailer");
+	hello.err = prepare(&e);
+	if (hello.err)
+		snprintf(hello.text, sizeof(hello.text), "%s. %s", e.text, e.remedy);
+	if (fd_send(JAILER_SOCKET_FD, &hello, sizeof(hello), NULL, 0) < 0 || hello.err)
+		return 1;
+	while (fd_recv(JAILER_SOCKET_FD, &q, sizeof(q), NULL, 0, NULL) == (ssize_t)sizeof(q))
+		serve_one(&q);
+	return 0;
+}

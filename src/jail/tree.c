@@ -1,0 +1,229 @@
+#include "jail/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "jail/jail.h"
+
+/* A place that exists on every system and that nobody needs while the tree is being built. */
+static const char staging[] = "/tmp";
+
+enum { ETC_FILE_MAX = 4 << 20 };
+
+/* Directories of the host that are system, not data. Symbolic links (merged /usr) are kept as links. */
+static const char *const system_dirs[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
+
+/* What Python and its libraries read below /etc; everything else of the host's /etc stays outside. */
+static const char *const etc_dirs[] = { "alternatives", "fonts", "python3", "python3.9", "python3.10", "python3.11",
+	"python3.12", "python3.13", "ssl/certs" };
+static const char *const etc_files[] = { "ld.so.cache", "localtime", "timezone", "mime.types", "protocols", "services",
+	"matplotlibrc", "os-release", "debian_version", "ssl/openssl.cnf" };
+
+static const struct {
+	const char *path, *text;
+} etc_texts[] = {
+	{ "etc/passwd", "root:x:0:0:root:/:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:/workspace:/bin/sh\n"
+			"nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n" },
+	{ "etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n" },
+	{ "etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n" },
+	{ "etc/hostname", "sandbox\n" },
+	{ "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n" },
+};
+
+static const char *const devices[] = { "null", "zero", "full", "random", "urandom" };
+static const struct {
+	const char *path, *target;
+} dev_links[] = { { "dev/fd", "/proc/self/fd" }, { "dev/stdin", "/proc/self/fd/0" }, { "dev/stdout", "/proc/self/fd/1" },
+	{ "dev/stderr", "/proc/self/fd/2" }, { "var/tmp", "/tmp" } };
+static const char *const empty_dirs[] = { "etc", "etc/ssl", "proc", "dev", "dev/shm", "tmp", "workspace", "var", "run", "home" };
+
+static int bind_read_only(const char *from, const char *to)
+{
+	if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0)
+		return -errno;
+	/* nosuid: the host's set-uid programs are in /usr; inside they are ordinary ones. In a user namespace flags the host set
+	 * are locked and must be repeated, so those are asked for as well when the plain call is refused. */
+	unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV;
+	if (mount(NULL, to, NULL, flags, NULL) == 0 || mount(NULL, to, NULL, flags | MS_RELATIME, NULL) == 0 ||
+		mount(NULL, to, NULL, flags | MS_NOATIME, NULL) == 0)
+		return 0;
+	return -errno;
+}
+
+/* Makes ROOT/name what /name is: a link, or a read-only view of the directory. Missing ones are left out. */
+static int add_system_dir(const char *root, const char *name)
+{
+	char host[PATH_MAX], inner[PATH_MAX], target[PATH_MAX];
+	struct stat st;
+	snprintf(host, sizeof(host), "/%s", name);
+	snprintf(inner, sizeof(inner), "%s/%s", root, name);
+	if (lstat(host, &st) < 0)
+		return 0;
+	if (S_ISLNK(st.st_mode)) {
+		ssize_t n = readlink(host, target, sizeof(target) - 1);
+		if (n < 0)
+			return -errno;
+		target[n] = '\0';
+		return symlink(target, inner) < 0 ? -errno : 0;
+	}
+	if (mkdir(inner, 0755) < 0)
+		return -errno;
+	return bind_read_only(host, inner);
+}
+
+static int write_file(const char *path, const char *data, size_t len)
+{
+	_cleanup_fd_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	return fd_write_full(fd, data, len);
+}
+
+/* A copy, not a bind: it cannot lead back to the host's file, and symbolic links are resolved once, here. */
+static int copy_etc_file(const char *root, const char *name)
+{
+	char host[PATH_MAX], inner[PATH_MAX];
+	_cleanup_free_ char *data = NULL;
+	size_t len;
+	snprintf(host, sizeof(host), "/etc/%s", name);
+	snprintf(inner, sizeof(inner), "%s/etc/%s", root, name);
+	int r = fd_read_file(host, ETC_FILE_MAX, &data, &len);
+	if (r == -ENOENT || r == -EACCES || r == -EFBIG)
+		return 0;
+	return r < 0 ? r : write_file(inner, data, len);
+}
+
+static int add_etc(const char *root)
+{
+	char path[PATH_MAX], host[PATH_MAX];
+	int r;
+	for (size_t i = 0; i < ARRAY_LEN(etc_files); i++)
+		if ((r = copy_etc_file(root, etc_files[i])) < 0)
+			return r;
+	for (size_t i = 0; i < ARRAY_LEN(etc_dirs); i++) {
+		struct stat st;
+		snprintf(host, sizeof(host), "/etc/%s", etc_dirs[i]);
+		snprintf(path, sizeof(path), "%s/etc/%s", root, etc_dirs[i]);
+		if (stat(host, &st) < 0)
+			continue;
+		if (mkdir(path, 0755) < 0)
+			return -errno;
+		if ((r = bind_read_only(host, path)) < 0)
+			return r;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(etc_texts); i++) {
+		snprintf(path, sizeof(path), "%s/%s", root, etc_texts[i].path);
+		if ((r = write_file(path, etc_texts[i].text, strlen(etc_texts[i].text))) < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int add_devices(const char *root)
+{
+	char host[PATH_MAX], inner[PATH_MAX];
+	int r;
+	for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
+		snprintf(host, sizeof(host), "/dev/%s", devices[i]);
+		snprintf(inner, sizeof(inner), "%s/dev/%s", root, devices[i]);
+		if ((r = write_file(inner, "", 0)) < 0)
+			return r;
+		if (mount(host, inner, NULL, MS_BIND, NULL) < 0)
+			return -errno;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(dev_links); i++) {
+		snprintf(inner, sizeof(inner), "%s/%s", root, dev_links[i].path);
+		if (symlink(dev_links[i].target, inner) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* Jails mount a /proc of their own, which the kernel allows in a user namespace only where a full one can be seen. Root makes a
+ * new one; others show the host's, which every jail then covers. */
+static int add_proc(const char *root)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s/proc", root);
+	if (mount("proc", path, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0)
+		return 0;
+	return mount("/proc", path, NULL, MS_BIND | MS_REC, NULL) < 0 ? -errno : 0;
+}
+
+static int fill(const char *root, struct error *e)
+{
+	char path[PATH_MAX];
+	int r;
+	for (size_t i = 0; i < ARRAY_LEN(empty_dirs); i++) {
+		snprintf(path, sizeof(path), "%s/%s", root, empty_dirs[i]);
+		if (mkdir(path, 0755) < 0)
+			return error_set_errno(e, -errno, "making %s in the jails' tree", empty_dirs[i]);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(system_dirs); i++)
+		if ((r = add_system_dir(root, system_dirs[i])) < 0)
+			return error_set_errno(e, r, "showing /%s in the jails' tree", system_dirs[i]);
+	if ((r = add_etc(root)) < 0)
+		return error_set_errno(e, r, "filling /etc of the jails' tree");
+	if ((r = add_devices(root)) < 0)
+		return error_set_errno(e, r, "filling /dev of the jails' tree");
+	if ((r = add_proc(root)) < 0)
+		return error_set_errno(e, r, "mounting /proc in the jails' tree");
+	return 0;
+}
+
+int tree_prepare(struct error *e)
+{
+	umask(022);
+	/* Without this, what is mounted below would appear on the host. */
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return error_set_errno(e, -errno, "making the mounts private");
+	if (mount("tmpfs", staging, "tmpfs", MS_NOSUID | MS_NODEV, "size=16m,mode=755") < 0)
+		return error_set_errno(e, -errno, "mounting the jails' tree");
+	int r = fill(staging, e);
+	if (r < 0)
+		return r;
+	/* pivot_root onto itself stacks the old root over the new one; detaching it leaves no way back. */
+	if (chdir(staging) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return error_set_errno(e, -errno, "entering the jails' tree");
+	/* Read-only, or files would pass from session to session through it. */
+	if (mount(NULL, "/", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0)
+		return error_set_errno(e, -errno, "making the jails' tree read-only");
+	return 0;
+}
+
+static int mount_sized(const char *at, unsigned long long bytes, const char *mode)
+{
+	char options[128];
+	snprintf(options, sizeof(options), "size=%llu,nr_inodes=%u,mode=%s,uid=%u,gid=%u", bytes, JAIL_INODES, mode,
+		JAIL_INNER_ID, JAIL_INNER_ID);
+	return mount("tmpfs", at, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 ? -errno : 0;
+}
+
+int tree_add_private(unsigned long long disk_bytes, const char **ret_step)
+{
+	int r;
+	*ret_step = "mounting /workspace";
+	if ((r = mount_sized("/workspace", disk_bytes, "755")) < 0)
+		return r;
+	*ret_step = "mounting /tmp";
+	if ((r = mount_sized("/tmp", disk_bytes, "1777")) < 0)
+		return r;
+	*ret_step = "mounting /dev/shm";
+	if ((r = mount_sized("/dev/shm", JAIL_SHM_BYTES, "1777")) < 0)
+		return r;
+	*ret_step = "mounting /proc";
+	/* subset=pid leaves only processes: no kernel-wide files to read or write. Kernels before 5.8 lack it and are refused. */
+	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid,hidepid=invisible") < 0)
+		return -errno;
+	return 0;
+}

@@ -1,0 +1,13 @@
+/* The system tree that every jail of this daemon shares: read-only, without set-uid bits, with nothing of the host's own data. */
+#pragma once
+
+#include "base/error.h"
+
+/*
+ * Builds the tree in a mount namespace of the caller's own and makes it the root; the old root is detached. The caller
+ * already sits in a private mount namespace in which it may mount.
+ */
+int tree_prepare(struct error *e);
+
+/* The mounts a single jail adds: /workspace, /tmp, /dev/shm, /proc. Called by its init. *ret_step names what failed. */
+int tree_add_private(unsigned long long disk_bytes, const char **ret_step);

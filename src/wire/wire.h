@@ -1,0 +1,123 @@
+/*
+ * Frames between daemon and guest: bytes in, frames out, no I/O.
+ *
+ *   frame  = u32 length of the fields · u8 type · u8[3] zero · u32 serial (the cell it belongs to, 0 for none) · fields
+ *   field  = u8 tag · u32 length · bytes            (all numbers little-endian)
+ *
+ * What a guest sends is hostile: a frame longer than its reader's maximum, a wrong zero byte or a field that runs over its
+ * frame is -EPROTO, and the session that sent it is ended. Unknown field tags are skipped; unknown types are the caller's matter.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+
+enum { WIRE_HEADER = 12, WIRE_FIELD_HEADER = 5 };
+
+enum wire_type {
+	/* daemon → guest */
+	WIRE_SETUP = 1, /* ENV*, PRELOAD*, SEED, MEMORY: once, before the first cell */
+	WIRE_EXECUTE,   /* CODE, STDIN, RESCAN */
+	WIRE_CHECK,     /* CODE: is it complete? */
+	/* guest → daemon */
+	WIRE_READY = 32, /* it is in its jail and waits */
+	WIRE_FAILED,     /* TEXT: it could not get there */
+	WIRE_DISPLAY,    /* MIME, (TEXT | JSON), … */
+	WIRE_RESULT,     /* the same, the value of the last expression */
+	WIRE_ERROR,      /* TYPE, TEXT, TRACEBACK, LINE */
+	WIRE_FILES,      /* FILE*, CUT */
+	WIRE_DONE,       /* EXIT_CODE, OUTCOME, CPU_NS, PEAK: the last frame of a cell */
+	WIRE_CHECKED,    /* TEXT */
+};
+
+enum wire_tag {
+	WIRE_CODE = 1,
+	WIRE_STDIN,
+	WIRE_ENV,
+	WIRE_PRELOAD,
+	WIRE_SEED,
+	WIRE_MEMORY,
+	WIRE_RESCAN,
+	WIRE_TEXT,
+	WIRE_JSON,
+	WIRE_MIME,
+	WIRE_ERROR_TYPE,
+	WIRE_TRACEBACK,
+	WIRE_LINE,
+	WIRE_FILE, /* u8 change, u64 size, path */
+	WIRE_CUT,
+	WIRE_EXIT_CODE,
+	WIRE_OUTCOME,
+	WIRE_CPU_NS,
+	WIRE_PEAK,
+};
+
+/* How the guest says a cell went; the daemon decides what to call it. */
+enum wire_outcome { WIRE_OUTCOME_OK, WIRE_OUTCOME_ERROR, WIRE_OUTCOME_EXIT, WIRE_OUTCOME_INTERRUPT, WIRE_OUTCOME_MEMORY };
+
+/* ---- writing: into a buffer, a frame at a time -------------------------- */
+
+/* Starts a frame; *ret_start is for wire_end. */
+int wire_begin(struct buffer *b, enum wire_type type, uint32_t serial, size_t *ret_start);
+int wire_put(struct buffer *b, enum wire_tag tag, const void *data, size_t len);
+int wire_put_u64(struct buffer *b, enum wire_tag tag, uint64_t value);
+void wire_end(struct buffer *b, size_t start);
+
+/* ---- reading ------------------------------------------------------------ */
+
+struct wire_frame {
+	uint8_t type;
+	uint32_t serial;
+	const char *fields; /* inside the reader's buffer, until the next call on it */
+	size_t len;
+};
+
+struct wire_reader {
+	struct buffer in;
+	size_t done;      /* bytes of `in` that were handed out */
+	size_t frame_max; /* longest field area it accepts */
+};
+
+void wire_reader_init(struct wire_reader *r, size_t frame_max);
+void wire_reader_finish(struct wire_reader *r);
+
+/* Room to read into; then tell how much came with wire_reader_filled(). */
+int wire_reader_room(struct wire_reader *r, size_t want, char **ret_at, size_t *ret_room);
+void wire_reader_filled(struct wire_reader *r, size_t n);
+
+/* 1 and *ret for a whole frame, 0 when more bytes are needed, -EPROTO. */
+int wire_reader_next(struct wire_reader *r, struct wire_frame *ret);
+
+struct wire_field {
+	uint8_t tag;
+	const char *data;
+	size_t len;
+};
+
+/* Walks a frame's fields: start with *at = 0. 1 and *ret, 0 at the end, -EPROTO. */
+int wire_field_next(const struct wire_frame *f, size_t *at, struct wire_field *ret);
+
+/* A number field of eight bytes; -EPROTO when it is not. */
+int wire_field_u64(const struct wire_field *f, uint64_t *ret);
+
+/* ---- daemon ↔ zygote, daemon ↔ jailer: one SEQPACKET message each way ---- */
+
+/* Ask the zygote for a guest; brings [jail init pidfd, control socket, stdout, stderr]. */
+struct wire_spawn {
+	uint32_t serial;
+	uint32_t unused;
+};
+
+/* The zygote's messages. */
+enum wire_zygote_event { WIRE_ZYGOTE_WARM = 1, WIRE_ZYGOTE_SPAWNED, WIRE_ZYGOTE_PROBLEM };
+enum { WIRE_ZYGOTE_TEXT = 2048 };
+struct wire_zygote {
+	uint32_t event;
+	uint32_t serial; /* of the spawn request */
+	int32_t err;     /* negative errno when it failed; else the message brings the guest's pidfd */
+	int32_t pid;
+	char text[WIRE_ZYGOTE_TEXT]; /* WARM: what could not be preloaded, a line each; PROBLEM: what is wrong */
+};

@@ -1,0 +1,191 @@
+/* A real jailer, a real jail: what a process that entered one can and cannot see. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fds.h"
+#include "base/process.h"
+#include "jail/jail.h"
+#include "jail/jailer.h"
+#include "tap.h"
+
+struct jail {
+	int init, control, workspace;
+	pid_t pid;
+};
+
+static int jailer = -1;
+
+static void start_jailer(void)
+{
+	int pair[2];
+	struct jail_answer hello;
+	fd_socketpair(SOCK_SEQPACKET, pair);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	if (fork() == 0) {
+		dup2(pair[1], JAILER_SOCKET_FD);
+		for (int fd = JAILER_SOCKET_FD + 1; fd < 64; fd++)
+			close(fd);
+		_exit(jailer_main());
+	}
+	fd_close(pair[1]);
+	jailer = pair[0];
+	OK(fd_recv(jailer, &hello, sizeof(hello), NULL, 0, NULL) == sizeof(hello) && hello.err == 0);
+	if (hello.err)
+		printf("# %s\n", hello.text);
+}
+
+static int make(struct jail *j, uint64_t disk)
+{
+	struct jail_request q = { .serial = 9, .host_id = JAIL_HOST_ID + 5, .disk_bytes = disk };
+	struct jail_answer a;
+	int fds[3];
+	if (fd_send(jailer, &q, sizeof(q), NULL, 0) < 0 || fd_recv(jailer, &a, sizeof(a), fds, 3, NULL) != sizeof(a))
+		return -1;
+	if (a.err)
+		printf("# %s\n", a.text);
+	*j = (struct jail){ fds[0], fds[1], fds[2], a.pid };
+	return a.err;
+}
+
+/* Runs check() inside the jail and returns its exit code. */
+static int inside(struct jail *j, int (*check)(void))
+{
+	int status;
+	if (jail_aim_children(j->init) < 0)
+		return -1;
+	pid_t pid = fork();
+	if (pid == 0) {
+		const char *step;
+		if (jail_enter(j->init, &step) < 0) {
+			printf("# %s: %s\n", step, strerror(errno));
+			fflush(stdout);
+			_exit(99);
+		}
+		_exit(check());
+	}
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int check_identity(void)
+{
+	char host[64], cwd[64];
+	gethostname(host, sizeof(host));
+	if (getuid() != JAIL_INNER_ID || getgid() != JAIL_INNER_ID || setuid(0) == 0)
+		return 1;
+	if (strcmp(host, "sandbox") || !getcwd(cwd, sizeof(cwd)) || strcmp(cwd, "/workspace"))
+		return 2;
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		return 3;
+	return getpid() > 1 && getppid() == 0 ? 0 : 4;
+}
+
+static int check_files(void)
+{
+	static const char *const hidden[] = { "/root", "/etc/shadow", "/sys", "/boot", "/proc/kcore", "/proc/sys", "/dev/mem" };
+	for (unsigned i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+		if (access(hidden[i], F_OK) == 0)
+			return 1 + (int)i;
+	if (open("/usr/x", O_CREAT | O_WRONLY, 0600) >= 0 || open("/x", O_CREAT | O_WRONLY, 0600) >= 0)
+		return 20;
+	if (access("/usr/bin/env", X_OK) < 0 || access("/etc/passwd", R_OK) < 0 || access("/dev/null", W_OK) < 0)
+		return 21;
+	int fd = open("/workspace/kept", O_CREAT | O_WRONLY, 0755);
+	if (fd < 0 || write(fd, "#!/bin/sh\n", 10) != 10)
+		return 22;
+	fd_close(fd);
+	char *argv[] = { (char *)"/workspace/kept", NULL };
+	execv(argv[0], argv);
+	return errno == EACCES ? 0 : 23; /* writable places are noexec */
+}
+
+static int check_alone(void)
+{
+	int seen = 0;
+	DIR *d = opendir("/proc");
+	for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
+		seen += e->d_name[0] >= '0' && e->d_name[0] <= '9';
+	kill(1, SIGKILL); /* the kernel drops it: the checks that follow find the jail standing */
+	/* Ourselves only: the init is not dumpable, so hidepid hides it. */
+	return d && seen == 1 ? 0 : 1;
+}
+
+static int check_disk_limit(void)
+{
+	static char block[65536];
+	int fd = open("/workspace/big", O_CREAT | O_WRONLY, 0600);
+	for (int i = 0; i < 1000; i++)
+		if (write(fd, block, sizeof(block)) < 0)
+			return errno == ENOSPC && i < 40 ? 0 : 1;
+	return 2;
+}
+
+static int check_leftover(void)
+{
+	return access("/workspace/kept", F_OK) == 0 ? 0 : 1;
+}
+
+static void sweeping(struct jail *j)
+{
+	int alive[2];
+	char byte = JAIL_SWEEP;
+	if (pipe(alive) < 0)
+		return;
+	jail_aim_children(j->init);
+	pid_t pid = fork();
+	if (pid == 0) {
+		const char *step;
+		jail_enter(j->init, &step);
+		for (int i = 0; i < 3; i++)
+			if (fork() == 0)
+				setsid();
+		if (write(alive[1], "r", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	fd_close(alive[1]);
+	OK(read(alive[0], &byte, 1) == 1);
+	byte = JAIL_SWEEP;
+	OK(write(j->control, &byte, 1) == 1 && read(j->control, &byte, 1) == 1 && byte == JAIL_SWEEP);
+	waitpid(pid, NULL, 0);
+	while (read(alive[0], &byte, 1) > 0) /* the others may have said "r" before they died */
+		;
+	OK(1); /* the end of the pipe: every holder of its other side is dead */
+	fd_close(alive[0]);
+}
+
+int main(void)
+{
+	struct jail a, b;
+	start_jailer();
+	OK(make(&a, 1 << 20) == 0);
+	OK(inside(&a, check_identity) == 0);
+	OK(inside(&a, check_files) == 0);
+	OK(inside(&a, check_alone) == 0);
+	OK(inside(&a, check_disk_limit) == 0);
+	OK(inside(&a, check_leftover) == 0); /* files outlive the process */
+	OK(faccessat(a.workspace, "kept", F_OK, 0) == 0);
+	OK(make(&b, 1 << 20) == 0);
+	OK(inside(&b, check_leftover) == 1); /* and stay in their jail */
+	struct stat st;
+	OK(fstatat(a.workspace, "kept", &st, 0) == 0 && (geteuid() != 0 || st.st_uid == JAIL_HOST_ID + 5));
+	sweeping(&a);
+	OK(inside(&a, check_leftover) == 0); /* a swept jail is usable again */
+	process_kill_wait(a.init);
+	OK(jail_aim_children(a.init) < 0 || inside(&a, check_leftover) != 0);
+	fd_close(b.control); /* the daemon is gone: the init ends itself */
+	struct pollfd p = { .fd = b.init, .events = POLLIN };
+	OK(poll(&p, 1, 5000) == 1);
+	fd_close(jailer);
+	return tap_done();
+}
