@@ -44,6 +44,7 @@ enum {
 	LIMIT_LOG_PAGE_BYTES = 1024 * 1024,          /* text of one page of a log */
 	LIMIT_LOG_SCAN = 20 * 1000,                  /* entries looked at for one page */
 	LIMIT_QUERY_PARAMS = 32,
+	LIMIT_OUTBOX_BYTES = 128 * 1024 * 1024,      /* events kept for a client that reads slowly */
 	LIMIT_WS_CELLS = 32,                         /* cells of one WebSocket, waiting or running */
 	LIMIT_START_SECONDS = 30,                    /* a request waits so long for a session's files to be there */
 	/* what a guest may send */

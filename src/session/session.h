@@ -42,13 +42,14 @@ struct session_params {
 	double idle_timeout_s; /* ends this long after its last cell; 0: the server's default */
 	bool has_seed;
 	uint64_t seed;         /* random and numpy start from it */
+	uint64_t owner;        /* whose it is: a number of the caller's that session_info() gives back; 0 for nobody's */
 };
 
 void session_params_finish(struct session_params *p); /* frees what it owns */
 
 struct sessions_config {
 	uv_loop_t *loop;
-	char *zygote_path;        /* the guest program; found beside this one when NULL */
+	char *guest_module;       /* path of glovebox-guest.so, which the system's python3 loads */
 	char *state_dir;          /* caches of our own; made when missing */
 	char **preload;           /* the template: NULL for the default list, an empty list for none */
 	unsigned ready_guests;    /* kept ahead */
@@ -134,6 +135,8 @@ const char *session_state_name(enum session_state s);
 
 struct session_info {
 	const char *id, *name, *metadata; /* name and metadata may be NULL; metadata is JSON text */
+	uint64_t owner;                   /* as in its params */
+	uint64_t serial;                  /* counts the sessions this table ever made, from 1 */
 	enum session_state state;
 	uint64_t created_wall_ns, used_wall_ns;
 	double ttl_s, idle_timeout_s, expires_in_s;

@@ -1,0 +1,53 @@
+# The front door. Meson and ninja do the work below it; `make help` lists what there is.
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+LISTEN ?= 127.0.0.1:8000
+
+MESON ?= meson
+FORMAT ?= clang-format
+
+.DEFAULT_GOAL := all
+.PHONY: all deps run test install uninstall clean format bench help
+
+all: $(BUILD)/build.ninja ## build build/glovebox and what it needs
+	@ninja -C $(BUILD)
+
+# The release flags are for people who run it; developers may configure build/ as they like, it is kept.
+$(BUILD)/build.ninja:
+	@command -v $(MESON) >/dev/null || { echo "meson is missing: run 'make deps' (installs it and the libraries)" >&2; exit 1; }
+	@$(MESON) setup $(BUILD) --buildtype=debugoptimized --prefix=$(PREFIX)
+
+deps: ## install the packages that building and running need (apt; sudo only when not root)
+	@scripts/install-deps --run
+
+run: deps ## install what is missing, build, and start the server on LISTEN (127.0.0.1:8000)
+	@$(MAKE) --no-print-directory all
+	@exec $(BUILD)/glovebox serve --listen $(LISTEN)
+
+test: ## install what is missing, build, and run every test; ends with `N passed, N failed`
+	@scripts/install-deps --test
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) scripts/run-tests
+
+install: all ## install under PREFIX (/usr/local), below DESTDIR when packaging
+	@$(MESON) configure $(BUILD) --prefix=$(PREFIX)
+	@DESTDIR=$(DESTDIR) $(MESON) install -C $(BUILD)
+
+uninstall: ## remove what `make install` put there
+	@ninja -C $(BUILD) uninstall
+
+clean: ## remove everything that was built
+	@rm -rf build build-*
+
+format: ## lay the C code out by .clang-format
+	@find src tests bench -name '*.[ch]' -print0 | xargs -0 -r $(FORMAT) -i
+
+bench: ## measure speed and memory, beside python3 and ipykernel
+	@scripts/install-deps --bench
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) bench/run
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,0 +1,293 @@
+#include "api/api.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "api/call.h"
+#include "api/metrics.h"
+#include "api/requests.h"
+#include "api/routes.h"
+#include "base/log.h"
+#include "base/text.h"
+
+/* ---- life ---------------------------------------------------------------- */
+
+static void free_api(uv_handle_t *timer)
+{
+	struct api *a = timer->data;
+	guard_finish(&a->guard);
+	metrics_destroy(a->metrics);
+	free(a->openapi);
+	free(a->docs);
+	free(a);
+}
+
+int api_create(const struct api_config *config, struct error *e, struct api **ret)
+{
+	struct api *a = calloc(1, sizeof(*a));
+	if (!a)
+		return error_set(e, -ENOMEM, "not enough memory");
+	TAILQ_INIT(&a->waiting);
+	SLIST_INIT(&a->endings);
+	int r = guard_init(&a->guard, config->hosts, config->origins, config->tokens, e);
+	if (!r && !(a->metrics = metrics_create()))
+		r = error_set(e, -ENOMEM, "not enough memory");
+	if (r < 0) {
+		guard_finish(&a->guard);
+		free(a);
+		return r;
+	}
+	a->sessions = config->sessions;
+	a->max_upload_bytes = config->max_upload_bytes ? config->max_upload_bytes : API_UPLOAD_BYTES;
+	a->max_sessions_per_token = config->max_sessions_per_token;
+	a->log_requests = config->log_requests;
+	uv_timer_init(config->loop, &a->timer);
+	a->timer.data = a;
+	*ret = a;
+	return 0;
+}
+
+void api_destroy(struct api *a)
+{
+	if (!a)
+		return;
+	while (!SLIST_EMPTY(&a->endings)) {
+		struct ending *ending = SLIST_FIRST(&a->endings);
+		SLIST_REMOVE_HEAD(&a->endings, next);
+		free(ending);
+	}
+	uv_close((uv_handle_t *)&a->timer, free_api);
+}
+
+void api_set_server(struct api *a, struct http_server *server)
+{
+	a->server = server;
+}
+
+void api_drain(struct api *a)
+{
+	a->draining = true;
+}
+
+unsigned api_in_flight(const struct api *a)
+{
+	return a->in_flight + a->socket_cells;
+}
+
+/* ---- before the body ----------------------------------------------------- */
+
+static struct call *call_create(struct api *a, struct http_exchange *x)
+{
+	struct call *c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->api = a;
+	c->x = x;
+	a->in_flight++;
+	http_set_userdata(x, c);
+	return c;
+}
+
+/* Tells a page of an allowed origin that it may read the answer. */
+static void admit_origin(struct http_exchange *x, const char *origin)
+{
+	http_add_header(x, "Access-Control-Allow-Origin", origin);
+	http_add_header(
+		x, "Access-Control-Expose-Headers", "X-Request-Id, Location, Retry-After, X-Next-After");
+	http_add_header(x, "Vary", "Origin");
+}
+
+/* Host and Origin. A page must not even learn which addresses exist, so this comes before routing. */
+static int check_source(const struct call *c, bool harmless, struct error *e)
+{
+	const struct guard *g = &c->api->guard;
+	const char *host = http_header(c->x, "Host"), *origin = http_header(c->x, "Origin");
+	const char *site = http_header(c->x, "Sec-Fetch-Site");
+	bool foreign = false;
+	/* A unix socket is out of any browser's reach, and HTTP/1.0 without a Host is no browser. */
+	int r = host && !text_eq(http_remote(c->x), "unix") ? guard_host(g, host, e) : 0;
+	if (r < 0)
+		return r;
+	/* A link to /docs on another site's page is fine: it carries no Origin and changes nothing. */
+	r = guard_origin(g, host, origin, harmless && !origin ? NULL : site, e, &foreign);
+	if (!r && foreign)
+		admit_origin(c->x, origin);
+	return r;
+}
+
+static void answer_options(struct call *c, const struct route_match *m)
+{
+	char allow[64];
+	if (!m->path_known) {
+		call_problem(c, 404, "route_not_found", "there is nothing at this address", NULL);
+		return;
+	}
+	routes_allow(http_path(c->x), allow, sizeof(allow));
+	http_add_header(c->x, "Allow", allow);
+	/* Only what an allowed origin asks is answered here: all others were refused before. */
+	if (http_header(c->x, "Origin") && http_header(c->x, "Access-Control-Request-Method")) {
+		http_add_header(c->x, "Access-Control-Allow-Methods", allow);
+		http_add_header(c->x, "Access-Control-Allow-Headers", "Authorization, Content-Type, Accept");
+		http_add_header(c->x, "Access-Control-Max-Age", "600");
+	}
+	call_respond_as(c, 204, NULL, NULL);
+}
+
+static void answer_unmatched(struct call *c, int r)
+{
+	char text[192], remedy[192], allow[64];
+	const char *path = http_path(c->x), *near = routes_nearest(path);
+	if (r == -EOPNOTSUPP) {
+		routes_allow(path, allow, sizeof(allow));
+		http_add_header(c->x, "Allow", allow);
+		snprintf(text, sizeof(text), "%s is not possible here", http_method_name(http_method(c->x)));
+		snprintf(remedy, sizeof(remedy), "Use one of: %s.", allow);
+		call_problem(c, 405, "method_not_allowed", text, remedy);
+		return;
+	}
+	if (r == -EINVAL) {
+		call_problem(c, 400, "invalid_path",
+			"the address is too long, wrongly percent-encoded, or not UTF-8",
+			"Percent-encode the path as UTF-8.");
+		return;
+	}
+	if (near)
+		snprintf(remedy, sizeof(remedy),
+			"Did you mean %s? All addresses are in /docs and /openapi.json.", near);
+	else
+		snprintf(remedy, sizeof(remedy), "All addresses are in /docs and /openapi.json.");
+	call_problem(c, 404, "route_not_found", "there is nothing at this address", remedy);
+}
+
+/* "application/json", alone or with parameters. */
+static bool is_json_type(const char *type)
+{
+	static const char json[] = "application/json";
+	size_t n = sizeof(json) - 1;
+	if (!type || strncasecmp(type, json, n))
+		return false;
+	type += n + strspn(type + n, " \t");
+	return !*type || *type == ';';
+}
+
+/* A form of a foreign page can post text/plain and such, but never application/json without being asked
+ * first. */
+static int check_body_type(const struct call *c, struct error *e)
+{
+	const char *encoding = http_header(c->x, "Content-Encoding");
+	bool has_body = http_content_length(c->x) != 0;
+	if (encoding && strcasecmp(encoding, "identity")) {
+		error_set(e, -EINVAL, "compressed requests are not accepted");
+		error_remedy(e, "Send the body as it is, without Content-Encoding.");
+		error_slug(e, "unsupported_encoding");
+		return -EINVAL;
+	}
+	if (!has_body || c->route->flags & ROUTE_RAW_BODY || is_json_type(http_header(c->x, "Content-Type")))
+		return 0;
+	error_set(e, -EINVAL, "the body must be sent as application/json");
+	error_remedy(e, "Send the header: Content-Type: application/json");
+	error_slug(e, "unsupported_media_type");
+	return -EINVAL;
+}
+
+/* Routes without query parameters refuse any, so that a misspelt address does not pass for a working one. */
+static int check_query(const struct call *c, struct error *e)
+{
+	return c->route->query ? 0 : fields_decode_query(&no_fields, http_query(c->x), NULL, e);
+}
+
+static enum http_body_mode refuse(struct call *c, const struct error *e)
+{
+	if (text_eq(e->slug, "unauthorized"))
+		http_add_header(c->x, "WWW-Authenticate", "Bearer realm=\"glovebox\"");
+	call_error(c, e);
+	return HTTP_BODY_ANSWERED;
+}
+
+static enum http_body_mode on_headers(struct http_exchange *x, void *userdata)
+{
+	struct error e = { 0 };
+	struct call *c = call_create(userdata, x);
+	if (!c) {
+		http_respond_problem(
+			x, 503, "no_memory", "the server is short of memory", "Try again later.");
+		return HTTP_BODY_ANSWERED;
+	}
+	struct route_match m = {
+		.id = c->id, .id_size = sizeof(c->id), .path = c->path, .path_size = sizeof(c->path)
+	};
+	int matched = routes_match(http_method(x), http_path(x), &m);
+	c->route = m.route;
+	bool open = m.route && m.route->flags & ROUTE_PUBLIC;
+	if (check_source(c, open, &e) < 0)
+		return refuse(c, &e);
+	if (http_method(x) == HTTP_METHOD_OPTIONS) {
+		answer_options(c, &m);
+		return HTTP_BODY_ANSWERED;
+	}
+	if (!open && guard_token(&c->api->guard, http_header(x, "Authorization"), &e, &c->owner) < 0)
+		return refuse(c, &e);
+	if (matched < 0) {
+		answer_unmatched(c, matched);
+		return HTTP_BODY_ANSWERED;
+	}
+	if (check_query(c, &e) < 0 || check_body_type(c, &e) < 0)
+		return refuse(c, &e);
+	return c->route->begin ? c->route->begin(c) : HTTP_BODY_BUFFER;
+}
+
+/* ---- the other callbacks of the server ----------------------------------- */
+
+static void on_body(struct http_exchange *x, const char *data, size_t len, void *userdata)
+{
+	struct call *c = http_userdata(x);
+	if (c->ops && c->ops->on_body)
+		c->ops->on_body(c, data, len);
+}
+
+static void on_request(struct http_exchange *x, void *userdata)
+{
+	struct call *c = http_userdata(x);
+	c->route->handle(c);
+}
+
+static void on_drained(struct http_exchange *x, void *userdata)
+{
+	struct call *c = http_userdata(x);
+	if (c->ops && c->ops->on_drained)
+		c->ops->on_drained(c);
+}
+
+static void on_gone(struct http_exchange *x, void *userdata)
+{
+	struct call *c = http_userdata(x);
+	if (c->ops && c->ops->on_gone)
+		c->ops->on_gone(c);
+	call_release(c);
+}
+
+static void on_log(const struct http_log_entry *entry, void *userdata)
+{
+	struct api *a = userdata;
+	metrics_count_request(a->metrics, entry);
+	if (a->log_requests)
+		log_info("request %s %s %s %s %d in=%llu out=%llu ms=%.3f", entry->request_id, entry->remote,
+			entry->method, entry->target, entry->status, (unsigned long long)entry->body_bytes_in,
+			(unsigned long long)entry->bytes_out, (double)entry->duration_ns / 1e6);
+}
+
+const struct http_handler *api_handler(void)
+{
+	static const struct http_handler handler = {
+		.on_headers = on_headers,
+		.on_body = on_body,
+		.on_request = on_request,
+		.on_drained = on_drained,
+		.on_gone = on_gone,
+		.on_log = on_log,
+	};
+	return &handler;
+}

@@ -1,0 +1,61 @@
+/*
+ * The native HTTP API: routes over the session table, answers as JSON, errors as application/problem+json.
+ *
+ * One struct api serves one loop and one session table. It owns no sockets: the daemon makes the HTTP server
+ * and gives it api_handler() with the api as userdata. Order of life: sessions_create, api_create, http
+ * server; at the end api_drain, http server closed, sessions_destroy, then api_destroy.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/error.h"
+
+struct api;
+struct sessions;
+struct http_handler;
+struct http_server;
+
+/* All texts and lists are copied. Lists end with NULL; a NULL list is an empty one. */
+struct api_config {
+	uv_loop_t *loop;
+	struct sessions *sessions;
+	/* Bearer tokens; with none, nobody is asked for one. Sessions belong to the token that made them and
+	 * are invisible to the others. */
+	char *const *tokens;
+	/* Names the Host header may carry besides the loopback names: the host part of every listen address,
+	 * and names people configured. "*" stands for any name (only behind something else that checks). A
+	 * wildcard address ("0.0.0.0",
+	 * "::") allows every address literal, which no web page can rebind a name to. */
+	char *const *hosts;
+	/* Origins (such as "https://console.example") whose pages may call; the daemon's own is always
+	 * allowed. */
+	char *const *origins;
+	uint64_t max_upload_bytes;       /* of one file; 0: the default (API_UPLOAD_BYTES) */
+	unsigned max_sessions_per_token; /* 0: only the table's own maximum counts */
+	bool log_requests;               /* one info line per answered request */
+};
+
+#define API_UPLOAD_BYTES (1024ULL * 1024 * 1024)
+
+/* -EINVAL when a token is empty or not printable ASCII, -ENOMEM. */
+int api_create(const struct api_config *config, struct error *e, struct api **ret);
+
+/* Frees it. No request may be under way any more (the server is closed). NULL is fine. */
+void api_destroy(struct api *a);
+
+/* What to give to the HTTP server, with the api itself as userdata. */
+const struct http_handler *api_handler(void);
+
+/* The server whose connection counts /metrics shows (may be left out). */
+void api_set_server(struct api *a, struct http_server *server);
+
+/* From now on /readyz says 503, and new sessions, runs and cells are refused with 503 "draining"; what runs
+ * goes on and is answered. Idempotent. */
+void api_drain(struct api *a);
+
+/* Requests not yet answered and attached WebSockets; the drain is over when it is 0. */
+unsigned api_in_flight(const struct api *a);

@@ -1,0 +1,336 @@
+#include "api/call.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "api/routes.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "json/json_write.h"
+
+enum { TICK_MS = 1 };
+
+/* ---- answering ----------------------------------------------------------- */
+
+static void stop_waiting(struct call *c)
+{
+	if (c->later)
+		TAILQ_REMOVE(&c->api->waiting, c, waiting);
+	c->later = NULL;
+}
+
+void call_release(struct call *c)
+{
+	stop_waiting(c);
+	c->api->in_flight--;
+	free(c);
+}
+
+void call_respond_as(struct call *c, int status, const char *content_type, struct buffer *body)
+{
+	struct http_exchange *x = c->x;
+	call_release(c);
+	http_respond(x, status, content_type, body);
+}
+
+void call_respond(struct call *c, int status, const struct json_writer *w, struct buffer *json)
+{
+	if (json_writer_end(w) < 0)
+		call_problem(c, 503, "no_memory", "the answer does not fit into the server's memory",
+			"Ask for less.");
+	else
+		call_respond_as(c, status, "application/json", json);
+}
+
+void call_respond_static(struct call *c, int status, const char *content_type, const char *body, size_t len)
+{
+	struct http_exchange *x = c->x;
+	call_release(c);
+	http_respond_copy(x, status, content_type, body, len);
+}
+
+void call_problem(struct call *c, int status, const char *code, const char *detail, const char *remedy)
+{
+	struct http_exchange *x = c->x;
+	call_release(c);
+	http_respond_problem(x, status, code, detail, remedy ? remedy : "");
+}
+
+void call_finish_stream(struct call *c)
+{
+	struct http_exchange *x = c->x;
+	call_release(c);
+	http_stream_end(x);
+}
+
+void call_cut_stream(struct call *c)
+{
+	struct http_exchange *x = c->x;
+	call_release(c);
+	http_stream_abort(x);
+}
+
+/* ---- errors -------------------------------------------------------------- */
+
+struct status_row {
+	const char *slug;
+	int status;
+	unsigned retry_s; /* Retry-After; 0: none */
+};
+
+static const struct status_row status_rows[] = {
+	{ "unauthorized", 401, 0 },
+	{ "origin_not_allowed", 403, 0 },
+	{ "path_refused", 403, 0 },
+	{ "session_not_found", 404, 0 },
+	{ "file_not_found", 404, 0 },
+	{ "not_a_file", 409, 0 },
+	{ "not_a_directory", 409, 0 },
+	{ "is_a_directory", 409, 0 },
+	{ "directory_not_empty", 409, 0 },
+	{ "session_gone", 410, 0 },
+	{ "file_too_large", 413, 0 },
+	{ "unsupported_media_type", 415, 0 },
+	{ "unsupported_encoding", 415, 0 },
+	{ "host_not_allowed", 421, 0 },
+	{ "queue_full", 429, 1 },
+	{ "too_many_sessions", 429, 5 },
+	{ "starting", 503, 1 },
+	{ "draining", 503, 10 },
+	{ "no_space", 507, 0 },
+};
+
+/* For errors without a word of their own. */
+static const struct {
+	int err, status;
+} errno_rows[] = {
+	{ -EINVAL, 400 },
+	{ -ERANGE, 400 },
+	{ -E2BIG, 413 },
+	{ -ENOENT, 404 },
+	{ -EIDRM, 410 },
+	{ -EBUSY, 429 },
+	{ -ENOSPC, 429 },
+	{ -ESHUTDOWN, 503 },
+	{ -EAGAIN, 503 },
+	{ -ENOMEM, 503 },
+};
+
+static const struct status_row *find_status(const char *slug)
+{
+	for (size_t i = 0; i < ARRAY_LEN(status_rows); i++)
+		if (text_eq(status_rows[i].slug, slug))
+			return &status_rows[i];
+	return NULL;
+}
+
+int call_status_of(const struct error *e)
+{
+	const struct status_row *row = find_status(e->slug);
+	if (row)
+		return row->status;
+	for (size_t i = 0; i < ARRAY_LEN(errno_rows); i++)
+		if (errno_rows[i].err == e->err)
+			return errno_rows[i].status;
+	return 500;
+}
+
+void call_error(struct call *c, const struct error *e)
+{
+	const struct status_row *row = find_status(e->slug);
+	struct http_exchange *x = c->x;
+	char seconds[16];
+	if (row && row->retry_s) {
+		snprintf(seconds, sizeof(seconds), "%u", row->retry_s);
+		http_add_header(x, "Retry-After", seconds);
+	}
+	call_release(c);
+	http_respond_error(x, call_status_of(e), e);
+}
+
+/* ---- asking -------------------------------------------------------------- */
+
+static int no_session(const char *id, struct error *e)
+{
+	error_set(e, -ENOENT, "there is no session %.40s", id);
+	error_remedy(e, "Create one with POST /v1/sessions, or list yours with GET /v1/sessions.");
+	error_slug(e, "session_not_found");
+	return -ENOENT;
+}
+
+int api_session(const struct api *a, const char *id, uint64_t owner, struct error *e, struct session **ret)
+{
+	struct session_info info;
+	struct session *s = NULL;
+	int r = session_find(a->sessions, id, e, &s);
+	if (r == -ENOENT)
+		return no_session(id, e);
+	if (r < 0)
+		return r;
+	session_info(s, &info);
+	/* Somebody else's looks exactly like one that never was. */
+	if (info.owner != owner)
+		return no_session(id, e);
+	*ret = s;
+	return 0;
+}
+
+int call_session(const struct call *c, struct error *e, struct session **ret)
+{
+	return api_session(c->api, c->id, c->owner, e, ret);
+}
+
+int api_check_open(const struct api *a, struct error *e)
+{
+	if (!a->draining)
+		return 0;
+	error_set(e, -ESHUTDOWN, "the server is about to end and takes no new work");
+	error_remedy(e, "Try again when it is back, or use another server.");
+	error_slug(e, "draining");
+	return -ESHUTDOWN;
+}
+
+int api_check_quota(const struct api *a, uint64_t owner, struct error *e)
+{
+	unsigned n = 0;
+	if (!a->max_sessions_per_token || !owner)
+		return 0;
+	for (struct session *s = sessions_next(a->sessions, NULL); s; s = sessions_next(a->sessions, s)) {
+		struct session_info info;
+		session_info(s, &info);
+		n += info.owner == owner;
+	}
+	if (n < a->max_sessions_per_token)
+		return 0;
+	error_set(e, -ENOSPC, "you have %u sessions, which is as many as one token may have", n);
+	error_remedy(e, "End sessions you do not need with DELETE /v1/sessions/{id}.");
+	error_slug(e, "too_many_sessions");
+	return -ENOSPC;
+}
+
+bool call_accepts(const struct call *c, const char *media_type)
+{
+	const char *accept = http_header(c->x, "Accept");
+	size_t n = strlen(media_type);
+	while (accept && *accept) {
+		accept += strspn(accept, " \t,");
+		if (!strncasecmp(accept, media_type, n) && (!accept[n] || strchr(" \t,;", accept[n])))
+			return true;
+		accept += strcspn(accept, ",");
+	}
+	return false;
+}
+
+/* ---- later --------------------------------------------------------------- */
+
+static void end_sessions(struct api *a)
+{
+	while (!SLIST_EMPTY(&a->endings)) {
+		struct ending *ending = SLIST_FIRST(&a->endings);
+		struct session *s;
+		SLIST_REMOVE_HEAD(&a->endings, next);
+		if (!session_find(a->sessions, ending->id, NULL, &s))
+			session_end(s, "its run was over");
+		free(ending);
+	}
+}
+
+/* 1: go on; 0: not yet; negative: it will not come. */
+static int files_are_there(const struct call *c, struct error *e)
+{
+	struct session *s;
+	int r = call_session(c, e, &s);
+	if (r < 0)
+		return r;
+	if (session_workspace_fd(s) >= 0)
+		return 1;
+	if (clock_now_ns() < c->deadline_ns)
+		return 0;
+	error_set(e, -EAGAIN, "the session is still starting");
+	error_remedy(e, "Try again.");
+	error_slug(e, "starting");
+	return -EAGAIN;
+}
+
+static void poll_call(struct call *c)
+{
+	struct error e = { 0 };
+	void (*fn)(struct call *) = c->later;
+	int r = c->needs_files ? files_are_there(c, &e) : 1;
+	if (!r)
+		return;
+	stop_waiting(c);
+	if (r > 0) {
+		fn(c);
+		return;
+	}
+	if (c->ops && c->ops->on_gone)
+		c->ops->on_gone(c);
+	call_error(c, &e);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	struct api *a = timer->data;
+	end_sessions(a);
+	struct call *last = TAILQ_LAST(&a->waiting, call_list);
+	/* One round over those that wait now: a call that waits again goes to the end and has its turn in the
+	 * next tick. poll_call() removes at most its own call, so the successor stays valid. */
+	for (struct call *c = TAILQ_FIRST(&a->waiting), *next; c; c = next) {
+		bool is_last = c == last;
+		next = TAILQ_NEXT(c, waiting);
+		poll_call(c);
+		if (is_last)
+			break;
+	}
+	if (TAILQ_EMPTY(&a->waiting) && SLIST_EMPTY(&a->endings))
+		uv_timer_stop(timer);
+}
+
+static void start_ticking(struct api *a)
+{
+	if (!uv_is_active((uv_handle_t *)&a->timer))
+		uv_timer_start(&a->timer, on_tick, TICK_MS, TICK_MS);
+}
+
+static void wait_for(struct call *c, void (*fn)(struct call *c), bool needs_files)
+{
+	c->later = fn;
+	c->needs_files = needs_files;
+	TAILQ_INSERT_TAIL(&c->api->waiting, c, waiting);
+	start_ticking(c->api);
+}
+
+void call_later(struct call *c, void (*fn)(struct call *c))
+{
+	wait_for(c, fn, false);
+}
+
+void call_when_files(struct call *c, void (*fn)(struct call *c))
+{
+	struct error e = { 0 };
+	c->deadline_ns = clock_now_ns() + LIMIT_START_SECONDS * NSEC_PER_SEC;
+	int r = files_are_there(c, &e);
+	if (r > 0) {
+		fn(c);
+	} else if (!r) {
+		wait_for(c, fn, true);
+	} else {
+		if (c->ops && c->ops->on_gone)
+			c->ops->on_gone(c);
+		call_error(c, &e);
+	}
+}
+
+void api_end_later(struct api *a, const char *id)
+{
+	struct ending *ending = calloc(1, sizeof(*ending));
+	if (!ending)
+		return; /* it still ends by its idle timeout */
+	snprintf(ending->id, sizeof(ending->id), "%s", id);
+	SLIST_INSERT_HEAD(&a->endings, ending, next);
+	start_ticking(a);
+}

@@ -1,0 +1,150 @@
+/*
+ * One request on its way through the API (private to src/api).
+ *
+ * A struct call lives from the request's head until it is answered or its client left. The functions below
+ * that answer (call_respond, call_error, call_problem, call_finish_stream …) end the call: it is gone when
+ * they return. A handler that does not answer at once sets `ops` and `work`; ops->on_gone then releases the
+ * work when the client leaves first.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "api/guard.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "http/http.h"
+#include "session/session.h"
+
+struct api;
+struct call;
+struct json_writer;
+struct metrics;
+struct route;
+
+struct call_ops {
+	void (*on_body)(struct call *c, const char *data, size_t len); /* streamed bodies */
+	void (*on_drained)(struct call *c);                            /* streamed answers */
+	void (*on_gone)(struct call *c); /* release the work; the call itself is freed by the caller */
+};
+
+enum { CALL_ID_BYTES = 64 };
+
+struct call {
+	struct api *api;
+	struct http_exchange *x;
+	const struct route *route;
+	uint64_t owner; /* who asks: as session_info.owner */
+	const struct call_ops *ops;
+	void *work;
+	/* waiting for another turn of the loop */
+	void (*later)(struct call *c);
+	bool needs_files;
+	uint64_t deadline_ns;
+	TAILQ_ENTRY(call) waiting;
+	/* from the address */
+	char id[CALL_ID_BYTES];
+	char path[LIMIT_PATH_BYTES + 2];
+};
+
+TAILQ_HEAD(call_list, call);
+
+struct ending {
+	SLIST_ENTRY(ending) next;
+	char id[SESSION_ID_LEN + 1];
+};
+
+struct api {
+	struct guard guard;
+	struct sessions *sessions;
+	struct http_server *server; /* or NULL */
+	struct metrics *metrics;
+	uint64_t max_upload_bytes;
+	unsigned max_sessions_per_token;
+	bool log_requests, draining;
+	unsigned in_flight, socket_cells;
+	struct call_list waiting;
+	SLIST_HEAD(, ending) endings; /* sessions to end in the next turn */
+	uv_timer_t timer;             /* runs while somebody waits */
+	char *openapi, *docs;         /* made at the first request */
+	size_t openapi_len, docs_len;
+};
+
+/* ---- answering ---------------------------------------------------------- */
+
+/* The JSON a writer made in the buffer (which is empty after); a writer that failed is answered with 503. */
+void call_respond(struct call *c, int status, const struct json_writer *w, struct buffer *json);
+void call_respond_as(struct call *c, int status, const char *content_type, struct buffer *body);
+void call_respond_static(struct call *c, int status, const char *content_type, const char *body, size_t len);
+
+/* The status follows from the error's slug. */
+void call_error(struct call *c, const struct error *e);
+void call_problem(struct call *c, int status, const char *code, const char *detail, const char *remedy);
+
+/* Ends a streamed answer: complete, or cut so that the client sees that it is not. */
+void call_finish_stream(struct call *c);
+void call_cut_stream(struct call *c);
+
+/* The exchange became something else (a WebSocket, an answer the server made): forgets the call. */
+void call_release(struct call *c);
+
+/* The status an error is answered with. */
+int call_status_of(const struct error *e);
+
+/* ---- asking -------------------------------------------------------------- */
+
+/* The session the address names, when it is the asker's; otherwise it does not exist. */
+int call_session(const struct call *c, struct error *e, struct session **ret);
+int api_session(const struct api *a, const char *id, uint64_t owner, struct error *e, struct session **ret);
+
+/* Refuses when the server is about to end. -ESHUTDOWN. */
+int api_check_open(const struct api *a, struct error *e);
+
+/* Refuses a session too many of one token. -ENOSPC with slug "too_many_sessions". */
+int api_check_quota(const struct api *a, uint64_t owner, struct error *e);
+
+/* Is this media type among those of the Accept header? (No wildcards: they mean "whatever you like".) */
+bool call_accepts(const struct call *c, const char *media_type);
+
+/* ---- later --------------------------------------------------------------- */
+
+/* Calls fn in another turn of the loop, unless the client leaves before. */
+void call_later(struct call *c, void (*fn)(struct call *c));
+
+/* Calls fn now or as soon as the session's files can be reached; answers with the error when that does not
+ * happen. */
+void call_when_files(struct call *c, void (*fn)(struct call *c));
+
+/* Ends a session in another turn of the loop (a cell's own callbacks must not). */
+void api_end_later(struct api *a, const char *id);
+
+/* ---- handlers (one per route) ------------------------------------------- */
+
+void handle_health(struct call *c);
+void handle_ready(struct call *c);
+void handle_version(struct call *c);
+void handle_metrics(struct call *c);
+void handle_openapi(struct call *c);
+void handle_docs(struct call *c);
+
+void handle_session_create(struct call *c);
+void handle_session_list(struct call *c);
+void handle_session_get(struct call *c);
+void handle_session_delete(struct call *c);
+void handle_session_interrupt(struct call *c);
+void handle_session_reset(struct call *c);
+void handle_logs(struct call *c);
+
+void handle_execute(struct call *c);
+void handle_run(struct call *c);
+void handle_socket(struct call *c);
+
+void handle_file_list(struct call *c);
+void handle_file_get(struct call *c);
+void handle_file_delete(struct call *c);
+void handle_file_put(struct call *c);
+enum http_body_mode begin_file_put(struct call *c);

@@ -1,0 +1,147 @@
+/* Observations as JSON. What they hold comes from a guest: nothing is trusted to be UTF-8, or to be JSON. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/answers.h"
+#include "base/text.h"
+#include "json/json_read.h"
+#include "json/json_write.h"
+
+void answer_put_captured(struct json_writer *w, const struct captured *c)
+{
+	char gap[64];
+	json_string_begin(w);
+	json_string_append(w, c->head, c->head_len);
+	if (c->left_out) {
+		int n = snprintf(gap, sizeof(gap), "\n… %" PRIu64 " bytes left out …\n", c->left_out);
+		json_string_append(w, gap, (size_t)n);
+	}
+	json_string_append(w, c->tail, c->tail_len);
+	json_string_end(w);
+}
+
+/* A guest may send one media type twice; an object must not have one name twice. */
+static bool seen_before(const struct bundle *b, unsigned i)
+{
+	for (unsigned j = 0; j < i; j++)
+		if (text_eq(b->item[j].mime, b->item[i].mime))
+			return true;
+	return false;
+}
+
+void answer_put_bundle(struct json_writer *w, const struct bundle *b)
+{
+	json_open_object(w);
+	for (unsigned i = 0; i < b->n; i++) {
+		const struct bundle_item *item = &b->item[i];
+		if (seen_before(b, i))
+			continue;
+		json_key_text(w, item->mime, strlen(item->mime));
+		if (item->is_json && json_validate(item->data, item->len, NULL) >= 0)
+			json_put_raw(w, item->data, item->len);
+		else
+			json_put_text(w, item->data, item->len);
+	}
+	json_close(w);
+}
+
+static void put_displays(struct json_writer *w, const struct observation *o)
+{
+	json_key(w, "displays");
+	json_open_array(w);
+	for (unsigned i = 0; i < o->n_displays; i++)
+		answer_put_bundle(w, &o->displays[i]);
+	json_close(w);
+}
+
+static void put_word(struct json_writer *w, const char *key, const char *word)
+{
+	json_field_cstr(w, key, word && *word ? word : NULL);
+}
+
+static void put_error(struct json_writer *w, const struct cell_error *e)
+{
+	json_key(w, "error");
+	if (!e) {
+		json_put_null(w);
+		return;
+	}
+	json_open_object(w);
+	json_field_cstr(w, "type", e->type);
+	json_field_text(w, "message", e->message, e->message_len);
+	json_field_text(w, "traceback", e->traceback, e->traceback_len);
+	if (e->line > 0)
+		json_field_int(w, "line", e->line);
+	else
+		json_field_null(w, "line");
+	put_word(w, "code", e->code);
+	put_word(w, "remediation", e->remedy);
+	json_close(w);
+}
+
+static void put_files(struct json_writer *w, const struct observation *o)
+{
+	static const char *const changes[] = { "created", "modified", "deleted" };
+	json_key(w, "files");
+	json_open_array(w);
+	for (unsigned i = 0; i < o->n_files; i++) {
+		json_open_object(w);
+		json_field_cstr(w, "path", o->files[i].path);
+		json_field_uint(w, "size", o->files[i].size);
+		json_field_cstr(w, "change", changes[o->files[i].change]);
+		json_close(w);
+	}
+	json_close(w);
+}
+
+static void put_truncated(struct json_writer *w, const struct observation *o)
+{
+	json_key(w, "truncated");
+	json_open_object(w);
+	json_field_uint(w, "stdout", o->out.left_out);
+	json_field_uint(w, "stderr", o->err.left_out);
+	json_field_uint(w, "displays", o->displays_left_out);
+	json_field_bool(w, "files", o->files_cut);
+	json_close(w);
+}
+
+static void put_usage(struct json_writer *w, const struct observation *o)
+{
+	json_key(w, "usage");
+	json_open_object(w);
+	json_field_double(w, "wall_ms", round(o->wall_ms * 1000) / 1000);
+	json_field_double(w, "cpu_ms", round(o->cpu_ms * 1000) / 1000);
+	json_field_uint(w, "peak_memory_bytes", o->peak_memory_bytes);
+	json_close(w);
+}
+
+void answer_put_observation(struct json_writer *w, const struct observation *o)
+{
+	json_open_object(w);
+	json_field_cstr(w, "id", o->id);
+	json_field_cstr(w, "session", o->session);
+	json_field_uint(w, "cell", o->cell);
+	json_field_cstr(w, "status", cell_status_name(o->status));
+	json_field_int(w, "exit_code", o->exit_code);
+	json_key(w, "stdout");
+	answer_put_captured(w, &o->out);
+	json_key(w, "stderr");
+	answer_put_captured(w, &o->err);
+	json_key(w, "result");
+	if (o->result)
+		answer_put_bundle(w, o->result);
+	else
+		json_put_null(w);
+	put_displays(w, o);
+	put_error(w, o->error);
+	json_field_bool(w, "is_final_answer", false);
+	json_field_null(w, "final_answer");
+	json_field_null(w, "screenshot");
+	put_files(w, o);
+	json_field_bool(w, "state_lost", o->state_lost);
+	put_truncated(w, o);
+	put_usage(w, o);
+	json_close(w);
+}

@@ -1,0 +1,175 @@
+#include "api/requests.h"
+
+#include "base/limits.h"
+
+/* Above what any server allows: the session table knows its own maxima and says them. */
+#define SIZE_MOST ((double)(1ULL << 50))
+#define YEAR_SECONDS 31536000.0
+
+/* ---- rows that several tables share ------------------------------------- */
+
+static const struct field limits_table[] = {
+	{ "timeout_s", FIELD_NUMBER, .offset = offsetof(struct session_limits, timeout_s), .min = 0.1,
+		.max = 3600, .default_text = "30", .example = "10",
+		.help = "Wall time of one cell, in seconds." },
+	{ "output_bytes", FIELD_UINT, .offset = offsetof(struct session_limits, output_bytes), .min = 1024,
+		.max = SIZE_MOST, .default_text = "1 MiB",
+		.help = "Bytes of stdout and of stderr, each, kept in an observation (head and tail)." },
+	{ "memory_bytes", FIELD_UINT, .offset = offsetof(struct session_limits, memory_bytes),
+		.min = 16 << 20, .max = SIZE_MOST, .default_text = "the server's", .example = "536870912",
+		.help = "Memory for data; beyond it the code gets a MemoryError." },
+	{ "disk_bytes", FIELD_UINT, .offset = offsetof(struct session_limits, disk_bytes), .min = 1 << 20,
+		.max = SIZE_MOST, .default_text = "the server's",
+		.help = "Size of /workspace and of /tmp, each." },
+	{ "log_bytes", FIELD_UINT, .offset = offsetof(struct session_limits, log_bytes), .min = 1024,
+		.max = SIZE_MOST, .default_text = "the server's", .help = "Output kept for GET …/logs." },
+};
+static const struct fields limits_fields = FIELDS("Limits", limits_table);
+
+#define SESSION_ROWS(base)                                                                                  \
+	{ "name", FIELD_WORD, .offset = (base) + offsetof(struct session_params, name), .min = 1,           \
+		.max = LIMIT_NAME_BYTES, .example = "\"analysis\"",                                         \
+		.help = "A name of your own, to find it by." },                                             \
+		{ "env", FIELD_ENV, .offset = (base) + offsetof(struct session_params, env),                \
+			.max = LIMIT_ENV_COUNT, .max_bytes = LIMIT_ENV_BYTES,                               \
+			.example = "{\"MODE\":\"test\"}",                                                   \
+			.help = "Environment variables of the interpreter." },                              \
+		{ "preload", FIELD_WORDS, .offset = (base) + offsetof(struct session_params, preload),      \
+			.max = LIMIT_PRELOAD_COUNT, .max_bytes = LIMIT_NAME_BYTES,                          \
+			.example = "[\"json\",\"numpy\"]",                                                  \
+			.help = "Modules to import before the first cell." },                               \
+		{ "metadata", FIELD_JSON, .offset = (base) + offsetof(struct session_params, metadata),     \
+			.max = LIMIT_METADATA_BYTES, .example = "{\"task\":\"42\"}",                        \
+			.help = "Data of your own, kept and given back as it is; lists can be filtered by " \
+				"it." },                                                                    \
+		{ "limits", FIELD_OBJECT, .offset = (base) + offsetof(struct session_params, limits),       \
+			.object = &limits_fields,                                                           \
+			.help = "Limits; what is left out is the server's default." },                      \
+		{ "ttl_s", FIELD_NUMBER, .offset = (base) + offsetof(struct session_params, ttl_s),         \
+			.min = 1, .max = YEAR_SECONDS, .default_text = "the server's",                      \
+			.help = "It ends this long after its creation." },                                  \
+		{ "idle_timeout_s", FIELD_NUMBER,                                                           \
+			.offset = (base) + offsetof(struct session_params, idle_timeout_s), .min = 1,       \
+			.max = YEAR_SECONDS, .default_text = "the server's",                                \
+			.help = "It ends this long after its last cell." },                                 \
+	{                                                                                                   \
+		"seed", FIELD_UINT, FIELD_HAS_FLAG,                                                         \
+			.offset = (base) + offsetof(struct session_params, seed),                           \
+			.flag_offset = (base) + offsetof(struct session_params, has_seed),                  \
+			.max = 4294967295.0,                                                                \
+			.help = "random and numpy.random start from it, so that runs can be repeated."      \
+	}
+
+#define CODE_ROW(base)                                                                                      \
+	{                                                                                                   \
+		"code", FIELD_TEXT, FIELD_REQUIRED,                                                         \
+			.offset = (base) + offsetof(struct execute_request, code), .max = LIMIT_CODE_BYTES, \
+			.example = "\"print(6 * 7)\"", .help = "Python source."                             \
+	}
+
+#define CELL_ROWS(base)                                                                                    \
+	{ "stdin", FIELD_TEXT, FIELD_NUL_ALLOWED,                                                          \
+		.offset = (base) + offsetof(struct execute_request, input), .max = LIMIT_STDIN_BYTES,      \
+		.example = "\"yes\\n\"",                                                                   \
+		.help = "What input() and sys.stdin read; without it input() fails at once." },            \
+	{                                                                                                  \
+		"timeout_s", FIELD_NUMBER, .offset = (base) + offsetof(struct execute_request, timeout_s), \
+					   .min = 0.1, .max = 3600, .default_text = "the session's",       \
+					   .example = "10",                                                \
+					   .help = "Wall time of this cell, in seconds: an interrupt "     \
+						   "first, a kill after a grace."                          \
+	}
+
+#define DETACH_ROW(base)                                                                               \
+	{                                                                                              \
+		"detach", FIELD_BOOL,                                                                  \
+			.offset = (base) + offsetof(struct execute_request, detach),                   \
+			.default_text = "false",                                                       \
+			.help = "Let the cell go on when the client leaves; its output is in the log." \
+	}
+
+/* ---- bodies ------------------------------------------------------------- */
+
+static const struct field session_table[] = { SESSION_ROWS(0) };
+const struct fields session_fields = FIELDS("SessionRequest", session_table);
+
+static const struct field execute_table[] = { CODE_ROW(0), CELL_ROWS(0), DETACH_ROW(0) };
+const struct fields execute_fields = FIELDS("ExecuteRequest", execute_table);
+
+#define RUN_SESSION offsetof(struct run_request, session)
+#define RUN_EXECUTE offsetof(struct run_request, execute)
+static const struct field run_table[] = {
+	CODE_ROW(RUN_EXECUTE),
+	CELL_ROWS(RUN_EXECUTE),
+	{ "files", FIELD_FILES, .offset = offsetof(struct run_request, files), .max = LIMIT_RUN_FILES,
+		.max_bytes = LIMIT_RUN_FILES_BYTES, .example = "{\"data/in.csv\":\"a,b\\n1,2\\n\"}",
+		.help = "Files put into /workspace before the code runs: path and content, a text or "
+			"{\"base64\": \"…\"}." },
+	SESSION_ROWS(RUN_SESSION),
+};
+const struct fields run_fields = FIELDS("RunRequest", run_table);
+
+const struct fields no_fields = { .name = "Empty" };
+
+/* ---- WebSocket messages ------------------------------------------------- */
+
+const char *const socket_types[] = { "execute", "interrupt", "ping", NULL };
+
+#define SOCKET_ROWS                                                                                  \
+	{ "id", FIELD_ID, FIELD_REQUIRED, .offset = offsetof(struct socket_request, id), .max = 128, \
+		.example = "\"1\"", .help = "Yours: every message about this one carries it." },     \
+	{                                                                                            \
+		"type", FIELD_WORD, FIELD_REQUIRED, .offset = offsetof(struct socket_request, type), \
+						    .max = 32, .choices = socket_types,              \
+						    .example = "\"execute\"", .help = "What to do."  \
+	}
+
+#define SOCKET_EXECUTE offsetof(struct socket_request, execute)
+static const struct field socket_execute_table[] = { SOCKET_ROWS, CODE_ROW(SOCKET_EXECUTE),
+	CELL_ROWS(SOCKET_EXECUTE), DETACH_ROW(SOCKET_EXECUTE) };
+const struct fields socket_execute_fields = FIELDS("SocketExecute", socket_execute_table);
+
+static const struct field socket_plain_table[] = { SOCKET_ROWS };
+const struct fields socket_plain_fields = FIELDS("SocketMessage", socket_plain_table);
+
+/* ---- query strings ------------------------------------------------------ */
+
+static const char *const state_names[] = { "starting", "idle", "busy", NULL };
+static const char *const stream_names[] = { "stdout", "stderr", NULL };
+
+static const struct field session_query_table[] = {
+	{ "name", FIELD_WORD, .offset = offsetof(struct session_query, name), .min = 1,
+		.max = LIMIT_NAME_BYTES, .help = "Only those of this name." },
+	{ "state", FIELD_WORD, .offset = offsetof(struct session_query, state), .max = 16,
+		.choices = state_names, .help = "Only those in this state." },
+	{ "metadata", FIELD_MATCH, .offset = offsetof(struct session_query, metadata), .max = 8,
+		.help = "metadata.KEY=value: only those whose metadata has this value at KEY." },
+	{ "limit", FIELD_UINT, .offset = offsetof(struct session_query, limit), .min = 1, .max = LIMIT_PAGE,
+		.default_text = "100", .help = "Entries of one page." },
+	{ "cursor", FIELD_UINT, .offset = offsetof(struct session_query, cursor), .max = 9007199254740991.0,
+		.help = "`next` of the page before." },
+};
+const struct fields session_query_fields = FIELDS("SessionQuery", session_query_table);
+
+static const struct field log_query_table[] = {
+	{ "cell", FIELD_UINT, FIELD_HAS_FLAG, .offset = offsetof(struct log_query, cell),
+		.flag_offset = offsetof(struct log_query, has_cell), .max = 4294967295.0,
+		.help = "Only the output of this cell." },
+	{ "stream", FIELD_WORD, .offset = offsetof(struct log_query, stream), .max = 16,
+		.choices = stream_names, .help = "Only this stream." },
+	{ "after", FIELD_UINT, .offset = offsetof(struct log_query, after), .max = 9007199254740991.0,
+		.default_text = "0", .help = "`next` of the page before; 0 is the beginning." },
+	{ "limit", FIELD_UINT, .offset = offsetof(struct log_query, limit), .min = 1, .max = LIMIT_PAGE,
+		.default_text = "1000", .help = "Entries of one page (a page also ends at 1 MiB of text)." },
+};
+const struct fields log_query_fields = FIELDS("LogQuery", log_query_table);
+
+static const struct field list_query_table[] = {
+	{ "path", FIELD_WORD, .offset = offsetof(struct list_query, path), .max = LIMIT_PATH_BYTES,
+		.help = "A directory below /workspace; the whole of it when left out." },
+	{ "recursive", FIELD_BOOL, .offset = offsetof(struct list_query, recursive), .default_text = "false",
+		.help = "Also what is in directories below." },
+	{ "limit", FIELD_UINT, .offset = offsetof(struct list_query, limit), .min = 1, .max = 10 * LIMIT_PAGE,
+		.default_text = "1000", .help = "Entries at most." },
+};
+const struct fields list_query_fields = FIELDS("FileQuery", list_query_table);

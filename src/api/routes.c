@@ -1,0 +1,208 @@
+#include "api/routes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/call.h"
+#include "api/requests.h"
+#include "api/shapes.h"
+#include "base/nearest.h"
+#include "base/text.h"
+
+#define JSON "application/json"
+
+const struct route routes[] = {
+	{ HTTP_METHOD_POST, "/v1/run", ROUTE_EVENTS, handle_run, NULL, "run", "Run code once",
+		"Makes a session, puts the files into /workspace, runs the code, answers the observation, "
+		"and ends the "
+		"session. With `Accept: text/event-stream` the events come as they happen.",
+		&run_fields, NULL, 200, JSON, &shape_observation,
+		"curl -s $URL/v1/run -H 'Content-Type: application/json' -d '{\"code\":\"print(6*7)\"}'" },
+	{ HTTP_METHOD_POST, "/v1/sessions", 0, handle_session_create, NULL, "createSession",
+		"Create a session",
+		"All fields are optional. The session is usable at once; its working directory is "
+		"/workspace.",
+		&session_fields, NULL, 201, JSON, &shape_session,
+		"curl -s $URL/v1/sessions -H 'Content-Type: application/json' -d '{\"name\":\"demo\"}'" },
+	{ HTTP_METHOD_GET, "/v1/sessions", 0, handle_session_list, NULL, "listSessions", "List sessions",
+		"Your sessions in order of creation, page by page.", NULL, &session_query_fields, 200, JSON,
+		&shape_session_list, "curl -s '$URL/v1/sessions?state=idle&limit=10'" },
+	{ HTTP_METHOD_GET, "/v1/sessions/{id}", 0, handle_session_get, NULL, "getSession",
+		"Look at a session", NULL, NULL, NULL, 200, JSON, &shape_session,
+		"curl -s $URL/v1/sessions/$ID" },
+	{ HTTP_METHOD_DELETE, "/v1/sessions/{id}", 0, handle_session_delete, NULL, "deleteSession",
+		"End a session", "A running cell ends as killed; files and processes are gone.", NULL, NULL,
+		204, NULL, NULL, "curl -s -X DELETE $URL/v1/sessions/$ID" },
+	{ HTTP_METHOD_POST, "/v1/sessions/{id}/execute", ROUTE_EVENTS, handle_execute, NULL, "execute",
+		"Run a cell",
+		"Cells of one session run one after another; variables stay. Without `detach`, a client that "
+		"leaves "
+		"interrupts its cell. With `Accept: text/event-stream` the events started, stdout, stderr, "
+		"display and done "
+		"come as they happen; done holds the whole observation.",
+		&execute_fields, NULL, 200, JSON, &shape_observation,
+		"curl -s $URL/v1/sessions/$ID/execute -H 'Content-Type: application/json' -d "
+		"'{\"code\":\"1+1\"}'" },
+	{ HTTP_METHOD_POST, "/v1/sessions/{id}/interrupt", 0, handle_session_interrupt, NULL, "interrupt",
+		"Interrupt the running cell",
+		"KeyboardInterrupt in the cell; a cell that does not end within the grace is killed.",
+		&no_fields, NULL, 200, JSON, &shape_interrupted,
+		"curl -s -X POST $URL/v1/sessions/$ID/interrupt" },
+	{ HTTP_METHOD_POST, "/v1/sessions/{id}/reset", 0, handle_session_reset, NULL, "reset",
+		"Start a fresh interpreter", "Variables are gone, files stay. A running cell ends as killed.",
+		&no_fields, NULL, 200, JSON, &shape_session, "curl -s -X POST $URL/v1/sessions/$ID/reset" },
+	{ HTTP_METHOD_GET, "/v1/sessions/{id}/logs", 0, handle_logs, NULL, "getLogs", "Read the output log",
+		"Everything the session printed, page by page, also what an observation left out. With "
+		"`Accept: text/plain` "
+		"just the text; the header X-Next-After then says where the next page starts.",
+		NULL, &log_query_fields, 200, JSON, &shape_log,
+		"curl -s $URL/v1/sessions/$ID/logs -H 'Accept: text/plain'" },
+	{ HTTP_METHOD_GET, "/v1/sessions/{id}/files", 0, handle_file_list, NULL, "listFiles", "List files",
+		"What is below /workspace, in order of the paths. Links are listed, not followed.", NULL,
+		&list_query_fields, 200, JSON, &shape_file_list,
+		"curl -s '$URL/v1/sessions/$ID/files?recursive=true'" },
+	{ HTTP_METHOD_PUT, "/v1/sessions/{id}/files/{path}", ROUTE_RAW_BODY, handle_file_put, begin_file_put,
+		"putFile", "Write a file",
+		"The body is the content. The file appears whole or not at all; missing directories are "
+		"made.",
+		NULL, NULL, 201, JSON, &shape_file,
+		"curl -s -T input.csv $URL/v1/sessions/$ID/files/data/input.csv" },
+	{ HTTP_METHOD_GET, "/v1/sessions/{id}/files/{path}", 0, handle_file_get, NULL, "getFile",
+		"Read a file",
+		"Regular files only. They always come as an attachment of type application/octet-stream.",
+		NULL, NULL, 200, "application/octet-stream", NULL,
+		"curl -s $URL/v1/sessions/$ID/files/data/input.csv" },
+	{ HTTP_METHOD_DELETE, "/v1/sessions/{id}/files/{path}", 0, handle_file_delete, NULL, "deleteFile",
+		"Delete a file", "A file, a link, or an empty directory.", NULL, NULL, 204, NULL, NULL,
+		"curl -s -X DELETE $URL/v1/sessions/$ID/files/data/input.csv" },
+	{ HTTP_METHOD_GET, "/v1/sessions/{id}/ws", ROUTE_WEBSOCKET, handle_socket, NULL, "socket",
+		"Talk over a WebSocket",
+		"Text messages, each a JSON object with an `id` of yours and a `type`: execute (with the "
+		"fields of "
+		"POST …/execute), interrupt, or ping. Answers carry the same id: started, stdout, stderr, "
+		"display, done (with "
+		"`observation`), interrupted, pong, or error (a problem). Cells of a socket that closes are "
+		"interrupted "
+		"unless they detach.",
+		NULL, NULL, 101, NULL, NULL, NULL },
+	{ HTTP_METHOD_GET, "/health", ROUTE_PUBLIC, handle_health, NULL, "health", "Is the server alive?",
+		NULL, NULL, NULL, 200, JSON, &shape_status, "curl -s $URL/health" },
+	{ HTTP_METHOD_GET, "/readyz", ROUTE_PUBLIC, handle_ready, NULL, "ready",
+		"Can it make sessions at once?",
+		"503 until the interpreter is warm, and while the server is about to end.", NULL, NULL, 200,
+		JSON, &shape_status, "curl -s $URL/readyz" },
+	{ HTTP_METHOD_GET, "/version", ROUTE_PUBLIC, handle_version, NULL, "version", "Which server is this?",
+		NULL, NULL, NULL, 200, JSON, &shape_version, "curl -s $URL/version" },
+	{ HTTP_METHOD_GET, "/metrics", 0, handle_metrics, NULL, "metrics", "Figures for Prometheus", NULL,
+		NULL, NULL, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, "curl -s $URL/metrics" },
+	{ HTTP_METHOD_GET, "/openapi.json", ROUTE_PUBLIC, handle_openapi, NULL, "openapi",
+		"This API as OpenAPI 3.1", NULL, NULL, NULL, 200, JSON, NULL, "curl -s $URL/openapi.json" },
+	{ HTTP_METHOD_GET, "/docs", ROUTE_PUBLIC, handle_docs, NULL, "docs", "This API for people", NULL,
+		NULL, NULL, 200, "text/html; charset=utf-8", NULL, "curl -s $URL/docs" },
+};
+const size_t routes_count = ARRAY_LEN(routes);
+
+/* ---- matching ------------------------------------------------------------ */
+
+/* Where a pattern's variables lie in a path; 0 long when it has none. */
+struct spans {
+	const char *id, *path;
+	size_t id_len, path_len;
+};
+
+static bool fits(const char *pattern, const char *path, struct spans *s)
+{
+	*s = (struct spans){ 0 };
+	while (*pattern) {
+		if (!strcmp(pattern, "{path}")) {
+			s->path = path;
+			s->path_len = strlen(path);
+			return s->path_len > 0;
+		}
+		if (!strncmp(pattern, "{id}", 4)) {
+			s->id = path;
+			s->id_len = strcspn(path, "/");
+			if (!s->id_len)
+				return false;
+			pattern += 4;
+			path += s->id_len;
+		} else if (*pattern++ != *path++) {
+			return false;
+		}
+	}
+	return !*path;
+}
+
+static int decode_spans(const struct spans *s, struct route_match *m)
+{
+	if (s->id && http_percent_decode(s->id, s->id_len, false, m->id, m->id_size) < 0)
+		return -EINVAL;
+	if (s->path && http_percent_decode(s->path, s->path_len, false, m->path, m->path_size) < 0)
+		return -EINVAL;
+	return 0;
+}
+
+int routes_match(enum http_method method, const char *path, struct route_match *m)
+{
+	struct spans s;
+	if (method == HTTP_METHOD_HEAD)
+		method = HTTP_METHOD_GET;
+	m->route = NULL;
+	m->path_known = false;
+	for (size_t i = 0; i < routes_count; i++) {
+		if (!fits(routes[i].pattern, path, &s))
+			continue;
+		m->path_known = true;
+		if (routes[i].method != method)
+			continue;
+		m->route = &routes[i];
+		return decode_spans(&s, m);
+	}
+	return m->path_known ? -EOPNOTSUPP : -ENOENT;
+}
+
+char *routes_allow(const char *path, char *buf, size_t size)
+{
+	struct spans s;
+	size_t n = 0;
+	buf[0] = '\0';
+	for (size_t i = 0; i < routes_count && n < size; i++) {
+		if (!fits(routes[i].pattern, path, &s))
+			continue;
+		n += (size_t)snprintf(buf + n, size - n, "%s%s%s", n ? ", " : "",
+			http_method_name(routes[i].method),
+			routes[i].method == HTTP_METHOD_GET ? ", HEAD" : "");
+	}
+	if (n < size)
+		snprintf(buf + n, size - n, ", OPTIONS");
+	return buf;
+}
+
+/* ---- what was meant ------------------------------------------------------ */
+
+/* The path with session ids written as in the patterns, so that they do not count as differences. */
+static void generalise(const char *path, char out[NEAREST_WORD_MAX + 1])
+{
+	size_t n = 0;
+	while (*path && n < NEAREST_WORD_MAX) {
+		if (path[0] == '/' && path[1] == 's' && path[2] == '_') {
+			n += (size_t)snprintf(out + n, NEAREST_WORD_MAX + 1 - n, "/{id}");
+			path += 1 + strcspn(path + 1, "/");
+		} else {
+			out[n++] = *path++;
+		}
+	}
+	out[n < NEAREST_WORD_MAX ? n : NEAREST_WORD_MAX] = '\0';
+}
+
+const char *routes_nearest(const char *path)
+{
+	const char *patterns[ARRAY_LEN(routes) + 1];
+	char general[NEAREST_WORD_MAX + 1];
+	for (size_t i = 0; i < routes_count; i++)
+		patterns[i] = routes[i].pattern;
+	patterns[routes_count] = NULL;
+	generalise(path, general);
+	return nearest_word(general, patterns);
+}

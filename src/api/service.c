@@ -1,0 +1,73 @@
+/* /health, /readyz, /version, /metrics. */
+#include <errno.h>
+#include <string.h>
+
+#include "api/call.h"
+#include "api/metrics.h"
+#include "json/json_write.h"
+
+void handle_health(struct call *c)
+{
+	static const char body[] = "{\"status\":\"healthy\"}";
+	call_respond_static(c, 200, "application/json", body, sizeof(body) - 1);
+}
+
+/* "name: why" lines as a list. */
+static void put_lines(struct json_writer *w, const char *lines)
+{
+	json_open_array(w);
+	while (lines && *lines) {
+		size_t len = strcspn(lines, "\n");
+		if (len)
+			json_put_text(w, lines, len);
+		lines += len + (lines[len] == '\n');
+	}
+	json_close(w);
+}
+
+void handle_ready(struct call *c)
+{
+	struct error e = { 0 };
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	if (api_check_open(c->api, &e) < 0) {
+		call_error(c, &e);
+		return;
+	}
+	if (!sessions_ready(c->api->sessions)) {
+		error_set(&e, -EAGAIN, "the interpreter is warming up");
+		error_remedy(&e, "Sessions made now work, but wait for it.");
+		error_slug(&e, "starting");
+		call_error(c, &e);
+		return;
+	}
+	json_writer_init(&w, &b);
+	json_open_object(&w);
+	json_field_cstr(&w, "status", "ready");
+	json_key(&w, "not_preloaded");
+	put_lines(&w, sessions_preload_report(c->api->sessions));
+	json_close(&w);
+	call_respond(c, 200, &w, &b);
+}
+
+void handle_version(struct call *c)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	json_writer_init(&w, &b);
+	json_open_object(&w);
+	json_field_cstr(&w, "name", "glovebox");
+	json_field_cstr(&w, "version", GLOVEBOX_VERSION);
+	json_field_cstr(&w, "api", "v1");
+	json_close(&w);
+	call_respond(c, 200, &w, &b);
+}
+
+void handle_metrics(struct call *c)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	if (metrics_write(c->api, &b) < 0)
+		call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
+	else
+		call_respond_as(c, 200, "text/plain; version=0.0.4; charset=utf-8", &b);
+}

@@ -1,0 +1,247 @@
+/* Sessions over HTTP: create, list, look, end, interrupt, reset. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/answers.h"
+#include "api/call.h"
+#include "api/requests.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "json/json_read.h"
+#include "json/json_write.h"
+
+enum { PAGE_DEFAULT = 100 };
+
+/* ---- writing one --------------------------------------------------------- */
+
+static void put_time(struct json_writer *w, const char *key, uint64_t wall_ns)
+{
+	char text[CLOCK_TEXT_MAX];
+	json_field_cstr(w, key, clock_format(wall_ns, text));
+}
+
+static void put_limits(struct json_writer *w, const struct session_limits *l)
+{
+	json_key(w, "limits");
+	json_open_object(w);
+	json_field_double(w, "timeout_s", l->timeout_s);
+	json_field_uint(w, "output_bytes", l->output_bytes);
+	json_field_uint(w, "memory_bytes", l->memory_bytes);
+	json_field_uint(w, "disk_bytes", l->disk_bytes);
+	json_field_uint(w, "log_bytes", l->log_bytes);
+	json_close(w);
+}
+
+void answer_put_session(struct json_writer *w, const struct session *s)
+{
+	struct session_info info;
+	session_info(s, &info);
+	json_open_object(w);
+	json_field_cstr(w, "id", info.id);
+	json_field_cstr(w, "name", info.name);
+	json_field_cstr(w, "state", session_state_name(info.state));
+	put_time(w, "created", info.created_wall_ns);
+	put_time(w, "last_used", info.used_wall_ns);
+	json_field_double(w, "ttl_s", info.ttl_s);
+	json_field_double(w, "idle_timeout_s", info.idle_timeout_s);
+	json_field_double(w, "expires_in_s", info.expires_in_s);
+	json_field_uint(w, "cells", info.cells);
+	json_field_uint(w, "queued", info.queued);
+	json_field_bool(w, "warm", info.warm);
+	json_field_int(w, "pid", info.pid);
+	put_limits(w, &info.limits);
+	if (info.metadata)
+		json_field_raw(w, "metadata", info.metadata, strlen(info.metadata));
+	else
+		json_field_null(w, "metadata");
+	json_close(w);
+}
+
+static void respond_session(struct call *c, int status, const struct session *s)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	json_writer_init(&w, &b);
+	answer_put_session(&w, s);
+	call_respond(c, status, &w, &b);
+}
+
+/* ---- creating ------------------------------------------------------------ */
+
+static int create(struct call *c, struct session_params *params, struct error *e, struct session **ret)
+{
+	size_t len;
+	const char *body = http_body(c->x, &len);
+	int r = api_check_open(c->api, e);
+	if (!r)
+		r = fields_decode_text(&session_fields, body, len, params, e);
+	if (!r)
+		r = api_check_quota(c->api, c->owner, e);
+	if (r < 0)
+		return r;
+	params->owner = c->owner;
+	r = session_create(c->api->sessions, params, e, ret);
+	if (!r)
+		*params = (struct session_params){ 0 }; /* the session has it all now */
+	return r;
+}
+
+void handle_session_create(struct call *c)
+{
+	struct error e = { 0 };
+	struct session_params params = { 0 };
+	struct session_info info;
+	struct session *s;
+	char location[64];
+	int r = create(c, &params, &e, &s);
+	fields_finish(&session_fields, &params);
+	if (r < 0) {
+		call_error(c, &e);
+		return;
+	}
+	session_info(s, &info);
+	snprintf(location, sizeof(location), "/v1/sessions/%s", info.id);
+	http_add_header(c->x, "Location", location);
+	respond_session(c, 201, s);
+}
+
+/* ---- listing ------------------------------------------------------------- */
+
+/* A value in metadata as a filter spells it: texts bare, everything else as JSON. */
+static bool value_equals(const json_t *value, const char *text)
+{
+	if (!value)
+		return false;
+	if (json_is_string(value))
+		return text_eq(json_string_value(value), text);
+	char *dumped = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+	bool same = text_eq(dumped, text);
+	free(dumped);
+	return same;
+}
+
+static bool metadata_matches(const char *metadata, const struct field_match *m)
+{
+	_cleanup_json_ json_t *tree = NULL;
+	if (!m->n)
+		return true;
+	if (!metadata || json_read(metadata, strlen(metadata), NULL, &tree) < 0)
+		return false;
+	for (size_t i = 0; i < m->n; i++)
+		if (!value_equals(json_object_get(tree, m->pair[i].key), m->pair[i].value))
+			return false;
+	return true;
+}
+
+static bool matches(const struct call *c, const struct session_info *info, const struct session_query *q)
+{
+	return info->owner == c->owner && info->serial > q->cursor &&
+	       (!q->name || text_eq(q->name, info->name)) &&
+	       (!q->state || text_eq(q->state, session_state_name(info->state))) &&
+	       metadata_matches(info->metadata, &q->metadata);
+}
+
+/* Writes one page; returns the cursor of the next, or 0. */
+static uint64_t put_page(struct json_writer *w, const struct call *c, const struct session_query *q)
+{
+	uint64_t n = 0, last = 0;
+	struct sessions *t = c->api->sessions;
+	for (struct session *s = sessions_next(t, NULL); s; s = sessions_next(t, s)) {
+		struct session_info info;
+		session_info(s, &info);
+		if (!matches(c, &info, q))
+			continue;
+		if (n++ == q->limit)
+			return last;
+		answer_put_session(w, s);
+		last = info.serial;
+	}
+	return 0;
+}
+
+void handle_session_list(struct call *c)
+{
+	struct error e = { 0 };
+	struct session_query q = { .limit = PAGE_DEFAULT };
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	if (fields_decode_query(&session_query_fields, http_query(c->x), &q, &e) < 0) {
+		fields_finish(&session_query_fields, &q);
+		call_error(c, &e);
+		return;
+	}
+	json_writer_init(&w, &b);
+	json_open_object(&w);
+	json_key(&w, "sessions");
+	json_open_array(&w);
+	uint64_t next = put_page(&w, c, &q);
+	json_close(&w);
+	if (next)
+		json_field_uint(&w, "next", next);
+	else
+		json_field_null(&w, "next");
+	json_close(&w);
+	fields_finish(&session_query_fields, &q);
+	call_respond(c, 200, &w, &b);
+}
+
+/* ---- one session --------------------------------------------------------- */
+
+void handle_session_get(struct call *c)
+{
+	struct error e = { 0 };
+	struct session *s;
+	if (call_session(c, &e, &s) < 0)
+		call_error(c, &e);
+	else
+		respond_session(c, 200, s);
+}
+
+void handle_session_delete(struct call *c)
+{
+	struct error e = { 0 };
+	struct session *s;
+	if (call_session(c, &e, &s) < 0) {
+		call_error(c, &e);
+		return;
+	}
+	session_end(s, "it was deleted");
+	call_respond_as(c, 204, NULL, NULL);
+}
+
+/* POSTs without fields take an empty object or nothing. */
+static int check_empty_body(const struct call *c, struct error *e)
+{
+	size_t len;
+	const char *body = http_body(c->x, &len);
+	return fields_decode_text(&no_fields, body, len, NULL, e);
+}
+
+void handle_session_interrupt(struct call *c)
+{
+	struct error e = { 0 };
+	struct session *s;
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	if (check_empty_body(c, &e) < 0 || call_session(c, &e, &s) < 0) {
+		call_error(c, &e);
+		return;
+	}
+	json_writer_init(&w, &b);
+	json_open_object(&w);
+	json_field_bool(&w, "interrupted", session_interrupt(s));
+	json_close(&w);
+	call_respond(c, 200, &w, &b);
+}
+
+void handle_session_reset(struct call *c)
+{
+	struct error e = { 0 };
+	struct session *s;
+	if (check_empty_body(c, &e) < 0 || api_check_open(c->api, &e) < 0 || call_session(c, &e, &s) < 0 ||
+		session_reset(s, &e) < 0)
+		call_error(c, &e);
+	else
+		respond_session(c, 200, s);
+}

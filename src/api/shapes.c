@@ -1,0 +1,234 @@
+#include "api/shapes.h"
+
+#include "base/buffer.h"
+#include "base/text.h"
+#include "json/json_write.h"
+
+#define SHAPE(variable, title, table, ...) \
+	const struct shape variable = { .name = (title), .row = (table), .n = ARRAY_LEN(table), __VA_ARGS__ }
+
+static const struct shape_row problem_rows[] = {
+	{ "type", "string", NULL, 0, "about:blank" },
+	{ "title", "string", NULL, 0, "The status in words." },
+	{ "status", "integer", NULL, 0, "The HTTP status." },
+	{ "code", "string", NULL, 0, "A word for programs, such as session_not_found." },
+	{ "detail", "string", NULL, 0, "What is wrong." },
+	{ "remediation", "string", NULL, 0, "What to do about it." },
+	{ "request_id", "string", NULL, 0, "Names the request in the server's log." },
+};
+SHAPE(shape_problem, "Problem", problem_rows);
+
+static const struct shape_row limits_rows[] = {
+	{ "timeout_s", "number", NULL, 0, NULL },
+	{ "output_bytes", "integer", NULL, 0, NULL },
+	{ "memory_bytes", "integer", NULL, 0, NULL },
+	{ "disk_bytes", "integer", NULL, 0, NULL },
+	{ "log_bytes", "integer", NULL, 0, NULL },
+};
+static SHAPE(shape_limits, "EffectiveLimits", limits_rows);
+
+static const struct shape_row session_rows[] = {
+	{ "id", "string", NULL, 0, "Unguessable." },
+	{ "name", "string", NULL, 1, NULL },
+	{ "state", "string", NULL, 0, "starting, idle or busy." },
+	{ "created", "string", NULL, 0, "RFC 3339, UTC." },
+	{ "last_used", "string", NULL, 0, "RFC 3339, UTC." },
+	{ "ttl_s", "number", NULL, 0, NULL },
+	{ "idle_timeout_s", "number", NULL, 0, NULL },
+	{ "expires_in_s", "number", NULL, 0, "When nothing more happens." },
+	{ "cells", "integer", NULL, 0, "Cells run so far." },
+	{ "queued", "integer", NULL, 0, "Cells waiting." },
+	{ "warm", "boolean", NULL, 0, "It came from a guest that was ready." },
+	{ "pid", "integer", NULL, 0, "Of the guest on the server; 0 while starting." },
+	{ "limits", "object", &shape_limits, 0, NULL },
+	{ "metadata", "any", NULL, 1, "As it was given." },
+};
+SHAPE(shape_session, "Session", session_rows);
+
+static const struct shape_row session_list_rows[] = {
+	{ "sessions", "array", &shape_session, 0, NULL },
+	{ "next", "integer", NULL, 1, "The cursor of the next page; null on the last." },
+};
+SHAPE(shape_session_list, "SessionList", session_list_rows);
+
+static const struct shape shape_bundle = { .name = "Bundle",
+	.open_help = "One value in its forms, by media type: text/plain as text, application/json as JSON, "
+		     "images in base64." };
+
+static const struct shape_row error_rows[] = {
+	{ "type", "string", NULL, 0, "The exception's class." },
+	{ "message", "string", NULL, 0, NULL },
+	{ "traceback", "string", NULL, 0, "As CPython prints it." },
+	{ "line", "integer", NULL, 1, "In the cell's own source." },
+	{ "code", "string", NULL, 1, "A word for programs." },
+	{ "remediation", "string", NULL, 1, "What to do about it." },
+};
+static SHAPE(shape_error, "CellError", error_rows);
+
+static const struct shape_row change_rows[] = {
+	{ "path", "string", NULL, 0, "Below /workspace." },
+	{ "size", "integer", NULL, 0, NULL },
+	{ "change", "string", NULL, 0, "created, modified or deleted." },
+};
+SHAPE(shape_file, "FileChange", change_rows);
+
+static const struct shape_row truncated_rows[] = {
+	{ "stdout", "integer", NULL, 0, "Bytes left out." },
+	{ "stderr", "integer", NULL, 0, "Bytes left out." },
+	{ "displays", "integer", NULL, 0, "Displays left out." },
+	{ "files", "boolean", NULL, 0, "More files changed than are listed." },
+};
+static SHAPE(shape_truncated, "Truncated", truncated_rows);
+
+static const struct shape_row usage_rows[] = {
+	{ "wall_ms", "number", NULL, 0, NULL },
+	{ "cpu_ms", "number", NULL, 0, NULL },
+	{ "peak_memory_bytes", "integer", NULL, 0, NULL },
+};
+static SHAPE(shape_usage, "Usage", usage_rows);
+
+static const struct shape_row observation_rows[] = {
+	{ "id", "string", NULL, 0, "Of the request." },
+	{ "session", "string", NULL, 0, NULL },
+	{ "cell", "integer", NULL, 0, "Counts the session's cells from 1." },
+	{ "status", "string", NULL, 0, "ok, error, timeout, interrupted, out_of_memory, killed or refused." },
+	{ "exit_code", "integer", NULL, 0, "0 when all went well; what sys.exit() said." },
+	{ "stdout", "string", NULL, 0, "Head and tail when it was longer than limits.output_bytes." },
+	{ "stderr", "string", NULL, 0, NULL },
+	{ "result", "object", &shape_bundle, 1, "The value of the last expression." },
+	{ "displays", "array", &shape_bundle, 0, "What display() and figures showed." },
+	{ "error", "object", &shape_error, 1, NULL },
+	{ "is_final_answer", "boolean", NULL, 0, NULL },
+	{ "final_answer", "any", NULL, 1, NULL },
+	{ "screenshot", "any", NULL, 1, NULL },
+	{ "files", "array", &shape_file, 0, "What the cell created, changed or deleted below /workspace." },
+	{ "state_lost", "boolean", NULL, 0, "The interpreter had to be replaced: variables are gone." },
+	{ "truncated", "object", &shape_truncated, 0, NULL },
+	{ "usage", "object", &shape_usage, 0, "Measured, not guessed." },
+};
+SHAPE(shape_observation, "Observation", observation_rows);
+
+static const struct shape_row log_entry_rows[] = {
+	{ "position", "integer", NULL, 0, NULL },
+	{ "cell", "integer", NULL, 0, "0: before the first cell." },
+	{ "stream", "string", NULL, 0, "stdout or stderr." },
+	{ "time", "string", NULL, 0, "RFC 3339, UTC." },
+	{ "text", "string", NULL, 0, NULL },
+};
+static SHAPE(shape_log_entry, "LogEntry", log_entry_rows);
+
+static const struct shape_row log_rows[] = {
+	{ "entries", "array", &shape_log_entry, 0, NULL },
+	{ "next", "integer", NULL, 0, "`after` of the next page." },
+	{ "end", "boolean", NULL, 0, "There is no more for now." },
+	{ "dropped_bytes", "integer", NULL, 0, "Output beyond limits.log_bytes that was not kept." },
+};
+SHAPE(shape_log, "LogPage", log_rows);
+
+static const struct shape_row file_rows[] = {
+	{ "path", "string", NULL, 0, "Below /workspace." },
+	{ "type", "string", NULL, 0, "file, directory, symlink or other." },
+	{ "size", "integer", NULL, 0, NULL },
+	{ "modified", "string", NULL, 0, "RFC 3339, UTC." },
+};
+static SHAPE(shape_file_entry, "FileEntry", file_rows);
+
+static const struct shape_row file_list_rows[] = {
+	{ "files", "array", &shape_file_entry, 0, NULL },
+	{ "truncated", "boolean", NULL, 0, "There is more than is listed." },
+};
+SHAPE(shape_file_list, "FileList", file_list_rows);
+
+static const struct shape_row interrupted_rows[] = {
+	{ "interrupted", "boolean", NULL, 0, "False when no cell was running." },
+};
+SHAPE(shape_interrupted, "Interrupted", interrupted_rows);
+
+static const struct shape_row status_rows[] = {
+	{ "status", "string", NULL, 0, "healthy, or ready." },
+};
+SHAPE(shape_status, "Status", status_rows);
+
+static const struct shape_row version_rows[] = {
+	{ "name", "string", NULL, 0, "glovebox" },
+	{ "version", "string", NULL, 0, NULL },
+	{ "api", "string", NULL, 0, "v1" },
+};
+SHAPE(shape_version, "Version", version_rows);
+
+const struct shape *const shapes[] = { &shape_problem, &shape_session, &shape_session_list, &shape_limits,
+	&shape_observation, &shape_bundle, &shape_error, &shape_file, &shape_truncated, &shape_usage,
+	&shape_log, &shape_log_entry, &shape_file_list, &shape_file_entry, &shape_interrupted, &shape_status,
+	&shape_version, NULL };
+
+/* ---- as JSON Schema ------------------------------------------------------ */
+
+static void put_ref(struct json_writer *w, const struct shape *s)
+{
+	_cleanup_buffer_ struct buffer ref = BUFFER_INIT(0);
+	buffer_printf(&ref, "#/components/schemas/%s", s->name);
+	json_open_object(w);
+	json_field_text(w, "$ref", ref.data, ref.len);
+	json_close(w);
+}
+
+static void put_type(const struct shape_row *row, struct json_writer *w)
+{
+	if (text_eq(row->type, "any"))
+		return;
+	json_key(w, "type");
+	if (row->nullable) {
+		json_open_array(w);
+		json_put_cstr(w, row->type);
+		json_put_cstr(w, "null");
+		json_close(w);
+	} else {
+		json_put_cstr(w, row->type);
+	}
+}
+
+static void put_row(const struct shape_row *row, struct json_writer *w)
+{
+	json_key(w, row->name);
+	json_open_object(w);
+	if (row->of && text_eq(row->type, "object")) {
+		json_key(w, "oneOf");
+		json_open_array(w);
+		put_ref(w, row->of);
+		if (row->nullable)
+			json_put_raw(w, "{\"type\":\"null\"}", sizeof("{\"type\":\"null\"}") - 1);
+		json_close(w);
+	} else {
+		put_type(row, w);
+	}
+	if (row->of && text_eq(row->type, "array")) {
+		json_key(w, "items");
+		put_ref(w, row->of);
+	}
+	if (row->help)
+		json_field_cstr(w, "description", row->help);
+	json_close(w);
+}
+
+void shape_write_schema(const struct shape *s, struct json_writer *w)
+{
+	json_open_object(w);
+	json_field_cstr(w, "type", "object");
+	if (s->open_help) {
+		json_field_cstr(w, "description", s->open_help);
+		json_field_bool(w, "additionalProperties", true);
+		json_close(w);
+		return;
+	}
+	json_key(w, "properties");
+	json_open_object(w);
+	for (size_t i = 0; i < s->n; i++)
+		put_row(&s->row[i], w);
+	json_close(w);
+	json_key(w, "required");
+	json_open_array(w);
+	for (size_t i = 0; i < s->n; i++)
+		json_put_cstr(w, s->row[i].name);
+	json_close(w);
+	json_close(w);
+}

@@ -1,0 +1,29 @@
+/* What answers look like, for /openapi.json and /docs: tables beside the code that writes the answers. */
+#pragma once
+
+#include <stddef.h>
+
+struct json_writer;
+struct shape;
+
+struct shape_row {
+	const char *name;
+	const char *type;       /* "string", "integer", "number", "boolean", "object", "array", "any" */
+	const struct shape *of; /* of an object, or of an array's items */
+	int nullable;
+	const char *help;
+};
+
+struct shape {
+	const char *name;
+	const struct shape_row *row;
+	size_t n;
+	const char *open_help; /* members have names of their own (a map); what they are */
+};
+
+extern const struct shape shape_problem, shape_session, shape_session_list, shape_observation, shape_log,
+	shape_file_list, shape_file, shape_interrupted, shape_status, shape_version;
+
+extern const struct shape *const shapes[]; /* those with a schema of their own; NULL at the end */
+
+void shape_write_schema(const struct shape *s, struct json_writer *w);

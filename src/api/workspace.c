@@ -1,0 +1,406 @@
+#include "api/workspace.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fds.h"
+#include "base/limits.h"
+#include "base/text.h"
+
+static int open_beneath(int dir, const char *path, int flags, mode_t mode)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(flags | O_CLOEXEC),
+		.mode = mode,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
+	};
+	for (int tries = 0;; tries++) {
+		int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+		if (fd >= 0)
+			return fd;
+		/* EAGAIN: something was renamed while the kernel looked; a guest that does nothing else is
+		 * refused in the end. */
+		if (errno != EINTR && (errno != EAGAIN || tries >= 16))
+			return -errno;
+	}
+}
+
+/* ---- errors ------------------------------------------------------------- */
+
+static int fail(struct error *e, int err, const char *path)
+{
+	static const struct {
+		int err;
+		const char *slug, *what, *remedy;
+	} table[] = {
+		{ -ENOENT, "file_not_found", "there is no such file",
+			"List what is there with GET /v1/sessions/{id}/files?recursive=true." },
+		{ -ENOTDIR, "not_a_directory", "a part of the path is not a directory",
+			"Check the path's parents." },
+		{ -EISDIR, "is_a_directory", "it is a directory", "Name a file below it." },
+		{ -ELOOP, "path_refused", "a symbolic link stands in the way",
+			"Links are not followed from outside; name the file the link points to." },
+		{ -EXDEV, "path_refused", "the path leaves the workspace",
+			"Use a path that stays below /workspace." },
+		{ -EAGAIN, "path_refused", "the path kept changing while it was opened",
+			"Try again when the cell is done." },
+		{ -ENXIO, "not_a_file", "it is not a regular file",
+			"Only regular files can be transferred." },
+		{ -ENOTEMPTY, "directory_not_empty", "the directory is not empty",
+			"Delete the files in it first, or run shutil.rmtree() in a cell." },
+		{ -ENOSPC, "no_space", "the session's disk is full",
+			"Delete files, or create the session with a larger limits.disk_bytes." },
+		{ -EDQUOT, "no_space", "the session's disk is full",
+			"Delete files, or create the session with a larger limits.disk_bytes." },
+		{ -EFBIG, "file_too_large", "the file is larger than this server transfers",
+			"Split the file into smaller parts." },
+		{ -EACCES, "path_refused", "its permissions do not allow it",
+			"Change its mode with os.chmod() in a cell." },
+		{ -EPERM, "path_refused", "its permissions do not allow it",
+			"Change its mode with os.chmod() in a cell." },
+		{ -ENAMETOOLONG, "invalid_path", "the path is too long", "Use a shorter path." },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		if (table[i].err != err)
+			continue;
+		error_set(e, err, "/workspace/%s: %s", path, table[i].what);
+		error_remedy(e, "%s", table[i].remedy);
+		return error_slug(e, table[i].slug), err;
+	}
+	error_set_errno(e, err, "/workspace/%s", path);
+	return error_slug(e, "file_error"), err;
+}
+
+static int bad_path(struct error *e, const char *why)
+{
+	error_set(e, -EINVAL, "the path %s", why);
+	error_remedy(e, "Use a path relative to /workspace, such as data/input.csv.");
+	return error_slug(e, "invalid_path"), -EINVAL;
+}
+
+/* ---- names -------------------------------------------------------------- */
+
+static int check_part(const char *part, size_t len, struct error *e)
+{
+	if (!len)
+		return bad_path(e,
+			"has an empty part (it must not begin or end with a slash, nor hold two in a row)");
+	if (len <= 2 && !memcmp(part, "..", len))
+		return bad_path(e, "must not hold \".\" or \"..\"");
+	if (len > WORKSPACE_NAME_BYTES)
+		return bad_path(e, "has a part longer than 255 bytes");
+	return 0;
+}
+
+int workspace_check_path(const char *path, size_t len, struct error *e)
+{
+	size_t parts = 0;
+	if (!len)
+		return bad_path(e, "is empty");
+	if (len > LIMIT_PATH_BYTES)
+		return bad_path(e, "is longer than 1024 bytes");
+	if (memchr(path, '\0', len))
+		return bad_path(e, "holds a NUL byte");
+	if (!text_is_utf8(path, len))
+		return bad_path(e, "is not valid UTF-8");
+	for (size_t start = 0; start <= len;) {
+		const char *slash = memchr(path + start, '/', len - start);
+		size_t end = slash ? (size_t)(slash - path) : len;
+		int r = check_part(path + start, end - start, e);
+		if (r < 0)
+			return r;
+		if (++parts > WORKSPACE_DEPTH)
+			return bad_path(e, "has more than 32 parts");
+		start = end + 1;
+	}
+	return 0;
+}
+
+/* ---- reading and removing ----------------------------------------------- */
+
+int workspace_open(int root, const char *path, struct error *e, int *ret_fd, struct stat *ret_stat)
+{
+	struct stat st;
+	/* O_NONBLOCK: a FIFO planted by the guest would otherwise hold us until somebody writes to it. */
+	_cleanup_fd_ int fd = open_beneath(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd < 0)
+		return fail(e, fd, path);
+	if (fstat(fd, &st) < 0)
+		return fail(e, -errno, path);
+	if (S_ISDIR(st.st_mode))
+		return fail(e, -EISDIR, path);
+	if (!S_ISREG(st.st_mode))
+		return fail(e, -ENXIO, path);
+	*ret_stat = st;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* Opens the directory a path's last part lives in, and says which part that is. */
+static int open_parent(int root, const char *path, const char **ret_name)
+{
+	char parent[LIMIT_PATH_BYTES + 1];
+	const char *slash = strrchr(path, '/');
+	*ret_name = slash ? slash + 1 : path;
+	if (!slash)
+		return open_beneath(root, ".", O_RDONLY | O_DIRECTORY, 0);
+	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path);
+	return open_beneath(root, parent, O_RDONLY | O_DIRECTORY, 0);
+}
+
+int workspace_remove(int root, const char *path, struct error *e)
+{
+	const char *name;
+	_cleanup_fd_ int dir = open_parent(root, path, &name);
+	if (dir < 0)
+		return fail(e, dir, path);
+	/* The name is one checked part, and unlinkat never follows it, so what goes is in this directory. */
+	if (!unlinkat(dir, name, 0))
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return fail(e, -errno, path);
+	if (!unlinkat(dir, name, AT_REMOVEDIR))
+		return 0;
+	return fail(e, errno == EEXIST ? -ENOTEMPTY : -errno, path);
+}
+
+/* ---- writing ------------------------------------------------------------ */
+
+static int hand_over(int fd, uid_t uid, gid_t gid)
+{
+	if (geteuid() != 0)
+		return 0; /* what we make has the right owner already */
+	return fchown(fd, uid, gid) < 0 ? -errno : 0;
+}
+
+/* Opens `name` in dir, making it when it is missing. Returns a new descriptor. */
+static int enter_or_make(int dir, const char *name, uid_t uid, gid_t gid)
+{
+	int fd = open_beneath(dir, name, O_RDONLY | O_DIRECTORY, 0);
+	if (fd != -ENOENT)
+		return fd;
+	if (mkdirat(dir, name, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	fd = open_beneath(dir, name, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	int r = hand_over(fd, uid, gid);
+	if (r < 0) {
+		fd_close(fd);
+		return r;
+	}
+	return fd;
+}
+
+static int make_parents(const struct workspace_upload *u, int root, const char *path, const char **ret_name)
+{
+	char part[WORKSPACE_NAME_BYTES + 1];
+	_cleanup_fd_ int dir = open_beneath(root, ".", O_RDONLY | O_DIRECTORY, 0);
+	if (dir < 0)
+		return dir;
+	for (const char *slash; (slash = strchr(path, '/')); path = slash + 1) {
+		snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
+		int next = enter_or_make(dir, part, u->uid, u->gid);
+		if (next < 0)
+			return next;
+		fd_close(dir);
+		dir = next;
+	}
+	*ret_name = path;
+	return TAKE_FD(dir);
+}
+
+int workspace_upload_begin(struct workspace_upload *u, int root, const char *path, uid_t uid, gid_t gid,
+	uint64_t max, struct error *e)
+{
+	struct workspace_upload new = { .dir = -1, .fd = -1, .uid = uid, .gid = gid, .max = max };
+	static const char prefix[] = ".glovebox-upload-";
+	const char *name;
+	new.dir = make_parents(&new, root, path, &name);
+	if (new.dir < 0)
+		return fail(e, new.dir, path);
+	snprintf(new.name, sizeof(new.name), "%s", name);
+	memcpy(new.temporary, prefix, sizeof(prefix));
+	text_random_id(new.temporary + sizeof(prefix) - 1, 26);
+	new.fd = open_beneath(new.dir, new.temporary, O_WRONLY | O_CREAT | O_EXCL, 0644);
+	int r = new.fd < 0 ? new.fd : hand_over(new.fd, uid, gid);
+	if (r < 0) {
+		workspace_upload_finish(&new);
+		return fail(e, r, path);
+	}
+	*u = new;
+	return 0;
+}
+
+int workspace_upload_write(struct workspace_upload *u, const void *data, size_t len, struct error *e)
+{
+	if (len > u->max - u->written)
+		return fail(e, -EFBIG, u->name);
+	int r = fd_write_full(u->fd, data, len);
+	if (r < 0)
+		return fail(e, r, u->name);
+	u->written += len;
+	return 0;
+}
+
+int workspace_upload_commit(struct workspace_upload *u, struct error *e, bool *ret_replaced)
+{
+	struct stat st;
+	bool replaced = !fstatat(u->dir, u->name, &st, AT_SYMLINK_NOFOLLOW);
+	/* rename replaces a link itself, never what it points to. */
+	if (renameat(u->dir, u->temporary, u->dir, u->name) < 0)
+		return fail(e, -errno, u->name);
+	fd_close_clear(&u->fd);
+	*ret_replaced = replaced;
+	return 0;
+}
+
+void workspace_upload_finish(struct workspace_upload *u)
+{
+	if (u->fd >= 0)
+		unlinkat(u->dir, u->temporary, 0);
+	fd_close_clear(&u->fd);
+	fd_close_clear(&u->dir);
+}
+
+/* ---- listing ------------------------------------------------------------ */
+
+const char *workspace_kind_name(enum workspace_kind k)
+{
+	static const char *const names[] = { "file", "directory", "symlink", "other" };
+	return names[k];
+}
+
+static enum workspace_kind kind_of(mode_t mode)
+{
+	if (S_ISREG(mode))
+		return WORKSPACE_FILE;
+	if (S_ISDIR(mode))
+		return WORKSPACE_DIRECTORY;
+	return S_ISLNK(mode) ? WORKSPACE_LINK : WORKSPACE_OTHER;
+}
+
+static int listing_add(
+	struct workspace_listing *l, const char *prefix, const char *name, const struct stat *st)
+{
+	if (l->n == l->cap) {
+		size_t cap = l->cap ? l->cap * 2 : 64;
+		struct workspace_entry *more = reallocarray(l->entries, cap, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		l->entries = more;
+		l->cap = cap;
+	}
+	struct workspace_entry *entry = &l->entries[l->n];
+	if (asprintf(&entry->path, "%s%s%s", prefix, *prefix ? "/" : "", name) < 0)
+		return -ENOMEM;
+	entry->kind = kind_of(st->st_mode);
+	entry->size = entry->kind == WORKSPACE_FILE ? (uint64_t)st->st_size : 0;
+	entry->modified_ns = (uint64_t)st->st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec;
+	l->n++;
+	return 0;
+}
+
+static void cleanup_dir(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+/* Adds the entries of one directory (whose descriptor it takes) to the listing. */
+static int scan_directory(int fd, const char *prefix, struct workspace_listing *l)
+{
+	_cleanup_(cleanup_dir) DIR *d = fdopendir(fd);
+	if (!d) {
+		int r = -errno;
+		fd_close(fd);
+		return r;
+	}
+	for (struct dirent *entry; (entry = readdir(d));) {
+		struct stat st;
+		if (text_eq(entry->d_name, ".") || text_eq(entry->d_name, ".."))
+			continue;
+		if (l->n >= WORKSPACE_SCAN) {
+			l->truncated = true;
+			return 0;
+		}
+		if (fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue; /* gone between the two calls */
+		int r = listing_add(l, prefix, entry->d_name, &st);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static size_t depth_of(const char *path)
+{
+	size_t depth = 1;
+	while ((path = strchr(path, '/'))) {
+		depth++;
+		path++;
+	}
+	return depth;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	return strcmp(((const struct workspace_entry *)a)->path, ((const struct workspace_entry *)b)->path);
+}
+
+/* The listing is its own queue: directories found are scanned in the order they were found. */
+static int scan_below(int root, struct workspace_listing *l)
+{
+	for (size_t i = 0; i < l->n && !l->truncated; i++) {
+		if (l->entries[i].kind != WORKSPACE_DIRECTORY)
+			continue;
+		if (depth_of(l->entries[i].path) >= WORKSPACE_DEPTH ||
+			strlen(l->entries[i].path) > LIMIT_PATH_BYTES) {
+			l->truncated = true;
+			continue;
+		}
+		int fd = open_beneath(root, l->entries[i].path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
+		if (fd < 0)
+			continue; /* removed, swapped or unreadable: it is listed, its content is not ours to
+				     see */
+		/* The entry may move when the listing grows. */
+		_cleanup_free_ char *prefix = strdup(l->entries[i].path);
+		int r = prefix ? scan_directory(TAKE_FD(fd), prefix, l) : -ENOMEM;
+		fd_close(fd);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int workspace_list(int root, const char *path, bool recursive, struct workspace_listing *l, struct error *e)
+{
+	int fd = open_beneath(root, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
+	if (fd < 0)
+		return fail(e, fd, path);
+	int r = scan_directory(fd, path, l);
+	if (!r && recursive)
+		r = scan_below(root, l);
+	if (r < 0)
+		return fail(e, r, path);
+	if (l->n)
+		qsort(l->entries, l->n, sizeof(*l->entries), compare_entries);
+	return 0;
+}
+
+void workspace_listing_finish(struct workspace_listing *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->entries[i].path);
+	free(l->entries);
+	*l = (struct workspace_listing){ 0 };
+}

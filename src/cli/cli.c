@@ -1,0 +1,198 @@
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/nearest.h"
+#include "base/text.h"
+#include "jail/jailer.h"
+
+static int run_jailer(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return jailer_main();
+}
+
+const struct cli_verb cli_verbs[] = {
+	{ "serve", cli_serve, "start the server" },
+	{ "run", cli_run, "run a file or a line of Python in a sandbox of its own, without a server" },
+	{ "shell", cli_shell, "an interactive session, without a server" },
+	{ "ps", cli_ps, "list the server's sessions" },
+	{ "kill", cli_kill, "end sessions" },
+	{ "logs", cli_logs, "show what a session printed" },
+	{ "doctor", cli_doctor, "check this machine, and say what is missing" },
+	{ "version", cli_version, "show the version" },
+	{ "jailer", run_jailer, NULL }, /* the session layer starts this program so */
+	{ NULL },
+};
+
+/* ---- pages and errors ------------------------------------------------- */
+
+void cli_print_page(const struct cli_page *page)
+{
+	printf("usage: glovebox %s %s\n\n%s\n\n", page->verb, page->usage, page->about);
+	options_print(page->rows, stdout);
+	if (page->examples)
+		printf("\nExamples:\n%s", page->examples);
+}
+
+void cli_show_error(const char *verb, const struct error *e)
+{
+	fflush(stdout);
+	fprintf(stderr, "glovebox %s: %s\n", verb, e->text);
+	if (*e->remedy)
+		fprintf(stderr, "  %s\n", e->remedy);
+}
+
+void cli_complain(const char *verb, const char *fmt, ...)
+{
+	va_list ap;
+	fflush(stdout);
+	fprintf(stderr, "glovebox %s: ", verb);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+int cli_usage(const char *verb, const char *fmt, ...)
+{
+	va_list ap;
+	fprintf(stderr, "glovebox %s: ", verb);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "\n  `glovebox %s --help` explains it\n", verb);
+	return CLI_USAGE;
+}
+
+int cli_parse(
+	const struct cli_page *page, void *target, int argc, char **argv, bool intermixed, int *ret_code)
+{
+	struct error e = { 0 };
+	options_init(page->rows, target);
+	int first = page->environment ? options_parse_environment(page->rows, target, &e) : 0;
+	if (first >= 0)
+		first = options_parse_flags(page->rows, target, argc, argv, intermixed, &e);
+	if (first < 0) {
+		cli_show_error(page->verb, &e);
+		*ret_code = CLI_USAGE;
+		return -1;
+	}
+	const struct option_row *help = option_find(page->rows, "help", strlen("help"));
+	if (*(const bool *)((const char *)target + help->offset)) {
+		cli_print_page(page);
+		*ret_code = CLI_OK;
+		return -1;
+	}
+	return first;
+}
+
+/* ---- small things ----------------------------------------------------- */
+
+int cli_write(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+	while (len) {
+		ssize_t n = write(fd, p, len);
+		if (n < 0 && errno == EAGAIN) {
+			poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, -1);
+			continue;
+		}
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+char *cli_format_size(double bytes, char buf[CLI_AMOUNT_MAX])
+{
+	static const char *const units[] = { "B", "kB", "MB", "GB", "TB" };
+	size_t unit = 0;
+	while (bytes >= 1000 && unit + 1 < ARRAY_LEN(units)) {
+		bytes /= 1000;
+		unit++;
+	}
+	snprintf(buf, CLI_AMOUNT_MAX, unit && bytes < 10 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+	return buf;
+}
+
+char *cli_format_age(double seconds, char buf[CLI_AMOUNT_MAX])
+{
+	static const struct {
+		double from, unit;
+		char letter;
+	} steps[] = { { 2 * 86400, 86400, 'd' }, { 2 * 3600, 3600, 'h' }, { 120, 60, 'm' }, { 0, 1, 's' } };
+	if (seconds < 0)
+		seconds = 0;
+	size_t i = 0;
+	while (seconds < steps[i].from)
+		i++;
+	snprintf(buf, CLI_AMOUNT_MAX, "%.0f%c", seconds / steps[i].unit, steps[i].letter);
+	return buf;
+}
+
+/* ---- choosing a verb -------------------------------------------------- */
+
+static void print_overview(FILE *out)
+{
+	fprintf(out, "Glovebox runs Python that a language model wrote, in sealed sessions that keep their "
+		     "variables.\n\n"
+		     "usage: glovebox VERB [options] …\n\nVerbs:\n");
+	for (const struct cli_verb *v = cli_verbs; v->name; v++)
+		if (v->summary)
+			fprintf(out, "  %-9s %s\n", v->name, v->summary);
+	fprintf(out, "\n`glovebox VERB --help` explains one. Begin with: glovebox run -c 'print(6 * 7)'\n");
+}
+
+static int unknown_verb(const char *word)
+{
+	const char *names[16];
+	size_t n = 0;
+	for (const struct cli_verb *v = cli_verbs; v->name && n + 1 < ARRAY_LEN(names); v++)
+		if (v->summary)
+			names[n++] = v->name;
+	names[n] = NULL;
+	const char *nearest = nearest_word(word, names);
+	if (nearest)
+		fprintf(stderr, "glovebox: there is no verb '%.60s'. Did you mean `glovebox %s`?\n", word,
+			nearest);
+	else
+		fprintf(stderr, "glovebox: there is no verb '%.60s'. `glovebox --help` lists them.\n", word);
+	return CLI_USAGE;
+}
+
+int cli_main(int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : NULL;
+	if (!word) {
+		print_overview(stderr);
+		return CLI_USAGE;
+	}
+	if (text_eq(word, "--help") || text_eq(word, "-h") || text_eq(word, "help")) {
+		if (argc == 2) {
+			print_overview(stdout);
+			return CLI_OK;
+		}
+		char *help[] = { argv[2], (char *)"--help", NULL };
+		for (const struct cli_verb *v = cli_verbs; v->name; v++)
+			if (v->summary && text_eq(v->name, argv[2]))
+				return v->run(2, help);
+		return unknown_verb(argv[2]);
+	}
+	if (text_eq(word, "--version"))
+		word = "version";
+	for (const struct cli_verb *v = cli_verbs; v->name; v++)
+		if (text_eq(v->name, word))
+			return v->run(argc - 1, argv + 1);
+	return unknown_verb(word);
+}

@@ -1,0 +1,324 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/doctor.h"
+#include "cli/local.h"
+#include "daemon/places.h"
+
+enum {
+	KERNEL_MAJOR = 5,
+	KERNEL_MINOR = 14,
+	FDS_PER_SESSION = 8,
+	SMALL_FILE = 4096,
+	WARM_SECONDS = 60,
+	TEXT_MAX = 160
+};
+
+/* The first line of a small file, "" when it cannot be read. */
+static char *first_line(const char *path, char *buf, size_t size)
+{
+	_cleanup_free_ char *text = NULL;
+	buf[0] = '\0';
+	if (fd_read_file(path, SMALL_FILE, &text, NULL) == 0) {
+		text[strcspn(text, "\n")] = '\0';
+		snprintf(buf, size, "%s", text);
+	}
+	return buf;
+}
+
+static bool file_says(const char *path, const char *value)
+{
+	char line[TEXT_MAX];
+	return text_eq(first_line(path, line, sizeof(line)), value);
+}
+
+/* ---- kernel ----------------------------------------------------------- */
+
+static void check_kernel(struct doctor *d)
+{
+	struct utsname u;
+	unsigned major = 0, minor = 0;
+	uname(&u);
+	if (sscanf(u.release, "%u.%u", &major, &minor) != 2) {
+		doctor_note(d, FINDING_WARN, "kernel", NULL, "%s: a version of unknown form", u.release);
+		return;
+	}
+	if (major > KERNEL_MAJOR || (major == KERNEL_MAJOR && minor >= KERNEL_MINOR))
+		doctor_note(d, FINDING_OK, "kernel", NULL, "Linux %s on %s", u.release, u.machine);
+	else
+		doctor_note(d, FINDING_FAIL, "kernel",
+			"update the kernel (Debian 12 has 6.1, Ubuntu 24.04 has 6.8)",
+			"Linux %s: sessions need %d.%d or newer", u.release, KERNEL_MAJOR, KERNEL_MINOR);
+}
+
+/* Why user namespaces are refused, and how to allow them; NULL when nothing known is in the way. */
+static const char *namespace_remedy(void)
+{
+	if (file_says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"))
+		return "AppArmor refuses them (Ubuntu 24.04): sudo sysctl -w "
+		       "kernel.apparmor_restrict_unprivileged_userns=0, "
+		       "or start Glovebox as root";
+	if (file_says("/proc/sys/kernel/unprivileged_userns_clone", "0"))
+		return "sudo sysctl -w kernel.unprivileged_userns_clone=1, or start Glovebox as root";
+	if (file_says("/proc/sys/user/max_user_namespaces", "0"))
+		return "sudo sysctl -w user.max_user_namespaces=65536";
+	return "inside a container: allow it to make namespaces (docker run --privileged, or a profile "
+	       "without seccomp's "
+	       "default filter)";
+}
+
+/* Makes the namespaces of a session in a child: what is allowed shows only when it is tried. */
+static int try_namespaces(void)
+{
+	const int flags =
+		CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+	int status;
+	pid_t pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		_exit(unshare(flags) < 0 ? errno : 0);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -ECHILD;
+}
+
+static void check_namespaces(struct doctor *d)
+{
+	int r = try_namespaces();
+	if (r == 0)
+		doctor_note(
+			d, FINDING_OK, "namespaces", NULL, "user, pid, mount, net, ipc and uts can be made");
+	else
+		doctor_note(d, FINDING_FAIL, "namespaces", namespace_remedy(),
+			"cannot be made (%s): there is no jail without them", strerror(-r));
+}
+
+static void check_cgroup(struct doctor *d)
+{
+	struct statfs fs;
+	if (statfs("/sys/fs/cgroup", &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC)
+		doctor_note(d, FINDING_OK, "cgroup", NULL, "version 2");
+	else if (access("/sys/fs/cgroup/memory", F_OK) == 0)
+		doctor_note(d, FINDING_OK, "cgroup", NULL, "version 1, with the memory controller");
+	else
+		doctor_note(d, FINDING_WARN, "cgroup", "mount cgroup2 on /sys/fs/cgroup",
+			"none: memory is limited per process only, not per session");
+}
+
+static void check_seccomp(struct doctor *d)
+{
+	char line[TEXT_MAX];
+	if (*first_line("/proc/sys/kernel/seccomp/actions_avail", line, sizeof(line)))
+		doctor_note(d, FINDING_OK, "seccomp", NULL, "filters are available");
+	else
+		doctor_note(d, FINDING_WARN, "seccomp", "use a kernel with CONFIG_SECCOMP_FILTER",
+			"not available: system calls of sessions cannot be filtered");
+}
+
+static void check_proc(struct doctor *d)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	if (access("/proc/self/exe", F_OK) < 0)
+		doctor_note(d, FINDING_FAIL, "/proc", "mount -t proc proc /proc",
+			"is not mounted: helpers cannot be found");
+	else if (access(path, F_OK) < 0)
+		doctor_note(d, FINDING_WARN, "/proc", "use a kernel with CONFIG_PROC_CHILDREN",
+			"does not list children: orphaned processes cannot be collected");
+	else
+		doctor_note(d, FINDING_OK, "/proc", NULL, "is mounted and lists children");
+}
+
+static void check_huge_pages(struct doctor *d)
+{
+	char line[TEXT_MAX];
+	first_line("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof(line));
+	if (strstr(line, "[always]") || strstr(line, "[madvise]"))
+		doctor_note(d, FINDING_OK, "huge pages", NULL, "%s", line);
+	else
+		doctor_note(d, FINDING_WARN, "huge pages",
+			"echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+			"off: a session takes a few milliseconds more to start");
+}
+
+/* ---- limits ----------------------------------------------------------- */
+
+static void check_descriptors(struct doctor *d)
+{
+	struct rlimit limit;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	unsigned long long sessions = limit.rlim_max / FDS_PER_SESSION;
+	if (limit.rlim_max == RLIM_INFINITY || sessions >= 1000)
+		doctor_note(
+			d, FINDING_OK, "open files", NULL, "limit %llu", (unsigned long long)limit.rlim_max);
+	else
+		doctor_note(d, FINDING_WARN, "open files",
+			"raise it: ulimit -Hn 65536, or LimitNOFILE=65536 in the service",
+			"limit %llu: enough for about %llu sessions", (unsigned long long)limit.rlim_max,
+			sessions);
+}
+
+static void check_processes(struct doctor *d)
+{
+	struct rlimit limit;
+	getrlimit(RLIMIT_NPROC, &limit);
+	if (geteuid() == 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= 4096)
+		doctor_note(d, FINDING_OK, "processes", NULL, "no limit that would be reached soon");
+	else
+		doctor_note(d, FINDING_WARN, "processes",
+			"raise it: ulimit -u 65536, or LimitNPROC=65536 in the service",
+			"limit %llu: each session takes two and what its code starts",
+			(unsigned long long)limit.rlim_cur);
+}
+
+static unsigned long long memory_kb(const char *key)
+{
+	_cleanup_free_ char *text = NULL;
+	unsigned long long kb = 0;
+	if (fd_read_file("/proc/meminfo", 64 * SMALL_FILE, &text, NULL) < 0)
+		return 0;
+	const char *line = strstr(text, key);
+	return line && sscanf(line + strlen(key), " %llu", &kb) == 1 ? kb : 0;
+}
+
+static void check_memory(struct doctor *d)
+{
+	unsigned long long available = memory_kb("MemAvailable:") >> 10;
+	if (file_says("/proc/sys/vm/overcommit_memory", "2"))
+		doctor_note(d, FINDING_WARN, "memory", "sudo sysctl -w vm.overcommit_memory=0",
+			"strict accounting: every fork counts its template in full, so few sessions fit");
+	else if (available < 512)
+		doctor_note(d, FINDING_WARN, "memory", NULL,
+			"%llu MB available: enough for a few sessions only", available);
+	else
+		doctor_note(d, FINDING_OK, "memory", NULL, "%llu MB available", available);
+}
+
+/* ---- our own ---------------------------------------------------------- */
+
+static void check_state_dir(struct doctor *d)
+{
+	_cleanup_free_ char *path = NULL;
+	struct error e = { 0 };
+	if (places_state_dir(&e, &path) < 0) {
+		doctor_note(d, FINDING_FAIL, "state", e.remedy, "%s", e.text);
+		return;
+	}
+	if (access(path, F_OK) < 0) {
+		doctor_note(d, FINDING_OK, "state", NULL, "%s (made at the first start)", path);
+		return;
+	}
+	if (access(path, W_OK | X_OK) < 0)
+		doctor_note(d, FINDING_FAIL, "state", "give it to this user (chown), or use --state-dir",
+			"%s: %s", path, strerror(errno));
+	else
+		doctor_note(d, FINDING_OK, "state", NULL, "%s", path);
+}
+
+static void check_guest(struct doctor *d)
+{
+	_cleanup_free_ char *path = NULL;
+	struct error e = { 0 };
+	if (places_guest(&e, &path) < 0)
+		doctor_note(d, FINDING_FAIL, "guest module", e.remedy, "%s", e.text);
+	else
+		doctor_note(d, FINDING_OK, "guest module", NULL, "%s", path);
+}
+
+struct probe {
+	enum cell_status status;
+	char text[TEXT_MAX];
+};
+
+static void on_probe_done(void *userdata, const struct observation *o)
+{
+	struct probe *probe = userdata;
+	probe->status = o->status;
+	if (o->error)
+		snprintf(probe->text, sizeof(probe->text), "%s: %s", o->error->type, o->error->message);
+	else
+		snprintf(probe->text, sizeof(probe->text), "%.*s", (int)o->out.head_len, o->out.head);
+}
+
+static void note_preload(struct doctor *d, const char *report)
+{
+	if (!*report) {
+		doctor_note(d, FINDING_OK, "preload", NULL, "all modules of the default template are there");
+		return;
+	}
+	while (*report) {
+		size_t len = strcspn(report, "\n");
+		doctor_note(d, FINDING_WARN, "preload",
+			"install it (Debian: python3-NAME), or sessions import it themselves, slowly, or not "
+			"at all",
+			"%.*s", (int)len, report);
+		report += len + (report[len] == '\n');
+	}
+}
+
+static void probe_session(struct doctor *d, struct local *l, uint64_t start_ns)
+{
+	static const char code[] = "import sys; print('Python', sys.version.split()[0], end='')";
+	struct probe probe = { 0 };
+	struct error e = { 0 };
+	bool warm = local_wait_ready(l, WARM_SECONDS);
+	double seconds = (double)(clock_now_ns() - start_ns) / NSEC_PER_SEC;
+	if (!warm) {
+		doctor_note(d, FINDING_FAIL, "session",
+			"run `glovebox serve --log-level debug` and look at its first lines",
+			"the guest did not get ready in %d s", WARM_SECONDS);
+		return;
+	}
+	note_preload(d, local_preload_report(l));
+	int r = local_execute(l, &(struct cell_request){ .code = code, .code_len = strlen(code) },
+		&(struct cell_observer){ .on_done = on_probe_done }, &probe, &e);
+	if (r < 0 || probe.status != CELL_OK)
+		doctor_note(d, FINDING_FAIL, "session", r < 0 ? e.remedy : NULL, "a cell did not run: %s",
+			r < 0 ? e.text : probe.text);
+	else
+		doctor_note(d, FINDING_OK, "session", NULL,
+			"%s ran in a session; the template was warm after %.1f s", probe.text, seconds);
+}
+
+static void check_session(struct doctor *d)
+{
+	struct local *l = NULL;
+	struct error e = { 0 };
+	uint64_t start = clock_now_ns();
+	if (local_create(&(struct local_config){ .timeout_s = WARM_SECONDS }, &e, &l) < 0)
+		doctor_note(d, FINDING_FAIL, "session", e.remedy, "%s", e.text);
+	else
+		probe_session(d, l, start);
+	local_destroy(l);
+}
+
+const struct doctor_check doctor_checks[] = {
+	{ check_kernel },
+	{ check_namespaces },
+	{ check_cgroup },
+	{ check_seccomp },
+	{ check_proc },
+	{ check_huge_pages },
+	{ check_descriptors },
+	{ check_processes },
+	{ check_memory },
+	{ check_state_dir },
+	{ check_guest },
+	{ check_session, .slow = true },
+	{ NULL },
+};

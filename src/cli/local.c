@@ -1,0 +1,306 @@
+#include "cli/local.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <uv.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "daemon/places.h"
+#include "daemon/reaper.h"
+
+enum { CHECK_MS = 5000 };
+
+static const double forever_s = 1e9;
+static const int watched[] = { SIGINT, SIGTERM, SIGHUP };
+
+struct local {
+	uv_loop_t loop;
+	struct sessions *sessions;
+	char *guest_module, *state_dir; /* the table looks at them again when it starts a helper anew */
+	char id[SESSION_ID_LEN + 1];
+	uv_signal_t signals[ARRAY_LEN(watched)];
+	uv_timer_t patience;
+	const struct cell_observer *observer; /* of the cell under way */
+	void *userdata;
+	bool done, late, gone;
+	int complete, signal, interrupts;
+};
+
+static struct session *find(struct local *l)
+{
+	struct session *s = NULL;
+	return session_find(l->sessions, l->id, NULL, &s) < 0 ? NULL : s;
+}
+
+void local_end(struct local *l)
+{
+	struct session *s = find(l);
+	if (s)
+		session_end(s, "it was ended");
+}
+
+/* ---- signals ---------------------------------------------------------- */
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+	struct local *l = handle->data;
+	struct session *s = find(l);
+	l->signal = number;
+	/* Before the guest is there nothing can be interrupted: then ending is what was meant. */
+	if (s && number == SIGINT && l->interrupts++ == 0 && session_interrupt(s))
+		return;
+	local_end(l);
+}
+
+static void watch_signals(struct local *l)
+{
+	l->interrupts = 0;
+	for (size_t i = 0; i < ARRAY_LEN(watched); i++)
+		uv_signal_start(&l->signals[i], on_signal, watched[i]);
+}
+
+static void unwatch_signals(struct local *l)
+{
+	for (size_t i = 0; i < ARRAY_LEN(watched); i++)
+		uv_signal_stop(&l->signals[i]);
+}
+
+int local_signal(struct local *l)
+{
+	int number = l->signal;
+	l->signal = 0;
+	return number;
+}
+
+/* ---- life ------------------------------------------------------------- */
+
+static void init_handles(struct local *l)
+{
+	uv_timer_init(&l->loop, &l->patience);
+	l->patience.data = l;
+	for (size_t i = 0; i < ARRAY_LEN(watched); i++) {
+		uv_signal_init(&l->loop, &l->signals[i]);
+		l->signals[i].data = l;
+	}
+}
+
+static int start_table(struct local *l, const struct local_config *config, struct error *e)
+{
+	struct sessions_config sc;
+	int r = places_guest(e, &l->guest_module);
+	if (r == 0)
+		r = places_state_dir(e, &l->state_dir);
+	if (r < 0)
+		return r;
+	sessions_config_init(&sc);
+	sc.loop = &l->loop;
+	sc.guest_module = l->guest_module;
+	sc.state_dir = l->state_dir;
+	sc.preload = config->preload;
+	sc.ready_guests = 1;
+	sc.max_sessions = 1;
+	sc.default_ttl_s = sc.default_idle_timeout_s = forever_s;
+	sc.defaults.timeout_s = config->timeout_s > 0 ? config->timeout_s : forever_s;
+	sc.maxima.timeout_s = forever_s;
+	if (config->memory_bytes)
+		sc.defaults.memory_bytes = config->memory_bytes;
+	if (config->output_bytes)
+		sc.defaults.output_bytes = config->output_bytes;
+	if (sc.maxima.memory_bytes < sc.defaults.memory_bytes)
+		sc.maxima.memory_bytes = sc.defaults.memory_bytes;
+	if (sc.maxima.output_bytes < sc.defaults.output_bytes)
+		sc.maxima.output_bytes = sc.defaults.output_bytes;
+	return sessions_create(&sc, e, &l->sessions);
+}
+
+static int copy_env(char *const *env, char ***ret)
+{
+	size_t n = 0;
+	while (env && env[n])
+		n++;
+	if (!n)
+		return 0;
+	char **copy = calloc(n + 1, sizeof(char *));
+	if (!copy)
+		return -ENOMEM;
+	*ret = copy;
+	for (size_t i = 0; i < n; i++)
+		if (!(copy[i] = strdup(env[i])))
+			return -ENOMEM;
+	return 0;
+}
+
+static int start_session(struct local *l, const struct local_config *config, struct error *e)
+{
+	_cleanup_(session_params_finish) struct session_params params = { 0 };
+	struct session *s;
+	struct session_info info;
+	int r = copy_env(config->env, &params.env);
+	if (r < 0)
+		return error_set_errno(e, r, "the environment");
+	r = session_create(l->sessions, &params, e, &s);
+	if (r < 0)
+		return r;
+	session_info(s, &info);
+	snprintf(l->id, sizeof(l->id), "%s", info.id);
+	return 0;
+}
+
+int local_create(const struct local_config *config, struct error *e, struct local **ret)
+{
+	struct local *l = calloc(1, sizeof(*l));
+	if (!l)
+		return error_set_errno(e, -ENOMEM, "starting");
+	int r = uv_loop_init(&l->loop);
+	if (r < 0) {
+		free(l);
+		return error_set_errno(e, r, "the event loop");
+	}
+	signal(SIGPIPE, SIG_IGN); /* a guest that is gone, or a reader of our output, shows as EPIPE */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	init_handles(l);
+	r = start_table(l, config, e);
+	if (r == 0)
+		r = start_session(l, config, e);
+	if (r < 0) {
+		local_destroy(l);
+		return r;
+	}
+	*ret = l;
+	return 0;
+}
+
+static void on_gone(void *userdata)
+{
+	struct local *l = userdata;
+	l->gone = true;
+}
+
+void local_destroy(struct local *l)
+{
+	if (!l)
+		return;
+	if (l->sessions) {
+		sessions_destroy(l->sessions, 0, on_gone, l);
+		while (!l->gone)
+			uv_run(&l->loop, UV_RUN_ONCE);
+	}
+	uv_close((uv_handle_t *)&l->patience, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(watched); i++)
+		uv_close((uv_handle_t *)&l->signals[i], NULL);
+	uv_run(&l->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&l->loop);
+	reaper_sweep_all();
+	free(l->guest_module);
+	free(l->state_dir);
+	free(l);
+}
+
+/* ---- cells ------------------------------------------------------------ */
+
+static void forward_started(void *userdata, unsigned cell)
+{
+	struct local *l = userdata;
+	if (l->observer->on_started)
+		l->observer->on_started(l->userdata, cell);
+}
+
+static void forward_output(void *userdata, enum stream stream, const char *data, size_t len)
+{
+	struct local *l = userdata;
+	if (l->observer->on_output)
+		l->observer->on_output(l->userdata, stream, data, len);
+}
+
+static void forward_display(void *userdata, const struct bundle *b)
+{
+	struct local *l = userdata;
+	if (l->observer->on_display)
+		l->observer->on_display(l->userdata, b);
+}
+
+static void forward_done(void *userdata, const struct observation *o)
+{
+	struct local *l = userdata;
+	if (l->observer->on_done)
+		l->observer->on_done(l->userdata, o);
+	l->done = true;
+}
+
+int local_execute(struct local *l, const struct cell_request *request, const struct cell_observer *observer,
+	void *userdata, struct error *e)
+{
+	struct cell_observer forward = { .on_started = forward_started,
+		.on_output = forward_output,
+		.on_display = forward_display,
+		.on_done = forward_done,
+		.uncapped = observer->uncapped };
+	struct session *s;
+	struct cell *cell;
+	int r = session_find(l->sessions, l->id, e, &s);
+	if (r < 0)
+		return r;
+	l->observer = observer;
+	l->userdata = userdata;
+	l->done = false;
+	r = session_execute(s, NULL, request, &forward, l, e, &cell);
+	if (r < 0)
+		return r;
+	watch_signals(l);
+	while (!l->done)
+		uv_run(&l->loop, UV_RUN_ONCE);
+	unwatch_signals(l);
+	return 0;
+}
+
+static void on_patience(uv_timer_t *timer)
+{
+	struct local *l = timer->data;
+	l->late = true;
+}
+
+static void on_verdict(void *userdata, const char *verdict)
+{
+	struct local *l = userdata;
+	l->complete = !text_eq(verdict, "incomplete");
+}
+
+int local_is_complete(struct local *l, const char *code, size_t len)
+{
+	struct session *s = find(l);
+	l->complete = -1;
+	l->late = false;
+	if (!s || session_check(s, code, len, on_verdict, l, NULL) < 0)
+		return 1; /* running it will say what is wrong */
+	uv_timer_start(&l->patience, on_patience, CHECK_MS, 0);
+	while (l->complete < 0 && !l->late)
+		uv_run(&l->loop, UV_RUN_ONCE);
+	uv_timer_stop(&l->patience);
+	return l->complete != 0;
+}
+
+bool local_wait_ready(struct local *l, double seconds)
+{
+	uv_timer_start(&l->patience, on_patience, (uint64_t)(seconds * 1000), 0);
+	l->late = false;
+	while (!sessions_ready(l->sessions) && !l->late)
+		uv_run(&l->loop, UV_RUN_ONCE);
+	uv_timer_stop(&l->patience);
+	return sessions_ready(l->sessions);
+}
+
+const char *local_preload_report(struct local *l)
+{
+	return sessions_preload_report(l->sessions);
+}
+
+int local_reset(struct local *l, struct error *e)
+{
+	struct session *s;
+	int r = session_find(l->sessions, l->id, e, &s);
+	return r < 0 ? r : session_reset(s, e);
+}

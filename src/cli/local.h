@@ -1,0 +1,49 @@
+/*
+ * A sandbox without a server: a loop, a session table and one session in this process, used one call at a
+ * time. Calls block until their answer is there. While a cell runs, Ctrl-C interrupts it (a second one ends
+ * the session), and SIGTERM or SIGHUP end the session; local_signal() tells which it was.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "session/session.h"
+
+struct local;
+
+struct local_config {
+	char **env;            /* "NAME=value" … NULL, or NULL */
+	char **preload;        /* the template, as in struct sessions_config */
+	double timeout_s;      /* of each cell; 0: none */
+	uint64_t memory_bytes; /* 0: the default */
+	uint64_t output_bytes; /* kept of stdout and stderr in an observation; 0: the default */
+};
+
+/* Starts it; cells may be given at once. */
+int local_create(const struct local_config *config, struct error *e, struct local **ret);
+
+/* Ends the session and every process of it; when it returns nothing is left. NULL is fine. */
+void local_destroy(struct local *l);
+
+/* Runs a cell; the observer is called from inside. 0 once on_done was called. */
+int local_execute(struct local *l, const struct cell_request *request, const struct cell_observer *observer,
+	void *userdata, struct error *e);
+
+/* Whether the source is a whole cell: 1 complete or invalid (run it and see), 0 when more lines must follow.
+ */
+int local_is_complete(struct local *l, const char *code, size_t len);
+
+/* Waits until the template is warm, at most that long: false when it is not. */
+bool local_wait_ready(struct local *l, double seconds);
+const char *local_preload_report(struct local *l);
+
+/* A fresh interpreter; files stay. */
+int local_reset(struct local *l, struct error *e);
+
+/* Ends the session, also from inside an observer: a running cell ends as killed. */
+void local_end(struct local *l);
+
+/* The last signal that came while something ran, 0 when none did. Forgets it. */
+int local_signal(struct local *l);

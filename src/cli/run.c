@@ -1,0 +1,340 @@
+/* glovebox run: as `python3 FILE`, in a sandbox that is gone afterwards. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/answers.h"
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/local.h"
+#include "json/json_write.h"
+
+struct options {
+	double timeout;
+	uint64_t memory;
+	char **env;
+	char *code, *stdin_file;
+	bool json, help;
+};
+
+#define AT(member) offsetof(struct options, member)
+
+/* clang-format off */
+static const struct option_row rows[] = {
+	{ "code", 'c', OPTION_TEXT, AT(code), .value = "CODE", .ends = true,
+	  .help = "run this text; what follows are its arguments" },
+	{ "timeout", 't', OPTION_SECONDS, AT(timeout), 0.1, 0, "SECONDS",
+	  .help = "end the code after this long, with exit code 124 (default: no limit)" },
+	{ "memory", 'm', OPTION_SIZE, AT(memory), 16 << 20, 0, "SIZE",
+	  .help = "memory the code may use; a MemoryError beyond it (default 2G)" },
+	{ "env", 'e', OPTION_ITEMS, AT(env), .value = "NAME=VALUE",
+	  .help = "a variable of the code's environment; may be repeated (yours is not passed on)" },
+	{ "stdin", 0, OPTION_TEXT, AT(stdin_file), .value = "FILE",
+	  .help = "what input() and sys.stdin read; - is this command's own standard input" },
+	{ "json", 0, OPTION_FLAG, AT(json),
+	  .help = "print the whole observation as JSON at the end, instead of the output as it comes" },
+	CLI_HELP(struct options),
+	{ NULL },
+};
+/* clang-format on */
+
+static const struct cli_page page = {
+	.verb = "run",
+	.usage = "[options] FILE | - | -c CODE [ARGUMENT…]",
+	.about = "Runs Python in a sandbox of its own: no server is needed, nothing of it is left "
+		 "afterwards.\n"
+		 "The exit code is the code's own; 124: the time limit, 130: Ctrl-C, 125: it could not be "
+		 "started.",
+	.rows = rows,
+	.examples = "  glovebox run -c 'print(6 * 7)'\n"
+		    "  glovebox run --timeout 10 --memory 512M script.py one two\n"
+		    "  echo 'print(input())' > echo.py; date | glovebox run --stdin - echo.py\n"
+		    "  glovebox run --json -c '1 / 0' | jq .error.type\n",
+};
+
+struct run {
+	const struct options *options;
+	struct local *local;
+	bool is_terminal, pipe_closed;
+	int exit_code;
+	struct buffer json;
+	int json_error;
+};
+
+/* ---- what is read ----------------------------------------------------- */
+
+/* Not through /dev/stdin, which cannot be opened when it is a socket. */
+static int read_standard_input(size_t max, char **ret, size_t *ret_len)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(max + 1);
+	for (;;) {
+		int r = buffer_reserve(&b, 1);
+		if (r < 0)
+			return r == -ENOBUFS ? -EFBIG : r;
+		ssize_t n = read(STDIN_FILENO, b.data + b.len, b.cap - b.len);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			break;
+		b.len += n > 0 ? (size_t)n : 0;
+	}
+	if (b.len > max || !buffer_cstr(&b))
+		return -EFBIG;
+	*ret = buffer_take(&b, ret_len);
+	return 0;
+}
+
+/* Reads a file, or standard input for "-". */
+static int read_text(const char *name, size_t max, struct error *e, char **ret, size_t *ret_len)
+{
+	bool standard = text_eq(name, "-");
+	int r = standard ? read_standard_input(max, ret, ret_len) : fd_read_file(name, max, ret, ret_len);
+	if (r == -EFBIG) {
+		error_set(e, r, "%s is larger than %zu MB", standard ? "standard input" : name, max >> 20);
+		return error_remedy(e, "let the code read large data from a file instead");
+	}
+	return r < 0 ? error_set_errno(e, r, "%s", standard ? "standard input" : name) : 0;
+}
+
+static int read_code(const struct options *o, const char *name, struct error *e, char **ret, size_t *ret_len)
+{
+	int r = 0;
+	if (o->code) {
+		*ret = strdup(o->code);
+		*ret_len = strlen(o->code);
+		r = *ret ? 0 : error_set_errno(e, -ENOMEM, "the code");
+	} else {
+		r = read_text(name, LIMIT_CODE_BYTES, e, ret, ret_len);
+	}
+	if (r < 0)
+		return r;
+	if (!text_is_utf8(*ret, *ret_len) || strlen(*ret) != *ret_len) {
+		error_set(e, -EILSEQ, "%s is not UTF-8 text", o->code ? "the code" : name);
+		return error_remedy(e, "convert it: iconv -f latin1 -t utf-8 FILE");
+	}
+	return 0;
+}
+
+static int check_env(char *const *env, struct error *e)
+{
+	for (; env && *env; env++) {
+		const char *equals = strchr(*env, '=');
+		if (!equals || equals == *env) {
+			error_set(e, -EINVAL, "--env: '%.60s' has no name and value", *env);
+			return error_remedy(e, "write NAME=VALUE");
+		}
+	}
+	return 0;
+}
+
+/* ---- what is shown ---------------------------------------------------- */
+
+/* The reader of our output left: python would have died of SIGPIPE at its next write. */
+static void pass_through(struct run *run, int fd, const char *data, size_t len)
+{
+	if (run->pipe_closed || cli_write(fd, data, len) == 0)
+		return;
+	run->pipe_closed = true;
+	local_end(run->local);
+}
+
+static void on_output(void *userdata, enum stream stream, const char *data, size_t len)
+{
+	pass_through(userdata, stream == STREAM_STDOUT ? STDOUT_FILENO : STDERR_FILENO, data, len);
+}
+
+/* As python, a script shows what it prints; what it gives to display() is text for people at a terminal only.
+ */
+static void on_display(void *userdata, const struct bundle *b)
+{
+	struct run *run = userdata;
+	if (!run->is_terminal)
+		return;
+	for (unsigned i = 0; i < b->n; i++) {
+		if (text_eq(b->item[i].mime, "text/plain")) {
+			pass_through(run, STDOUT_FILENO, b->item[i].data, b->item[i].len);
+			pass_through(run, STDOUT_FILENO, "\n", 1);
+		}
+	}
+}
+
+static int exit_code_of(const struct run *run, const struct observation *o, int signal_number)
+{
+	if (run->pipe_closed)
+		return CLI_PIPE;
+	if (signal_number)
+		return 128 + signal_number;
+	if (o->status == CELL_TIMEOUT)
+		return CLI_TIMEOUT;
+	if (o->status == CELL_INTERRUPTED)
+		return CLI_INTERRUPT;
+	if (o->status != CELL_OK && o->exit_code == 0)
+		return CLI_FAILED;
+	return o->exit_code;
+}
+
+static void write_line(const char *text, size_t len)
+{
+	cli_write(STDERR_FILENO, text, len);
+	if (len && text[len - 1] != '\n')
+		cli_write(STDERR_FILENO, "\n", 1);
+}
+
+/* As python: sys.exit(3) says nothing, sys.exit("text") says the text and is 1. */
+static void explain_exit(const struct observation *o)
+{
+	char number[16];
+	snprintf(number, sizeof(number), "%d", o->exit_code);
+	if (o->exit_code == 1 && !text_eq(o->error->message, number))
+		write_line(o->error->message, o->error->message_len);
+}
+
+/* The traceback as python prints it, then a sentence for the ends that are ours. */
+static void explain(const struct run *run, const struct observation *o)
+{
+	const struct cell_error *error = o->error;
+	if (error && text_eq(error->type, "SystemExit"))
+		explain_exit(o);
+	else if (error)
+		write_line(error->traceback, error->traceback_len);
+	if (o->status == CELL_TIMEOUT)
+		cli_complain(
+			page.verb, "the code took longer than %g s and was ended", run->options->timeout);
+	else if (o->status != CELL_OK && o->status != CELL_ERROR && o->status != CELL_INTERRUPTED && error)
+		cli_complain(page.verb, "%s%s%s", error->message, *error->remedy ? ". " : "", error->remedy);
+}
+
+static int write_observation(struct buffer *out, const struct observation *o)
+{
+	struct json_writer w;
+	json_writer_init(&w, out);
+	answer_put_observation(&w, o);
+	return json_writer_end(&w);
+}
+
+static void on_done(void *userdata, const struct observation *o)
+{
+	struct run *run = userdata;
+	int number = local_signal(run->local);
+	run->exit_code = exit_code_of(run, o, number);
+	if (run->options->json)
+		run->json_error = write_observation(&run->json, o);
+	else if (!run->pipe_closed && number != SIGTERM && number != SIGHUP)
+		explain(run, o);
+}
+
+/* ---- running ---------------------------------------------------------- */
+
+/* A cell that makes sys.argv what the command line says. JSON strings are Python strings. */
+static int argv_code(struct buffer *out, const char *name, char *const *words)
+{
+	struct json_writer w;
+	buffer_append_str(out, "__import__('sys').argv[:] = ");
+	json_writer_init(&w, out);
+	json_open_array(&w);
+	json_put_cstr(&w, name);
+	for (; *words; words++)
+		json_put_cstr(&w, *words);
+	json_close(&w);
+	return json_writer_end(&w);
+}
+
+static void ignore_done(void *userdata, const struct observation *o)
+{
+	int *status = userdata;
+	*status = (int)o->status;
+}
+
+static int set_arguments(struct local *l, const char *name, char *const *words, struct error *e)
+{
+	_cleanup_buffer_ struct buffer code = BUFFER_INIT(LIMIT_CODE_BYTES);
+	int status = CELL_OK, r = argv_code(&code, name, words);
+	if (r == 0)
+		r = local_execute(l, &(struct cell_request){ .code = code.data, .code_len = code.len },
+			&(struct cell_observer){ .on_done = ignore_done }, &status, e);
+	if (r == 0 && status != CELL_OK)
+		r = error_set(e, -ECANCELED, "the code was not started (%s)",
+			cell_status_name((enum cell_status)status));
+	return r;
+}
+
+static int execute(struct run *run, const char *name, char *const *words, const struct cell_request *request,
+	struct error *e)
+{
+	const struct cell_observer live = {
+		.on_output = on_output, .on_display = on_display, .on_done = on_done, .uncapped = true
+	};
+	const struct cell_observer at_end = { .on_done = on_done };
+	int r = *words ? set_arguments(run->local, name, words, e) : 0;
+	if (r == 0)
+		r = local_execute(run->local, request, run->options->json ? &at_end : &live, run, e);
+	return r;
+}
+
+static int print_json(struct run *run)
+{
+	if (run->json_error < 0) {
+		cli_complain(page.verb, "the observation does not fit into memory");
+		return CLI_FAILED;
+	}
+	buffer_append_char(&run->json, '\n');
+	return cli_write(STDOUT_FILENO, run->json.data, run->json.len) < 0 ? CLI_PIPE : run->exit_code;
+}
+
+static int run_code(const struct options *o, const char *name, char *const *words)
+{
+	static char *no_modules[] = { NULL };
+	struct error e = { 0 };
+	_cleanup_free_ char *code = NULL, *input = NULL;
+	struct cell_request request = { 0 };
+	struct run run = { .options = o, .is_terminal = isatty(STDOUT_FILENO) };
+	int r = check_env(o->env, &e);
+	if (r == 0)
+		r = read_code(o, name, &e, &code, &request.code_len);
+	if (r == 0 && o->stdin_file)
+		r = read_text(o->stdin_file, LIMIT_STDIN_BYTES, &e, &input, &request.stdin_len);
+	if (r < 0) {
+		cli_show_error(page.verb, &e);
+		return CLI_USAGE;
+	}
+	request.code = code;
+	request.stdin_text = input;
+	r = local_create(&(struct local_config){ .env = o->env,
+				 .preload = no_modules,
+				 .timeout_s = o->timeout,
+				 .memory_bytes = o->memory },
+		&e, &run.local);
+	if (r == 0)
+		r = execute(&run, name, words, &request, &e);
+	local_destroy(run.local);
+	if (r < 0) {
+		cli_show_error(page.verb, &e);
+		return CLI_NO_START;
+	}
+	int exit_code = o->json ? print_json(&run) : run.exit_code;
+	buffer_finish(&run.json);
+	return exit_code;
+}
+
+int cli_run(int argc, char **argv)
+{
+	struct options o = { 0 };
+	int code, first = cli_parse(&page, &o, argc, argv, false, &code);
+	if (first >= 0) {
+		const char *name = o.code ? "-c" : first < argc ? argv[first++] : NULL;
+		if (!name)
+			code = cli_usage(
+				page.verb, "nothing to run: give a FILE, - for standard input, or -c CODE");
+		else if (text_eq(name, "-") && text_eq(o.stdin_file, "-"))
+			code = cli_usage(page.verb, "standard input cannot be both the code and its input");
+		else
+			code = run_code(&o, name, argv + first);
+	}
+	options_finish(rows, &o);
+	return code;
+}

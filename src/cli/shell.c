@@ -1,0 +1,295 @@
+/* glovebox shell: Python's prompt, with the interpreter in a sandbox. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/display.h"
+#include "cli/local.h"
+#include "cli/prompt.h"
+#include "daemon/places.h"
+
+struct options {
+	double timeout;
+	uint64_t memory;
+	char **env, **preload;
+	bool save, help;
+};
+
+#define AT(member) offsetof(struct options, member)
+
+/* clang-format off */
+static const struct option_row rows[] = {
+	{ "timeout", 't', OPTION_SECONDS, AT(timeout), 0.1, 0, "SECONDS",
+	  .help = "interrupt a cell after this long (default: no limit, Ctrl-C interrupts)" },
+	{ "memory", 'm', OPTION_SIZE, AT(memory), 16 << 20, 0, "SIZE",
+	  .help = "memory the session may use; a MemoryError beyond it (default 2G)" },
+	{ "env", 'e', OPTION_ITEMS, AT(env), .value = "NAME=VALUE",
+	  .help = "a variable of the session's environment; may be repeated" },
+	{ "preload", 0, OPTION_LIST, AT(preload), .value = "MODULES", .fallback = "none",
+	  .help = "modules to import before the first prompt" },
+	{ "save", 0, OPTION_FLAG, AT(save), .fallback = "yes",
+	  .help = "save pictures that cells show to glovebox-N.png and so on in this directory (--no-save: only name them)" },
+	CLI_HELP(struct options),
+	{ NULL },
+};
+/* clang-format on */
+
+static const struct cli_page page = {
+	.verb = "shell",
+	.usage = "[options]",
+	.about = "An interactive Python session in a sandbox; no server is needed. Ctrl-C interrupts, Ctrl-D "
+		 "ends.\n"
+		 "Lines that begin with % are the shell's own: %help, %reset, %quit.",
+	.rows = rows,
+	.examples = "  glovebox shell\n"
+		    "  glovebox shell --preload numpy,pandas --memory 4G\n",
+};
+
+struct shell {
+	const struct options *options;
+	struct local *local;
+	struct prompt *prompt;
+	struct buffer cell; /* lines so far */
+	unsigned n_saved;
+	bool line_open; /* the last output did not end its line */
+	bool over;
+	int exit_code;
+};
+
+/* ---- what a cell shows ------------------------------------------------ */
+
+static void on_output(void *userdata, enum stream stream, const char *data, size_t len)
+{
+	struct shell *sh = userdata;
+	cli_write(stream == STREAM_STDOUT ? STDOUT_FILENO : STDERR_FILENO, data, len);
+	if (len)
+		sh->line_open = data[len - 1] != '\n';
+}
+
+static void end_open_line(struct shell *sh)
+{
+	if (sh->line_open && prompt_is_terminal(sh->prompt))
+		cli_write(STDOUT_FILENO, "\n", 1);
+	sh->line_open = false;
+}
+
+static bool may_save(const struct shell *sh)
+{
+	return sh->options->save && prompt_is_terminal(sh->prompt);
+}
+
+static void on_display(void *userdata, const struct bundle *b)
+{
+	struct shell *sh = userdata;
+	end_open_line(sh);
+	display_print(b, may_save(sh), &sh->n_saved);
+}
+
+static void print_error(const struct observation *o)
+{
+	const struct cell_error *error = o->error;
+	if (error->traceback_len) {
+		cli_write(STDERR_FILENO, error->traceback, error->traceback_len);
+		if (error->traceback[error->traceback_len - 1] != '\n')
+			cli_write(STDERR_FILENO, "\n", 1);
+	} else {
+		fprintf(stderr, "%s%s%.*s\n", error->type, *error->type && error->message_len ? ": " : "",
+			(int)error->message_len, error->message);
+	}
+	if (*error->remedy)
+		fprintf(stderr, "(%s)\n", error->remedy);
+}
+
+static void on_done(void *userdata, const struct observation *o)
+{
+	struct shell *sh = userdata;
+	end_open_line(sh);
+	if (o->result)
+		display_print(o->result, may_save(sh), &sh->n_saved);
+	if (o->error)
+		print_error(o);
+	if (o->status == CELL_TIMEOUT)
+		fprintf(stderr, "(the cell took longer than %g s)\n", sh->options->timeout);
+	if (o->state_lost)
+		fprintf(stderr,
+			"(the interpreter had to be replaced: variables are gone, files are still there)\n");
+}
+
+/* ---- life ------------------------------------------------------------- */
+
+static int begin(struct shell *sh, struct error *e)
+{
+	const struct options *o = sh->options;
+	return local_create(&(struct local_config){ .env = o->env,
+				    .preload = o->preload,
+				    .timeout_s = o->timeout,
+				    .memory_bytes = o->memory },
+		e, &sh->local);
+}
+
+/* The session is gone (a second Ctrl-C ends it): go on with a new one. */
+static int begin_again(struct shell *sh, struct error *e)
+{
+	local_destroy(sh->local);
+	sh->local = NULL;
+	fprintf(stderr, "(the session has ended; this is a new one)\n");
+	return begin(sh, e);
+}
+
+static void run_cell(struct shell *sh)
+{
+	const struct cell_observer observer = {
+		.on_output = on_output, .on_display = on_display, .on_done = on_done, .uncapped = true
+	};
+	struct error e = { 0 };
+	int r = local_execute(sh->local,
+		&(struct cell_request){ .code = sh->cell.data, .code_len = sh->cell.len }, &observer, sh, &e);
+	int number = local_signal(sh->local);
+	if (r < 0) {
+		cli_show_error(page.verb, &e);
+		r = begin_again(sh, &e);
+		if (r < 0)
+			cli_show_error(page.verb, &e);
+	}
+	if (r < 0 || number == SIGTERM || number == SIGHUP) {
+		sh->over = true;
+		sh->exit_code = r < 0 ? CLI_NO_START : 128 + number;
+	}
+}
+
+/* ---- the shell's own commands ----------------------------------------- */
+
+static void do_help(struct shell *sh)
+{
+	(void)sh;
+	printf("%%reset   a fresh interpreter: variables are gone, files in /workspace stay\n"
+	       "%%quit    ends the shell (so do Ctrl-D and exit)\n"
+	       "%%help    this text\n"
+	       "Ctrl-C interrupts a running cell, a second one ends its session.\n"
+	       "A block (def, for, …) ends with an empty line.\n");
+}
+
+static void do_reset(struct shell *sh)
+{
+	struct error e = { 0 };
+	if (local_reset(sh->local, &e) < 0)
+		cli_show_error(page.verb, &e);
+	else
+		printf("(a fresh interpreter)\n");
+}
+
+static void do_quit(struct shell *sh)
+{
+	sh->over = true;
+}
+
+static const struct command {
+	const char *word;
+	void (*run)(struct shell *sh);
+} commands[] = {
+	{ "%help", do_help },
+	{ "%reset", do_reset },
+	{ "%quit", do_quit },
+	{ "%exit", do_quit },
+	/* Python's own words for it would only end the cell. */
+	{ "exit", do_quit },
+	{ "quit", do_quit },
+	{ "exit()", do_quit },
+	{ "quit()", do_quit },
+};
+
+/* True when the line was for the shell. */
+static bool run_command(struct shell *sh, const char *line)
+{
+	size_t start = strspn(line, " \t"), len = strcspn(line + start, " \t\r\n");
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		if (strlen(commands[i].word) == len && !strncmp(commands[i].word, line + start, len)) {
+			commands[i].run(sh);
+			return true;
+		}
+	}
+	if (line[start] != '%')
+		return false;
+	printf("There is no %.*s here; %%help lists what there is.\n", (int)len, line + start);
+	return true;
+}
+
+/* ---- the loop --------------------------------------------------------- */
+
+static void take_line(struct shell *sh, const char *line)
+{
+	bool blank = strspn(line, " \t\r\n") == strlen(line);
+	if (sh->cell.len == 0 && (blank || run_command(sh, line)))
+		return;
+	if (buffer_append_str(&sh->cell, line) < 0 || !text_is_utf8(sh->cell.data, sh->cell.len)) {
+		cli_complain(page.verb, "a cell is UTF-8 text of at most %d MB", LIMIT_CODE_BYTES >> 20);
+		sh->cell.len = 0;
+		return;
+	}
+	if (!local_is_complete(sh->local, sh->cell.data, sh->cell.len))
+		return;
+	run_cell(sh);
+	sh->cell.len = 0;
+}
+
+static void loop(struct shell *sh)
+{
+	while (!sh->over) {
+		const char *line;
+		enum prompt_event event = prompt_read(sh->prompt, sh->cell.len > 0, &line);
+		if (event == PROMPT_LINE)
+			take_line(sh, line);
+		else if (event == PROMPT_INTERRUPT)
+			sh->cell.len = 0;
+		else
+			break;
+	}
+	if (sh->cell.len && !sh->over)
+		run_cell(sh); /* a pipe that ended inside a block */
+	if (prompt_is_terminal(sh->prompt) && !sh->over)
+		printf("\n");
+}
+
+static int run_shell(const struct options *o)
+{
+	struct shell sh = { .options = o, .cell = BUFFER_INIT(LIMIT_CODE_BYTES) };
+	_cleanup_free_ char *history_path =
+		places_home_file("XDG_STATE_HOME", ".local/state", "glovebox/history");
+	struct error e = { 0 };
+	int r = begin(&sh, &e);
+	if (r == 0)
+		r = prompt_create(history_path, &sh.prompt);
+	if (r < 0) {
+		if (!*e.text)
+			error_set_errno(&e, r, "the prompt");
+		cli_show_error(page.verb, &e);
+		sh.exit_code = CLI_NO_START;
+	} else {
+		if (prompt_is_terminal(sh.prompt))
+			printf("Glovebox %s: Python in a sandbox. %%help for help, Ctrl-D to end.\n",
+				GLOVEBOX_VERSION);
+		loop(&sh);
+	}
+	prompt_destroy(sh.prompt);
+	local_destroy(sh.local);
+	buffer_finish(&sh.cell);
+	return sh.exit_code;
+}
+
+int cli_shell(int argc, char **argv)
+{
+	struct options o = { 0 };
+	int code, first = cli_parse(&page, &o, argc, argv, false, &code);
+	if (first >= 0 && first < argc)
+		code = cli_usage(page.verb, "it takes no '%.60s'", argv[first]);
+	else if (first >= 0)
+		code = run_shell(&o);
+	options_finish(rows, &o);
+	return code;
+}

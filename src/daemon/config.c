@@ -1,0 +1,267 @@
+#include "daemon/config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/places.h"
+#include "http/http_address.h"
+
+#define AT(member) offsetof(struct config, member)
+
+enum { TOKEN_FILE_BYTES = 64 * 1024, TOKEN_MIN = 16 };
+
+static const char system_file[] = "/etc/glovebox/glovebox.conf";
+
+static const char *const log_levels[] = { "debug", "info", "warning", "error", "none", NULL };
+
+/* clang-format off */
+const struct option_row config_rows[] = {
+	{ "listen", 'l', OPTION_TEXT, AT(listen), .value = "ADDRESS", .fallback = "127.0.0.1:8000", .group = "server",
+	  .help = "where to listen: HOST:PORT, [V6ADDRESS]:PORT, or unix:/path for a socket file. Port 0 takes a free one." },
+	{ "max-connections", 0, OPTION_COUNT, AT(max_connections), 1, 1000000, "N", "4096",
+	  .help = "open connections at once" },
+	{ "max-upload", 0, OPTION_SIZE, AT(max_upload), 1, 0, "SIZE", "1G",
+	  .help = "largest file that may be put into a session" },
+	{ "drain", 0, OPTION_SECONDS, AT(drain), 0, 86400, "SECONDS", "30",
+	  .help = "how long running cells may go on after SIGTERM, before they are ended" },
+	{ "state-dir", 0, OPTION_TEXT, AT(state_dir), .value = "DIRECTORY",
+	  .help = "what is kept between runs (default /var/lib/glovebox for root, else ~/.local/state/glovebox)" },
+	{ "log-level", 0, OPTION_CHOICE, AT(log_level), .value = "LEVEL", .fallback = "info", .choices = log_levels,
+	  .help = "least important lines to log: debug, info, warning, error, none" },
+	{ "access-log", 0, OPTION_FLAG, AT(access_log), .fallback = "yes",
+	  .help = "log one line per request (on unless --no-access-log)" },
+
+	{ "token", 0, OPTION_LIST, AT(token), .value = "TOKEN", .group = "security",
+	  .help = "clients must send it as `Authorization: Bearer TOKEN`; several may be given, each sees its own sessions. "
+		  "Others on this machine can read flags and variables: prefer --token-file." },
+	{ "token-file", 0, OPTION_TEXT, AT(token_file), .value = "FILE",
+	  .help = "tokens, one per line" },
+	{ "allow-host", 0, OPTION_LIST, AT(allow_host), .value = "NAMES",
+	  .help = "names by which clients may call the server besides its address and the loopback names; * for any" },
+	{ "allow-origin", 0, OPTION_LIST, AT(allow_origin), .value = "ORIGINS",
+	  .help = "web pages that may call the server, such as https://console.example" },
+
+	{ "preload", 0, OPTION_LIST, AT(preload), .value = "MODULES", .group = "sessions",
+	  .help = "modules that sessions have imported from the start, or none "
+		  "(default: common standard library, numpy, pandas, matplotlib, PIL)" },
+	{ "ready", 0, OPTION_COUNT, AT(ready), 0, 1000, "N", "4",
+	  .help = "guests kept ready, so that a session starts at once" },
+	{ "max-sessions", 0, OPTION_COUNT, AT(max_sessions), 1, 100000, "N", "2000",
+	  .help = "sessions alive at once" },
+	{ "max-sessions-per-token", 0, OPTION_COUNT, AT(max_sessions_per_token), 0, 100000, "N", "0",
+	  .help = "sessions alive at once of one token; 0: only --max-sessions counts" },
+	{ "queue", 0, OPTION_COUNT, AT(queue), 0, 1000, "N", "16",
+	  .help = "cells that may wait in one session" },
+	{ "ttl", 0, OPTION_SECONDS, AT(ttl), 1, 0, "SECONDS", "24h",
+	  .help = "a session ends this long after its creation" },
+	{ "idle-timeout", 0, OPTION_SECONDS, AT(idle_timeout), 1, 0, "SECONDS", "1h",
+	  .help = "a session ends this long after its last cell" },
+	{ "log", 0, OPTION_SIZE, AT(log), 0, 0, "SIZE", "16M",
+	  .help = "output kept per session for `glovebox logs`" },
+	{ "max-log", 0, OPTION_SIZE, AT(max_log), 0, 0, "SIZE", "256M",
+	  .help = "the most a session may ask for" },
+
+	{ "timeout", 't', OPTION_SECONDS, AT(timeout), 0.1, 3600, "SECONDS", "30", .group = "cells",
+	  .help = "time limit of a cell that sets none" },
+	{ "max-timeout", 0, OPTION_SECONDS, AT(max_timeout), 0.1, 3600, "SECONDS", "1h",
+	  .help = "the most a cell may ask for" },
+	{ "grace", 0, OPTION_SECONDS, AT(grace), 0, 3600, "SECONDS", "2",
+	  .help = "between the interrupt at the limit and the kill" },
+	{ "output", 0, OPTION_SIZE, AT(output), 1024, 0, "SIZE", "1M",
+	  .help = "stdout and stderr, each, in one answer" },
+	{ "max-output", 0, OPTION_SIZE, AT(max_output), 1024, 0, "SIZE", "16M",
+	  .help = "the most a session may ask for" },
+	{ "memory", 'm', OPTION_SIZE, AT(memory), 16 << 20, 0, "SIZE", "2G",
+	  .help = "memory of a session's interpreter" },
+	{ "max-memory", 0, OPTION_SIZE, AT(max_memory), 0, 0, "SIZE", "0",
+	  .help = "the most a session may ask for; 0: no limit" },
+	{ "disk", 0, OPTION_SIZE, AT(disk), 1 << 20, 0, "SIZE", "256M",
+	  .help = "files in /workspace, and as much in /tmp" },
+	{ "max-disk", 0, OPTION_SIZE, AT(max_disk), 1 << 20, 0, "SIZE", "4G",
+	  .help = "the most a session may ask for" },
+
+	{ "config", 'c', OPTION_TEXT, AT(config), .value = "FILE", .group = "other",
+	  .flag_only = true, .help = "settings file to read instead of ~/.config/glovebox/glovebox.conf or "
+				     "/etc/glovebox/glovebox.conf" },
+	{ "check", 0, OPTION_FLAG, AT(check), .flag_only = true, .help = "read all settings, say what is wrong, and end" },
+	{ "help", 'h', OPTION_FLAG, AT(help), .flag_only = true, .help = "this text" },
+	{ NULL },
+};
+/* clang-format on */
+
+const char *const config_other_variables[] = { "GLOVEBOX_URL", "GLOVEBOX_CONFIG", "GLOVEBOX_SESSION", NULL };
+
+void config_finish(struct config *c)
+{
+	options_finish(config_rows, c);
+	free(c->file);
+	c->file = NULL;
+}
+
+/* ---- addresses -------------------------------------------------------- */
+
+bool config_is_local(const char *listen)
+{
+	struct http_address a;
+	if (http_address_parse(listen, NULL, &a) < 0)
+		return false;
+	if (a.is_unix)
+		return true;
+	if (text_starts(a.host, "127.")) /* "127.example.org" is a name, and names may lead anywhere */
+		return strspn(a.host, "0123456789.") == strlen(a.host);
+	return text_eq(a.host, "localhost") || text_eq(a.host, "::1");
+}
+
+/* ---- tokens ----------------------------------------------------------- */
+
+static const struct option_row *row_named(const char *name)
+{
+	return option_find(config_rows, name, strlen(name));
+}
+
+/* Adds the file's lines to the tokens. */
+static int read_token_file(struct config *c, struct error *e)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t len;
+	struct stat st;
+	bool more = c->token != NULL;
+	int r = fd_read_file(c->token_file, TOKEN_FILE_BYTES, &text, &len);
+	if (r < 0) {
+		error_set_errno(e, r, "token-file %s", c->token_file);
+		return error_remedy(e,
+			"make it, for example: head -c 24 /dev/urandom | base64 > %s && chmod 600 %s",
+			c->token_file, c->token_file);
+	}
+	if (stat(c->token_file, &st) == 0 && st.st_mode & 077)
+		log_warning("token-file %s can be read by other users of this machine (chmod 600 %s)",
+			c->token_file, c->token_file);
+	for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
+		line += strspn(line, " \t");
+		line[strcspn(line, " \t\r")] = '\0';
+		if (!*line || *line == '#')
+			continue;
+		r = option_set(row_named("token"), c, line, more, "token-file", e);
+		if (r < 0)
+			return r;
+		more = true;
+	}
+	return 0;
+}
+
+static int check_tokens(struct config *c, struct error *e)
+{
+	int r = c->token_file ? read_token_file(c, e) : 0;
+	if (r < 0)
+		return r;
+	if (c->token && !c->token[0]) {
+		option_list_free(c->token);
+		c->token = NULL;
+	}
+	for (char **t = c->token; t && *t; t++) {
+		if (strlen(*t) < TOKEN_MIN) {
+			error_set(e, -EINVAL, "token: '%.2s…' is shorter than %d characters", *t, TOKEN_MIN);
+			return error_remedy(e, "take a random one: head -c 24 /dev/urandom | base64");
+		}
+	}
+	if (c->token || config_is_local(c->listen))
+		return 0;
+	error_set(e, -EPERM, "listening on %s would let anybody who reaches this machine run code on it",
+		c->listen);
+	return error_remedy(e,
+		"give a token (head -c 24 /dev/urandom | base64 > FILE; chmod 600 FILE; --token-file FILE), "
+		"or listen on 127.0.0.1:8000");
+}
+
+/* ---- the sources ------------------------------------------------------ */
+
+static int read_file_if_there(struct config *c, char *path, struct error *e)
+{
+	if (access(path, F_OK) < 0) {
+		free(path);
+		return 0;
+	}
+	c->file = path;
+	return options_parse_file(config_rows, c, path, e);
+}
+
+static int read_files(struct config *c, const char *named, struct error *e)
+{
+	if (named) {
+		c->file = strdup(named);
+		int r = c->file ? options_parse_file(config_rows, c, c->file, e) : -ENOMEM;
+		if (r == -ENOENT)
+			error_remedy(e, "give an existing file to --config, or leave it out");
+		return r;
+	}
+	char *own = places_home_file("XDG_CONFIG_HOME", ".config", "glovebox/glovebox.conf");
+	int r = own ? read_file_if_there(c, own, e) : 0;
+	if (r < 0 || c->file)
+		return r;
+	char *common = strdup(system_file);
+	return common ? read_file_if_there(c, common, e) : -ENOMEM;
+}
+
+static int check_order(const char *low_name, double low, const char *high_name, double high, struct error *e)
+{
+	if (low <= high || high == 0)
+		return 0;
+	error_set(e, -EINVAL, "%s is larger than %s", low_name, high_name);
+	return error_remedy(e, "raise %s or lower %s", high_name, low_name);
+}
+
+static int check_values(struct config *c, struct error *e)
+{
+	struct http_address address;
+	int r = http_address_parse(c->listen, e, &address);
+	if (r < 0)
+		return error_wrap(e, "listen");
+	r = check_order("timeout", c->timeout, "max-timeout", c->max_timeout, e);
+	if (r == 0)
+		r = check_order("output", (double)c->output, "max-output", (double)c->max_output, e);
+	if (r == 0)
+		r = check_order("memory", (double)c->memory, "max-memory", (double)c->max_memory, e);
+	if (r == 0)
+		r = check_order("disk", (double)c->disk, "max-disk", (double)c->max_disk, e);
+	if (r == 0)
+		r = check_order("log", (double)c->log, "max-log", (double)c->max_log, e);
+	if (r == 0 && !c->state_dir)
+		r = places_state_dir(e, &c->state_dir);
+	return r == 0 ? check_tokens(c, e) : r;
+}
+
+int config_load(int argc, char **argv, struct error *e, struct config *ret)
+{
+	struct config flags = { 0 }, c = { 0 };
+	/* The flags are read twice: first to learn which file is meant, then over what it says. */
+	int words = options_parse_flags(config_rows, &flags, argc, argv, false, e), r = words;
+	if (r >= 0 && words < argc) {
+		r = error_set(e, -EINVAL, "'%.60s' is not an option", argv[words]);
+		error_remedy(e, "settings are given as --name VALUE; --help lists them");
+	}
+	if (r >= 0) {
+		const char *named = flags.config ? flags.config : getenv("GLOVEBOX_CONFIG");
+		options_init(config_rows, &c);
+		r = read_files(&c, named && *named ? named : NULL, e);
+	}
+	if (r >= 0)
+		r = options_parse_environment(config_rows, &c, e);
+	if (r >= 0)
+		r = options_parse_flags(config_rows, &c, argc, argv, false, e);
+	if (r >= 0)
+		r = check_values(&c, e);
+	config_finish(&flags);
+	if (r < 0) {
+		config_finish(&c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}

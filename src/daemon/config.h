@@ -1,0 +1,66 @@
+/*
+ * The daemon's settings. One table (config_rows) says for each its name, type, default and help; a value
+ * comes from, in this order, a flag of `glovebox serve`, a GLOVEBOX_… variable, the settings file, the
+ * default.
+ *
+ * The settings file is the one of --config (or GLOVEBOX_CONFIG); without it ~/.config/glovebox/glovebox.conf
+ * when it is there, else /etc/glovebox/glovebox.conf when it is there. A file that was named must exist.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "daemon/options.h"
+
+struct sessions_config;
+
+struct config {
+	/* server */
+	char *config; /* the settings file that was named, or NULL */
+	char *listen; /* "127.0.0.1:8000", "[::1]:8000", "unix:/path" */
+	unsigned max_connections;
+	uint64_t max_upload;
+	double drain;    /* seconds that running cells get at the end */
+	char *state_dir; /* never NULL after config_load() */
+	int log_level;   /* enum log_level */
+	bool access_log;
+	/* security */
+	char **token; /* after config_load(): with those of token_file; NULL when there are none */
+	char *token_file;
+	char **allow_host, **allow_origin;
+	/* sessions */
+	char **preload; /* NULL: the default list */
+	unsigned ready, max_sessions, max_sessions_per_token, queue;
+	double ttl, idle_timeout;
+	uint64_t log, max_log;
+	/* cells */
+	double timeout, max_timeout, grace;
+	uint64_t output, max_output, memory, max_memory, disk, max_disk;
+	/* only a flag */
+	bool help, check;
+	/* what was found out */
+	char *file; /* the settings file that was read, or NULL */
+};
+
+extern const struct option_row config_rows[];
+
+/* Variables of ours that are no settings of the daemon, NULL at the end. */
+extern const char *const config_other_variables[];
+
+/*
+ * Reads all sources into *ret, which is the caller's to finish. With --help or --check among the flags the
+ * values are read all the same. An error names the source of the wrong value. -EPERM: what it asks for would
+ * let strangers in.
+ */
+int config_load(int argc, char **argv, struct error *e, struct config *ret);
+void config_finish(struct config *c);
+
+/* Is the address one that only this machine reaches (a loopback literal, localhost, a unix socket)? */
+bool config_is_local(const char *listen);
+
+/* Fills the session table's parameters: pointers into *c, which must outlive it, and guest_module, which the
+ * caller frees. */
+int config_sessions(const struct config *c, struct error *e, struct sessions_config *ret);

@@ -1,0 +1,390 @@
+/* clang-format off */
+/*
+ * The order of the end (see api.h): refuse new work, let pending answers out, then end the sessions, then free. Whatever
+ * waits has a deadline of its own, so that the end always comes:
+ *
+ *	SERVING ──signal──► DRAINING   until all answers are out and no cell runs, at most config.drain seconds
+ *	                ──► FINISHING  sessions were ended: their cells' last answers go out, then connections are cut
+ *	                ──► ENDING     the session table goes, with its jailer and zygote
+ *	                ──► OVER       handles closed, the loop returns
+ */
+/* clang-format on */
+#include "daemon/serve.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "api/api.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/config.h"
+#include "daemon/reaper.h"
+#include "http/http.h"
+#include "http/http_address.h"
+#include "session/session.h"
+
+enum { TICK_MS = 10, ANSWER_MS = 2000, END_MS = 10000, WARM_NOTICE_MS = 10000 };
+
+enum phase { SERVING, DRAINING, FINISHING, ENDING, OVER };
+
+struct server {
+	const struct config *config;
+	uv_loop_t loop;
+	struct sessions *sessions;
+	char *guest_module; /* the table looks at it again when it starts a helper anew */
+	struct api *api;
+	struct http_server *http; /* NULL once it is closed */
+	struct reaper reaper;
+	uv_signal_t on_term, on_int;
+	uv_timer_t tick;
+	enum phase phase;
+	bool warm;
+	uint64_t started_ns, notice_ns, phase_until_ns;
+	int exit_code;
+};
+
+/* ---- start ------------------------------------------------------------ */
+
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		log_warning("cannot raise the limit of open files: %s", strerror(errno));
+}
+
+static void warn_unknown_variables(void)
+{
+	size_t position = 0;
+	const char *name, *nearest;
+	while ((name = options_unknown_variable(config_rows, config_other_variables, &position, &nearest))) {
+		char variable[OPTION_VARIABLE_MAX];
+		if (nearest)
+			log_warning("%s is no setting: did you mean %s?", name,
+				options_variable(nearest, variable));
+		else
+			log_warning("%s is no setting, and is ignored", name);
+	}
+}
+
+static int report(const struct error *e)
+{
+	if (*e->remedy)
+		log_error("%s (%s)", e->text, e->remedy);
+	else
+		log_error("%s", e->text);
+	return SERVE_FAILED;
+}
+
+static int start_sessions(struct server *s, struct error *e)
+{
+	struct sessions_config sc;
+	int r = config_sessions(s->config, e, &sc);
+	if (r < 0)
+		return r;
+	sc.loop = &s->loop;
+	s->guest_module = sc.guest_module;
+	return sessions_create(&sc, e, &s->sessions);
+}
+
+/* The names a client may use for us: the host it was told to listen on, and those that were configured. */
+static char **known_hosts(const struct config *c, struct http_address *own)
+{
+	size_t n = 0, used = 0;
+	while (c->allow_host && c->allow_host[n])
+		n++;
+	char **hosts = calloc(n + 2, sizeof(char *));
+	if (!hosts)
+		return NULL;
+	if (http_address_parse(c->listen, NULL, own) == 0 && !own->is_unix)
+		hosts[used++] = own->host;
+	for (size_t i = 0; i < n; i++)
+		hosts[used++] = c->allow_host[i];
+	return hosts;
+}
+
+static int start_api(struct server *s, struct error *e)
+{
+	const struct config *c = s->config;
+	struct http_address own;
+	_cleanup_free_ char **hosts = known_hosts(c, &own);
+	if (!hosts)
+		return error_set_errno(e, -ENOMEM, "starting the API");
+	struct api_config config = {
+		.loop = &s->loop,
+		.sessions = s->sessions,
+		.tokens = c->token,
+		.hosts = hosts,
+		.origins = c->allow_origin,
+		.max_upload_bytes = c->max_upload,
+		.max_sessions_per_token = c->max_sessions_per_token,
+		.log_requests = c->access_log,
+	};
+	return api_create(&config, e, &s->api);
+}
+
+static int start_http(struct server *s, struct error *e)
+{
+	int r = http_server_create(&(struct http_server_config){ .loop = &s->loop,
+					   .listen = s->config->listen,
+					   .handler = api_handler(),
+					   .userdata = s->api,
+					   .max_connections = s->config->max_connections },
+		e, &s->http);
+	if (r == -EADDRINUSE && !*e->remedy)
+		error_remedy(e, "another program has it: end that one, or take another --listen");
+	if (r == 0)
+		api_set_server(s->api, s->http);
+	return r;
+}
+
+static int start(struct server *s, struct error *e)
+{
+	int r = start_sessions(s, e);
+	if (r == 0)
+		r = start_api(s, e);
+	if (r == 0)
+		r = start_http(s, e);
+	return r;
+}
+
+/* ---- warm-up ---------------------------------------------------------- */
+
+static void print_invitation(const struct server *s)
+{
+	const char *address = http_server_address(s->http),
+		   *token = s->config->token ? " -H \"Authorization: Bearer $TOKEN\"" : "";
+	char call[512];
+	if (http_server_port(s->http))
+		snprintf(call, sizeof(call), "curl -s%s http://%s", token, address);
+	else
+		snprintf(call, sizeof(call), "curl -s%s --unix-socket %s http://localhost", token,
+			s->config->listen + strlen("unix:"));
+	printf("\nGlovebox is ready. In another terminal, try:\n"
+	       "  %s/v1/run -H 'Content-Type: application/json' -d '{\"code\": \"print(6 * 7)\"}'\n"
+	       "  %s/v1/sessions -H 'Content-Type: application/json' -d '{\"name\": \"first\"}'\n"
+	       "  glovebox run -c 'print(6 * 7)'      (needs no server)\n",
+		call, call);
+	if (http_server_port(s->http))
+		printf("All calls: http://%s/docs\n", address);
+	printf("Ctrl-C ends it.\n\n");
+	fflush(stdout);
+}
+
+static void report_unknown_modules(const struct server *s)
+{
+	const char *line = sessions_preload_report(s->sessions);
+	while (line && *line) {
+		size_t len = strcspn(line, "\n");
+		log_warning("not preloaded: %.*s", (int)len, line);
+		line += len + (line[len] == '\n');
+	}
+}
+
+static void watch_warm_up(struct server *s)
+{
+	uint64_t now = clock_now_ns();
+	if (sessions_ready(s->sessions)) {
+		s->warm = true;
+		report_unknown_modules(s);
+		log_info("ready after %.1f s on %s", (double)(now - s->started_ns) / NSEC_PER_SEC,
+			http_server_address(s->http));
+		print_invitation(s);
+		uv_timer_stop(&s->tick);
+	} else if (now > s->notice_ns) {
+		s->notice_ns = now + WARM_NOTICE_MS * NSEC_PER_MSEC;
+		log_warning("still warming up after %.0f s (the template was restarted %llu times)",
+			(double)(now - s->started_ns) / NSEC_PER_SEC,
+			(unsigned long long)sessions_stats(s->sessions)->zygote_restarts);
+	}
+}
+
+/* ---- the end ---------------------------------------------------------- */
+
+static void enter(struct server *s, enum phase phase, uint64_t at_most_ms)
+{
+	s->phase = phase;
+	s->phase_until_ns = clock_now_ns() + at_most_ms * NSEC_PER_MSEC;
+}
+
+static void on_http_closed(void *userdata)
+{
+	struct server *s = userdata;
+	api_set_server(s->api, NULL);
+	s->http = NULL;
+}
+
+static void close_handles(struct server *s)
+{
+	enter(s, OVER, 0);
+	uv_close((uv_handle_t *)&s->on_term, NULL);
+	uv_close((uv_handle_t *)&s->on_int, NULL);
+	uv_close((uv_handle_t *)&s->tick, NULL);
+	reaper_stop(&s->reaper);
+}
+
+static void on_sessions_gone(void *userdata)
+{
+	struct server *s = userdata;
+	s->sessions = NULL;
+	close_handles(s);
+}
+
+static void end_all_sessions(struct server *s)
+{
+	for (struct session *one = sessions_next(s->sessions, NULL), *next; one; one = next) {
+		next = sessions_next(s->sessions, one);
+		session_end(one, "the server is stopping");
+	}
+}
+
+static void end_table(struct server *s)
+{
+	enter(s, ENDING, END_MS);
+	sessions_destroy(s->sessions, 0, on_sessions_gone, s);
+}
+
+/* Moves to the next phase when this one has nothing left to wait for, or has waited long enough. */
+static void watch_end(struct server *s)
+{
+	bool late = clock_now_ns() >= s->phase_until_ns;
+	switch (s->phase) {
+	case DRAINING:
+		if (s->http || sessions_stats(s->sessions)->running_cells) {
+			if (!late)
+				return;
+			log_warning("the drain is over: ending what still runs");
+		}
+		end_all_sessions(s);
+		enter(s, FINISHING, ANSWER_MS);
+		return;
+	case FINISHING:
+		if (!s->http)
+			end_table(s);
+		else if (late)
+			http_server_cut(s->http);
+		return;
+	case ENDING:
+		if (late) {
+			log_error("sessions did not end in time; leaving without them");
+			reaper_sweep_all();
+			_exit(SERVE_FAILED);
+		}
+		return;
+	case SERVING:
+	case OVER:
+		return;
+	}
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	struct server *s = timer->data;
+	if (s->phase == SERVING)
+		watch_warm_up(s);
+	else
+		watch_end(s);
+}
+
+static void begin_drain(struct server *s, const char *reason)
+{
+	uint64_t running = sessions_stats(s->sessions)->running_cells;
+	log_info("%s: draining, %llu running cells get up to %.0f s (a second signal ends them now)", reason,
+		(unsigned long long)running, s->config->drain);
+	enter(s, DRAINING, (uint64_t)(s->config->drain * 1000));
+	api_drain(s->api);
+	http_server_close(s->http, on_http_closed, s);
+	uv_timer_start(&s->tick, on_tick, 0, TICK_MS);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+	struct server *s = handle->data;
+	const char *name = number == SIGTERM ? "SIGTERM" : "SIGINT";
+	if (s->phase == SERVING) {
+		begin_drain(s, name);
+	} else if (s->phase == DRAINING) {
+		log_info("%s again: ending at once", name);
+		s->phase_until_ns = 0;
+	} else {
+		log_warning("%s again: leaving now", name);
+		reaper_sweep_all();
+		_exit(SERVE_FAILED);
+	}
+}
+
+/* ---- all of it -------------------------------------------------------- */
+
+static int prepare_loop(struct server *s)
+{
+	int r = uv_loop_init(&s->loop);
+	if (r < 0)
+		return r;
+	uv_timer_init(&s->loop, &s->tick);
+	uv_signal_init(&s->loop, &s->on_term);
+	uv_signal_init(&s->loop, &s->on_int);
+	s->tick.data = s->on_term.data = s->on_int.data = s;
+	uv_signal_start(&s->on_term, on_signal, SIGTERM);
+	uv_signal_start(&s->on_int, on_signal, SIGINT);
+	return reaper_start(&s->reaper, &s->loop);
+}
+
+/* Starting failed half-way: takes down what was there already. */
+static void take_down(struct server *s)
+{
+	if (s->sessions)
+		sessions_destroy(s->sessions, 0, on_sessions_gone, s);
+	else
+		close_handles(s);
+	uv_run(&s->loop, UV_RUN_DEFAULT);
+}
+
+static int serve(struct server *s)
+{
+	struct error e = { 0 };
+	if (start(s, &e) < 0) {
+		report(&e);
+		take_down(s);
+		return SERVE_FAILED;
+	}
+	log_info("listening on %s; warming up", http_server_address(s->http));
+	s->notice_ns = s->started_ns + WARM_NOTICE_MS * NSEC_PER_MSEC;
+	uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
+	uv_run(&s->loop, UV_RUN_DEFAULT);
+	log_info("ended; served for %.0f s", (double)(clock_now_ns() - s->started_ns) / NSEC_PER_SEC);
+	return SERVE_OK;
+}
+
+int serve_run(const struct config *config)
+{
+	struct server s = { .config = config, .started_ns = clock_now_ns() };
+	log_set_level((enum log_level)config->log_level);
+	log_info("glovebox %s, process %d, settings from %s", GLOVEBOX_VERSION, (int)getpid(),
+		config->file ? config->file : "flags, variables and defaults");
+	warn_unknown_variables();
+	raise_descriptor_limit();
+	signal(SIGPIPE, SIG_IGN);
+	int r = prepare_loop(&s);
+	if (r < 0) {
+		log_error("the event loop: %s", uv_strerror(r));
+		return SERVE_FAILED;
+	}
+	int code = serve(&s);
+	api_destroy(s.api);
+	free(s.guest_module);
+	uv_loop_close(&s.loop);
+	unsigned left = reaper_sweep_all();
+	if (left)
+		log_warning("ended %u processes that were left", left);
+	return code;
+}

@@ -1,0 +1,430 @@
+#include "guest/cell.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/limits.h"
+#include "guest/files.h"
+#include "guest/memory.h"
+#include "guest/stream.h"
+#include "wire/wire.h"
+
+static struct support support;
+static PyObject *compile_builtin, *ast_expr, *ast_expression, *globals, *figure_managers_name;
+static int future_flags; /* `from __future__` of earlier cells goes on, as in the interactive interpreter */
+
+/* The cell that runs now, for displays. */
+static struct {
+	struct buffer *out;
+	uint32_t serial;
+	unsigned displays;
+	cell_send send;
+} now;
+
+static PyObject *get(const char *module, const char *name)
+{
+	PyObject *m = PyImport_ImportModule(module);
+	PyObject *o = m ? PyObject_GetAttrString(m, name) : NULL;
+	Py_XDECREF(m);
+	return o;
+}
+
+/* ---- bundles ---------------------------------------------------------------- */
+
+/* Appends one (mime, kind, text) of a bundle. */
+static int put_form(struct buffer *out, PyObject *form)
+{
+	PyObject *mime, *kind, *text;
+	Py_ssize_t mime_len, text_len;
+	if (!PyTuple_Check(form) || PyTuple_GET_SIZE(form) != 3)
+		return -1;
+	mime = PyTuple_GET_ITEM(form, 0);
+	kind = PyTuple_GET_ITEM(form, 1);
+	text = PyTuple_GET_ITEM(form, 2);
+	if (!PyUnicode_Check(mime) || !PyUnicode_Check(kind) || !PyUnicode_Check(text))
+		return -1;
+	const char *m = PyUnicode_AsUTF8AndSize(mime, &mime_len);
+	PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"); /* lone surrogates are legal in str */
+	if (!m || !bytes) {
+		PyErr_Clear();
+		Py_XDECREF(bytes);
+		return -1;
+	}
+	text_len = PyBytes_GET_SIZE(bytes);
+	bool json = PyUnicode_CompareWithASCIIString(kind, "j") == 0;
+	int r = wire_put(out, WIRE_MIME, m, (size_t)mime_len);
+	if (r == 0)
+		r = wire_put(out, json ? WIRE_JSON : WIRE_TEXT, PyBytes_AS_STRING(bytes), (size_t)text_len);
+	Py_DECREF(bytes);
+	return r;
+}
+
+static void put_bundle(struct buffer *out, enum wire_type type, uint32_t serial, PyObject *forms)
+{
+	size_t start, before = out->len;
+	if (!PyList_Check(forms) || wire_begin(out, type, serial, &start) < 0)
+		return;
+	for (Py_ssize_t i = 0; i < PyList_GET_SIZE(forms); i++) {
+		if (put_form(out, PyList_GET_ITEM(forms, i)) < 0) {
+			out->len = before; /* too large for the wire, or not a bundle: leave it out whole */
+			return;
+		}
+	}
+	wire_end(out, start);
+}
+
+/* _glovebox._emit(forms): a display goes out at once, after what was printed before it. */
+static PyObject *emit(PyObject *self, PyObject *forms)
+{
+	(void)self;
+	if (!now.out || now.displays > LIMIT_DISPLAYS)
+		Py_RETURN_NONE; /* between cells, or more than the daemon takes */
+	now.displays++;
+	stream_flush_all();
+	put_bundle(now.out, WIRE_DISPLAY, now.serial, forms);
+	now.send(now.out);
+	Py_RETURN_NONE;
+}
+
+static PyMethodDef emit_def = { "_emit", emit, METH_O, NULL };
+
+/* ---- running ------------------------------------------------------------------ */
+
+static PyObject *compile_ast(PyObject *tree, PyObject *filename, const char *mode)
+{
+	int flags = future_flags | PyCF_ALLOW_TOP_LEVEL_AWAIT;
+	PyObject *code = PyObject_CallFunction(compile_builtin, "OOsii", tree, filename, mode, flags, 1);
+	if (code && PyCode_Check(code))
+		future_flags |= ((PyCodeObject *)code)->co_flags & PyCF_MASK;
+	return code;
+}
+
+/* True when the statement that ends at (line, column) is followed by a semicolon: its value is not wanted, as in notebooks. */
+static bool value_muted(const char *code, size_t len, PyObject *last)
+{
+	if (!memchr(code, ';', len))
+		return false;
+	PyObject *line = PyObject_GetAttrString(last, "end_lineno"), *column = PyObject_GetAttrString(last, "end_col_offset");
+	const char *p = code, *end = code + len;
+	bool muted = false;
+	if (line && column) {
+		for (long n = PyLong_AsLong(line); n > 1 && p < end; n--) {
+			const char *eol = memchr(p, '\n', (size_t)(end - p));
+			p = eol ? eol + 1 : end;
+		}
+		for (p += PyLong_AsLong(column); p < end && (*p == ' ' || *p == '\t' || *p == ')'); p++)
+			;
+		muted = p < end && *p == ';';
+	}
+	PyErr_Clear();
+	Py_XDECREF(line);
+	Py_XDECREF(column);
+	return muted;
+}
+
+/* Takes the closing expression out of the module's body; NULL without an error when there is none. */
+static PyObject *split_last(PyObject *body, const char *code, size_t len)
+{
+	Py_ssize_t n = PyList_GET_SIZE(body);
+	PyObject *last = n ? PyList_GET_ITEM(body, n - 1) : NULL;
+	if (!last || !Py_IS_TYPE(last, (PyTypeObject *)ast_expr) || value_muted(code, len, last))
+		return NULL;
+	PyObject *value = PyObject_GetAttrString(last, "value");
+	PyObject *expression = value ? PyObject_CallOneArg(ast_expression, value) : NULL;
+	Py_XDECREF(value);
+	if (expression && PyList_SetSlice(body, n - 1, n, NULL) < 0)
+		Py_CLEAR(expression);
+	return expression;
+}
+
+static bool awaits(PyObject *code)
+{
+	return code && ((PyCodeObject *)code)->co_flags & CO_COROUTINE;
+}
+
+/* Runs the statements and then the closing expression (either may be NULL) in __main__. A cell with a top-level await anywhere
+ * runs as a whole on the session's event loop. */
+static PyObject *run_parts(PyObject *first, PyObject *second)
+{
+	if (awaits(first) || awaits(second))
+		return PyObject_CallFunctionObjArgs(support.run_async_cell, first ? first : Py_None, second ? second : Py_None,
+			globals, NULL);
+	PyObject *value = first ? PyEval_EvalCode(first, globals, globals) : Py_NewRef(Py_None);
+	if (!value || !second)
+		return value;
+	Py_DECREF(value);
+	return PyEval_EvalCode(second, globals, globals);
+}
+
+/* The value of the last expression (a new reference, None when there is none), or NULL with an error. */
+static PyObject *run_tree(PyObject *tree, PyObject *filename, const char *code, size_t len)
+{
+	PyObject *body = PyObject_GetAttrString(tree, "body"), *expression = NULL, *value = NULL;
+	PyObject *first = NULL, *second = NULL;
+	if (!body)
+		return NULL;
+	expression = split_last(body, code, len);
+	if (!expression && PyErr_Occurred())
+		goto out;
+	/* Both are compiled before either runs: a cell with an error in its last line runs nothing. */
+	if (PyList_GET_SIZE(body) && !(first = compile_ast(tree, filename, "exec")))
+		goto out;
+	if (expression && !(second = compile_ast(expression, filename, "eval")))
+		goto out;
+	value = run_parts(first, second);
+out:
+	Py_XDECREF(first);
+	Py_XDECREF(second);
+	Py_XDECREF(expression);
+	Py_DECREF(body);
+	return value;
+}
+
+static PyObject *run_source(const char *code, size_t len, PyObject *filename)
+{
+	PyCompilerFlags flags = _PyCompilerFlags_INIT;
+	flags.cf_flags = PyCF_ONLY_AST | PyCF_SOURCE_IS_UTF8 | PyCF_IGNORE_COOKIE | PyCF_ALLOW_TOP_LEVEL_AWAIT | future_flags;
+	PyObject *tree = Py_CompileStringObject(code, filename, Py_file_input, &flags, -1);
+	if (!tree)
+		return NULL;
+	PyObject *value = run_tree(tree, filename, code, len);
+	Py_DECREF(tree);
+	return value;
+}
+
+/* ---- outcomes ------------------------------------------------------------------ */
+
+struct outcome {
+	enum wire_outcome kind;
+	int exit_code;
+};
+
+static void put_text(struct buffer *out, enum wire_tag tag, PyObject *text, size_t max)
+{
+	PyObject *bytes = PyUnicode_Check(text) ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace") : NULL;
+	if (!bytes) {
+		PyErr_Clear();
+		return;
+	}
+	size_t len = (size_t)PyBytes_GET_SIZE(bytes);
+	wire_put(out, tag, PyBytes_AS_STRING(bytes), len < max ? len : max);
+	Py_DECREF(bytes);
+}
+
+/* When even formatting failed (no memory, an interrupt in between), the bare type must do. */
+static void put_plain_error(struct buffer *out, PyObject *exception)
+{
+	const char *name = Py_TYPE(exception)->tp_name;
+	wire_put(out, WIRE_ERROR_TYPE, name, strlen(name));
+	wire_put(out, WIRE_TEXT, "", 0);
+	wire_put(out, WIRE_TRACEBACK, name, strlen(name));
+}
+
+static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, PyObject *filename)
+{
+	size_t start;
+	if (wire_begin(out, WIRE_ERROR, serial, &start) < 0)
+		return;
+	PyObject *said = PyObject_CallFunctionObjArgs(support.format_error, exception, filename, NULL);
+	if (said && PyTuple_Check(said) && PyTuple_GET_SIZE(said) >= 4) {
+		long line = PyLong_AsLong(PyTuple_GET_ITEM(said, 3));
+		put_text(out, WIRE_ERROR_TYPE, PyTuple_GET_ITEM(said, 0), 1024);
+		put_text(out, WIRE_TEXT, PyTuple_GET_ITEM(said, 1), LIMIT_ERROR_BYTES);
+		put_text(out, WIRE_TRACEBACK, PyTuple_GET_ITEM(said, 2), LIMIT_ERROR_BYTES);
+		wire_put_u64(out, WIRE_LINE, line > 0 ? (uint64_t)line : 0);
+	} else {
+		put_plain_error(out, exception);
+	}
+	PyErr_Clear();
+	Py_XDECREF(said);
+	wire_end(out, start);
+}
+
+/* sys.exit(): None is 0, a number is itself, anything else is printed to stderr and counts as 1. */
+static int exit_code_of(PyObject *exception)
+{
+	PyObject *code = PyObject_GetAttrString(exception, "code");
+	int status = 1;
+	if (!code || code == Py_None) {
+		status = 0;
+	} else if (PyLong_Check(code)) {
+		status = (int)(PyLong_AsUnsignedLongMask(code) & 0xff);
+	} else {
+		PyObject *err = PySys_GetObject("stderr"); /* borrowed */
+		if (err && PyFile_WriteObject(code, err, Py_PRINT_RAW) == 0)
+			PyFile_WriteString("\n", err);
+	}
+	PyErr_Clear();
+	Py_XDECREF(code);
+	return status;
+}
+
+/* Fetches the raised exception, normalised, with its traceback attached. */
+static PyObject *take_exception(void)
+{
+#if PY_VERSION_HEX >= 0x030c0000
+	return PyErr_GetRaisedException();
+#else
+	PyObject *type, *value, *traceback;
+	PyErr_Fetch(&type, &value, &traceback);
+	PyErr_NormalizeException(&type, &value, &traceback);
+	if (traceback)
+		PyException_SetTraceback(value, traceback);
+	Py_XDECREF(type);
+	Py_XDECREF(traceback);
+	return value;
+#endif
+}
+
+static struct outcome report_exception(struct buffer *out, uint32_t serial, PyObject *filename)
+{
+	PyObject *exception = take_exception();
+	struct outcome o = { WIRE_OUTCOME_ERROR, 1 };
+	if (PyErr_GivenExceptionMatches(exception, PyExc_SystemExit)) {
+		o = (struct outcome){ WIRE_OUTCOME_EXIT, exit_code_of(exception) };
+		if (o.exit_code == 0) {
+			Py_DECREF(exception);
+			return o;
+		}
+	} else if (PyErr_GivenExceptionMatches(exception, PyExc_KeyboardInterrupt)) {
+		o = (struct outcome){ WIRE_OUTCOME_INTERRUPT, 130 };
+	} else if (PyErr_GivenExceptionMatches(exception, PyExc_MemoryError)) {
+		o.kind = WIRE_OUTCOME_MEMORY;
+	}
+	memory_lend(true); /* formatting needs memory that may be what ran out */
+	put_error(out, serial, exception, filename);
+	/* sys.last_value keeps post-mortem tools working, as in the interactive interpreter. */
+	PySys_SetObject("last_value", exception);
+	PySys_SetObject("last_type", (PyObject *)Py_TYPE(exception));
+	PyObject *tb = PyException_GetTraceback(exception);
+	PySys_SetObject("last_traceback", tb ? tb : Py_None);
+	Py_XDECREF(tb);
+	Py_DECREF(exception);
+	memory_lend(false);
+	return o;
+}
+
+/* Open figures become displays, as notebooks do; asked only where pyplot is in use. */
+static int flush_figures(void)
+{
+	PyObject *helpers = PyDict_GetItem(PyImport_GetModuleDict(), figure_managers_name);
+	if (!helpers)
+		return 0;
+	PyObject *gcf = PyObject_GetAttrString(helpers, "Gcf");
+	PyObject *figures = gcf ? PyObject_GetAttrString(gcf, "figs") : NULL;
+	int any = figures ? PyObject_IsTrue(figures) : 0;
+	Py_XDECREF(gcf);
+	Py_XDECREF(figures);
+	if (any <= 0) {
+		PyErr_Clear();
+		return 0;
+	}
+	PyObject *r = PyObject_CallNoArgs(support.flush_figures);
+	Py_XDECREF(r);
+	return r ? 0 : -1;
+}
+
+static int show_value(PyObject *value, struct buffer *out, uint32_t serial)
+{
+	if (value == Py_None)
+		return 0;
+	PyObject *forms = PyObject_CallOneArg(support.bundle, value);
+	if (!forms)
+		return -1;
+	put_bundle(out, WIRE_RESULT, serial, forms);
+	Py_DECREF(forms);
+	PyObject *builtins = PyEval_GetBuiltins(); /* `_` is the last value, as in the interactive interpreter */
+	return PyDict_SetItemString(builtins, "_", value);
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct rusage self, children;
+	getrusage(RUSAGE_SELF, &self);
+	getrusage(RUSAGE_CHILDREN, &children);
+	uint64_t us = (uint64_t)(self.ru_utime.tv_usec + self.ru_stime.tv_usec + children.ru_utime.tv_usec +
+				 children.ru_stime.tv_usec);
+	uint64_t s = (uint64_t)(self.ru_utime.tv_sec + self.ru_stime.tv_sec + children.ru_utime.tv_sec +
+				children.ru_stime.tv_sec);
+	return s * 1000000000ULL + us * 1000ULL;
+}
+
+static void put_done(struct buffer *out, uint32_t serial, struct outcome o, uint64_t cpu)
+{
+	size_t start;
+	if (wire_begin(out, WIRE_DONE, serial, &start) < 0)
+		return;
+	wire_put_u64(out, WIRE_OUTCOME, o.kind);
+	wire_put_u64(out, WIRE_EXIT_CODE, (uint64_t)o.exit_code);
+	wire_put_u64(out, WIRE_CPU_NS, cpu);
+	wire_put_u64(out, WIRE_PEAK, memory_peak());
+	wire_end(out, start);
+}
+
+void cell_run(const char *code, size_t len, uint32_t serial, struct buffer *out, cell_send send)
+{
+	char name[32];
+	struct outcome o = { WIRE_OUTCOME_OK, 0 };
+	uint64_t cpu = cpu_ns();
+
+	memory_reset_peak();
+	now.out = out;
+	now.serial = serial;
+	now.displays = 0;
+	now.send = send;
+	snprintf(name, sizeof(name), "<cell %u>", serial);
+	PyObject *filename = PyUnicode_FromString(name), *value = NULL;
+	PyObject *source = PyUnicode_DecodeUTF8(code, (Py_ssize_t)len, "replace");
+	PyObject *known = filename && source ? PyObject_CallFunctionObjArgs(support.register_source, filename, source, NULL) : NULL;
+	Py_XDECREF(source);
+	if (known)
+		value = run_source(code, len, filename);
+	Py_XDECREF(known);
+	if (!value || show_value(value, out, serial) < 0)
+		o = report_exception(out, serial, filename);
+	Py_XDECREF(value);
+	if (flush_figures() < 0 && o.kind == WIRE_OUTCOME_OK)
+		o = report_exception(out, serial, filename);
+	PyErr_Clear();
+	Py_XDECREF(filename);
+	stream_flush_all();
+	fflush(NULL); /* what C code printed */
+	now.out = NULL;
+	files_report(out, serial);
+	put_done(out, serial, o, cpu_ns() - cpu);
+}
+
+const char *cell_check(const char *code, size_t len)
+{
+	static const char *const verdicts[] = { "complete", "incomplete", "invalid" };
+	PyObject *source = PyUnicode_DecodeUTF8(code, (Py_ssize_t)len, "replace");
+	PyObject *said = source ? PyObject_CallOneArg(support.is_complete, source) : NULL;
+	const char *verdict = verdicts[2];
+	for (int i = 0; said && PyUnicode_Check(said) && i < 3; i++)
+		if (PyUnicode_CompareWithASCIIString(said, verdicts[i]) == 0)
+			verdict = verdicts[i];
+	PyErr_Clear();
+	Py_XDECREF(source);
+	Py_XDECREF(said);
+	return verdict;
+}
+
+int cell_prepare(const struct support *s)
+{
+	support = *s;
+	PyObject *module = PyImport_ImportModule("_glovebox");
+	PyObject *function = PyCFunction_New(&emit_def, NULL);
+	if (!module || !function || PyObject_SetAttrString(module, "_emit", function) < 0)
+		return -1;
+	Py_DECREF(module);
+	Py_DECREF(function);
+	compile_builtin = get("builtins", "compile");
+	ast_expr = get("ast", "Expr");
+	ast_expression = get("ast", "Expression");
+	figure_managers_name = PyUnicode_InternFromString("matplotlib._pylab_helpers");
+	PyObject *main = PyImport_AddModule("__main__"); /* borrowed */
+	globals = main ? Py_NewRef(PyModule_GetDict(main)) : NULL;
+	return compile_builtin && ast_expr && ast_expression && figure_managers_name && globals ? 0 : -1;
+}

@@ -1,0 +1,32 @@
+/* One cell: compiled, run in __main__, its value, displays, error and end put into frames. */
+#pragma once
+
+#include "guest/python.h"
+
+#include "base/buffer.h"
+
+#include <stdint.h>
+
+/* What support.py offers, looked up once in the zygote so that cells cannot replace it. */
+struct support {
+	PyObject *register_source, *format_error, *bundle, *flush_figures, *run_async_cell, *is_complete, *reseed, *preload,
+		*warm_up, *install;
+};
+
+/* Loads the embedded Python sources as module _glovebox and fills *ret. -1 with a Python error. */
+int support_load(struct support *ret);
+
+/* In the zygote: looks up what cells need. -1 with a Python error. */
+int cell_prepare(const struct support *support);
+
+/* Where frames go when they cannot wait (displays): called with everything gathered so far. */
+typedef void (*cell_send)(struct buffer *frames);
+
+/*
+ * Runs the source (NUL-terminated, len bytes) as cell number `serial` and appends its frames to `out`, the last one being
+ * WIRE_DONE. Never fails: whatever goes wrong becomes a frame.
+ */
+void cell_run(const char *code, size_t len, uint32_t serial, struct buffer *out, cell_send send);
+
+/* "complete", "incomplete" or "invalid". */
+const char *cell_check(const char *code, size_t len);

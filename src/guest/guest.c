@@ -1,0 +1,327 @@
+#include "guest/guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/fds.h"
+#include "base/limits.h"
+#include "guest/files.h"
+#include "guest/memory.h"
+#include "guest/stream.h"
+#include "wire/wire.h"
+
+enum { GUEST_READ = 64 * 1024, GUEST_OUT_KEEP = 1 << 20 };
+
+static struct support support;
+static struct wire_reader in;
+static struct buffer out;
+static bool is_fork; /* a copy made by the cell's own os.fork() */
+static PyObject *io_open, *at_fork_later, *register_at_fork;
+
+static void send_frames(struct buffer *frames)
+{
+	if (!is_fork && fd_write_full(GUEST_CONTROL_FD, frames->data, frames->len) < 0)
+		_exit(0); /* the daemon is gone */
+	frames->len = 0;
+	if (frames->cap > GUEST_OUT_KEEP)
+		buffer_finish(frames);
+}
+
+static void child_of_fork(void)
+{
+	is_fork = true;
+	close(GUEST_CONTROL_FD);
+}
+
+/* ---- SETUP ------------------------------------------------------------------ */
+
+static int set_env(const struct wire_field *f)
+{
+	const char *equals = memchr(f->data, '=', f->len);
+	PyObject *os = PyImport_ImportModule("os"), *environ = os ? PyObject_GetAttrString(os, "environ") : NULL;
+	PyObject *name = NULL, *value = NULL;
+	int r = -1;
+	if (equals && environ) {
+		name = PyUnicode_DecodeUTF8(f->data, equals - f->data, "surrogateescape");
+		value = PyUnicode_DecodeUTF8(equals + 1, f->data + f->len - equals - 1, "surrogateescape");
+		r = name && value ? PyObject_SetItem(environ, name, value) : -1;
+	}
+	Py_XDECREF(name);
+	Py_XDECREF(value);
+	Py_XDECREF(environ);
+	Py_XDECREF(os);
+	return r;
+}
+
+static void reseed(uint64_t seed)
+{
+	PyObject *number = PyLong_FromUnsignedLongLong(seed);
+	PyObject *r = number ? PyObject_CallOneArg(support.reseed, number) : NULL;
+	Py_XDECREF(number);
+	Py_XDECREF(r);
+}
+
+static void preload(PyObject *names)
+{
+	PyObject *problems = PyObject_CallOneArg(support.preload, names);
+	if (problems && PyList_Check(problems)) {
+		for (Py_ssize_t i = 0; i < PyList_GET_SIZE(problems); i++)
+			PySys_FormatStderr("preload %U\n", PyList_GET_ITEM(problems, i));
+	}
+	Py_XDECREF(problems);
+}
+
+static void setup(const struct wire_frame *f)
+{
+	struct wire_field field;
+	size_t at = 0;
+	uint64_t n;
+	PyObject *names = PyList_New(0);
+	while (wire_field_next(f, &at, &field) == 1) {
+		if (field.tag == WIRE_ENV) {
+			set_env(&field);
+		} else if (field.tag == WIRE_SEED && wire_field_u64(&field, &n) == 0) {
+			reseed(n);
+		} else if (field.tag == WIRE_MEMORY && wire_field_u64(&field, &n) == 0) {
+			memory_limit(n);
+		} else if (field.tag == WIRE_PRELOAD && names) {
+			PyObject *name = PyUnicode_DecodeUTF8(field.data, (Py_ssize_t)field.len, "replace");
+			if (name)
+				PyList_Append(names, name);
+			Py_XDECREF(name);
+		}
+		PyErr_Clear();
+	}
+	if (names && PyList_GET_SIZE(names))
+		preload(names);
+	PyErr_Clear();
+	Py_XDECREF(names);
+}
+
+/* ---- EXECUTE ------------------------------------------------------------------ */
+
+/* Puts `fd` (or /dev/null) on descriptor 0 and a fresh sys.stdin over it. */
+static void set_stdin(int fd)
+{
+	int source = fd >= 0 ? fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
+	dup2(source, STDIN_FILENO);
+	fd_close(source);
+	PyObject *file = PyObject_CallFunction(io_open, "isisssi", 0, "r", -1, "utf-8", "replace", (char *)NULL, 0);
+	if (!file || PySys_SetObject("stdin", file) < 0)
+		PyErr_Clear();
+	Py_XDECREF(file);
+}
+
+static bool stdin_closed(void)
+{
+	PyObject *file = PySys_GetObject("stdin"); /* borrowed */
+	PyObject *closed = file ? PyObject_GetAttrString(file, "closed") : NULL;
+	bool yes = closed == Py_True;
+	PyErr_Clear();
+	Py_XDECREF(closed);
+	return yes;
+}
+
+static int stdin_from(const char *text, size_t len)
+{
+	int fd = memfd_create("stdin", MFD_CLOEXEC);
+	if (fd >= 0 && (fd_write_full(fd, text, len) < 0 || lseek(fd, 0, SEEK_SET) < 0)) {
+		fd_close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* An interrupt that was meant for the cell before must not hit this one. */
+static void drop_stale_interrupt(void)
+{
+	if (PyErr_CheckSignals() < 0)
+		PyErr_Clear();
+}
+
+static void execute(const struct wire_frame *f)
+{
+	struct wire_field field;
+	size_t at = 0, len = 0;
+	char *code = NULL;
+	bool has_stdin = false;
+	drop_stale_interrupt();
+	while (wire_field_next(f, &at, &field) == 1) {
+		if (field.tag == WIRE_CODE && !code && (code = malloc(field.len + 1))) {
+			memcpy(code, field.data, field.len);
+			code[len = field.len] = '\0';
+		} else if (field.tag == WIRE_STDIN) {
+			set_stdin(stdin_from(field.data, field.len));
+			has_stdin = true;
+		} else if (field.tag == WIRE_RESCAN) {
+			files_forget_changes();
+		}
+	}
+	if (!has_stdin && stdin_closed()) /* exit() of the site module closes it */
+		set_stdin(-1);
+	if (code)
+		cell_run(code, len, f->serial, &out, send_frames);
+	free(code);
+	if (is_fork)
+		_exit(0); /* a forked copy that came to the end of the cell is done */
+	send_frames(&out);
+	if (has_stdin)
+		set_stdin(-1);
+}
+
+static void check(const struct wire_frame *f)
+{
+	struct wire_field field;
+	size_t at = 0, start;
+	while (wire_field_next(f, &at, &field) == 1) {
+		if (field.tag != WIRE_CODE)
+			continue;
+		const char *verdict = cell_check(field.data, field.len);
+		if (wire_begin(&out, WIRE_CHECKED, f->serial, &start) < 0)
+			return;
+		wire_put(&out, WIRE_TEXT, verdict, strlen(verdict));
+		wire_end(&out, start);
+		send_frames(&out);
+		return;
+	}
+}
+
+static void handle(const struct wire_frame *f)
+{
+	switch (f->type) {
+	case WIRE_SETUP:
+		setup(f);
+		break;
+	case WIRE_EXECUTE:
+		execute(f);
+		break;
+	case WIRE_CHECK:
+		check(f);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Waits for bytes without the GIL, so that background threads go on between cells. */
+static void receive(void)
+{
+	char *at;
+	size_t room;
+	ssize_t n;
+	if (wire_reader_room(&in, GUEST_READ, &at, &room) < 0)
+		_exit(1);
+	Py_BEGIN_ALLOW_THREADS;
+	do
+		n = read(GUEST_CONTROL_FD, at, room);
+	while (n < 0 && errno == EINTR);
+	Py_END_ALLOW_THREADS;
+	if (n <= 0)
+		_exit(0);
+	wire_reader_filled(&in, (size_t)n);
+}
+
+/* ---- life ---------------------------------------------------------------------- */
+
+/* The zygote put modules' at-fork hooks aside, so that they would not touch pages in every guest; from here on they count. */
+static void restore_at_fork(void)
+{
+	PyObject *os = PyImport_ImportModule("os"), *none = PyTuple_New(0);
+	for (Py_ssize_t i = 0; at_fork_later && none && i < PyList_GET_SIZE(at_fork_later); i++) {
+		PyObject *r = PyObject_Call(register_at_fork, none, PyList_GET_ITEM(at_fork_later, i));
+		Py_XDECREF(r);
+	}
+	if (os && register_at_fork) {
+		PyObject_SetAttrString(os, "register_at_fork", register_at_fork);
+		PyObject *posix = PyImport_ImportModule("posix");
+		if (posix)
+			PyObject_SetAttrString(posix, "register_at_fork", register_at_fork);
+		Py_XDECREF(posix);
+	}
+	PyErr_Clear();
+	Py_XDECREF(none);
+	Py_XDECREF(os);
+}
+
+static PyObject *remember_at_fork(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	(void)self, (void)args;
+	if (!kwargs || PyList_Append(at_fork_later, kwargs) < 0)
+		return kwargs ? NULL : PyErr_Format(PyExc_TypeError, "At least one argument is required.");
+	Py_RETURN_NONE;
+}
+
+static PyMethodDef remember_def = { "register_at_fork", (PyCFunction)(void (*)(void))remember_at_fork,
+	METH_VARARGS | METH_KEYWORDS, NULL };
+
+int guest_prepare(const struct support *s)
+{
+	support = *s;
+	PyObject *os = PyImport_ImportModule("os"), *io = PyImport_ImportModule("io");
+	PyObject *remember = PyCFunction_New(&remember_def, NULL);
+	at_fork_later = PyList_New(0);
+	if (!os || !io || !remember || !at_fork_later)
+		return -1;
+	io_open = PyObject_GetAttrString(io, "open");
+	register_at_fork = PyObject_GetAttrString(os, "register_at_fork");
+	if (!io_open || !register_at_fork || PyObject_SetAttrString(os, "register_at_fork", remember) < 0)
+		return -1;
+	Py_DECREF(os);
+	Py_DECREF(io);
+	Py_DECREF(remember);
+	pthread_atfork(NULL, NULL, child_of_fork);
+	return stream_prepare() < 0 || cell_prepare(s) < 0 ? -1 : 0;
+}
+
+void guest_fail(int control, const char *step, int err)
+{
+	struct buffer b = BUFFER_INIT(4096);
+	size_t start;
+	char text[256];
+	snprintf(text, sizeof(text), "%s: %s", step, strerror(err < 0 ? -err : err));
+	if (wire_begin(&b, WIRE_FAILED, 0, &start) == 0) {
+		wire_put(&b, WIRE_TEXT, text, strlen(text));
+		wire_end(&b, start);
+		fd_write_full(control, b.data, b.len);
+	}
+	_exit(1);
+}
+
+static void say_ready(void)
+{
+	size_t start;
+	if (wire_begin(&out, WIRE_READY, 0, &start) == 0)
+		wire_end(&out, start);
+	send_frames(&out);
+}
+
+void guest_run(void)
+{
+	struct wire_frame f;
+	int r = 0;
+	restore_at_fork();
+	PyObject *seeded = PyObject_CallOneArg(support.reseed, Py_None);
+	Py_XDECREF(seeded);
+	PyErr_Clear();
+	if (stream_start() < 0)
+		guest_fail(GUEST_CONTROL_FD, "making the output streams", -ENOMEM);
+	set_stdin(-1);
+	files_forget_changes();
+	wire_reader_init(&in, LIMIT_FRAME_BYTES);
+	say_ready();
+	PyGC_Enable();
+	for (;;) {
+		while ((r = wire_reader_next(&in, &f)) == 1)
+			handle(&f);
+		if (r < 0)
+			_exit(1);
+		receive();
+	}
+}

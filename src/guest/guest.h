@@ -1,0 +1,19 @@
+/* The guest: the process in the jail that holds a session's interpreter. */
+#pragma once
+
+#include "guest/cell.h"
+
+/*
+ * Fixed and documented: the one descriptor of ours that a guest has open beside 0, 1 and 2. High, so that code that
+ * closes everything it did not open (os.closerange(3, 256)) does not end its own session.
+ */
+enum { GUEST_CONTROL_FD = 1023 };
+
+/* In the zygote: everything a guest needs, made once. -1 with a Python error. */
+int guest_prepare(const struct support *support);
+
+/* In the guest, inside its jail, with GUEST_CONTROL_FD, 1 and 2 in place: serves cells until the daemon hangs up. */
+void __attribute__((noreturn)) guest_run(void);
+
+/* Tells the daemon why there will be no guest, and ends the process. Plain C, no Python. */
+void __attribute__((noreturn)) guest_fail(int control, const char *step, int err);

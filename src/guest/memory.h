@@ -1,0 +1,14 @@
+/* The guest's own view of its memory: the limit that Python can survive (a MemoryError), and the peak of a cell. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Lets the process use `bytes` of data beyond what it was born with; 0 for no limit. */
+int memory_limit(uint64_t bytes);
+
+/* While an error is being reported the limit is a little higher: a traceback costs memory too. */
+void memory_lend(bool on);
+
+void memory_reset_peak(void);
+uint64_t memory_peak(void); /* resident bytes at the highest point since the reset */

@@ -1,0 +1,146 @@
+"""What cells find in place of Python's own: input() without a keyboard, display(), and modules changed a little
+when they are imported."""
+
+from importlib.machinery import ModuleSpec, PathFinder
+
+_NO_KEYBOARD = 'input() has no keyboard here: pass the text as `stdin` with the request'
+_INLINE = 'glovebox_inline'
+
+
+def install():
+    """Puts everything in its place; called once, best before anything is preloaded."""
+    builtins.input = make_input(_NO_KEYBOARD)
+    builtins.display = display
+    for name, action in (
+        ('getpass', _patch_getpass),
+        ('inspect', _patch_inspect),
+        ('matplotlib', _choose_backend),
+        ('IPython.core.display_functions', _patch_ipython),
+    ):
+        _on_import(name, action)
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+# ---- input -------------------------------------------------------------
+
+
+def make_input(message):
+    """An input() that reads what came with the request, and otherwise fails at once saying `message`."""
+
+    def input(prompt='', /):
+        sys.audit('builtins.input', prompt)
+        line = _read_line(prompt, message)
+        sys.audit('builtins.input/result', line)
+        return line
+
+    input.__module__, input.__qualname__, input.__doc__ = 'builtins', 'input', builtins.input.__doc__
+    return input
+
+
+def _read_line(prompt, message):
+    if sys.stdin is None or sys.stdout is None:
+        raise RuntimeError('input(): lost sys.stdin or sys.stdout')
+    sys.stdout.write(str(prompt))
+    sys.stdout.flush()
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError(message)
+    return line[:-1] if line.endswith('\n') else line
+
+
+def _patch_getpass(module):
+    def getpass(prompt='Password: ', stream=None):
+        return _read_line(prompt, 'getpass() has no keyboard here: pass the text as `stdin` with the request')
+
+    getpass.__module__, getpass.__qualname__ = module.__name__, 'getpass'
+    module.getpass = getpass
+
+
+# ---- other modules -----------------------------------------------------
+
+
+def _choose_backend(matplotlib):
+    """Not by MPLBACKEND alone, which the session's subprocesses inherit: they have no glovebox_inline."""
+    import os
+
+    if os.environ.get('MPLBACKEND', '').lower() in ('', 'agg', f'module://{_INLINE}'):
+        matplotlib.rcParams['backend'] = f'module://{_INLINE}'
+
+
+def _patch_ipython(module):
+    """IPython's display() prints a repr when no IPython shell runs; let it reach us."""
+
+    def publish_display_data(data, metadata=None, **kwargs):
+        display(data, raw=True)
+
+    def update_display(obj, *, display_id=None, **kwargs):
+        display(obj, **kwargs)
+
+    def clear_output(wait=False):
+        pass  # what was sent is sent
+
+    for place in (module, sys.modules.get('IPython.display')):
+        if place is not None:
+            place.display = display
+            place.publish_display_data = publish_display_data
+            place.update_display = update_display
+            place.clear_output = clear_output
+
+
+# ---- when a module is imported -----------------------------------------
+
+_actions = {}
+
+
+def _on_import(name, action):
+    """Calls action(module) now if the module is there, and else when it has been imported."""
+    if name in sys.modules:
+        action(sys.modules[name])
+    else:
+        _actions[name] = action
+
+
+class _Finder:
+    """First on sys.meta_path; answers for glovebox_inline and for modules that an action waits for."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == _INLINE:
+            return ModuleSpec(name, _InlineLoader())
+        if name not in _actions:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and hasattr(spec.loader, 'exec_module'):
+            spec.loader = _Loader(spec.loader, _actions[name])
+        return spec
+
+
+class _InlineLoader:
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        _fill_inline_backend(module)
+
+
+class _Loader:
+    """A module's own loader, and an action afterwards."""
+
+    def __init__(self, loader, action):
+        self._loader, self._action = loader, action
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        # The module must not meet us: packages read their data through __loader__ and __spec__.
+        module.__loader__ = module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        try:
+            self._action(module)
+        except Exception as e:
+            _report(e, f'{module.__name__} was imported, but not adapted:')

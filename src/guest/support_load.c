@@ -1,0 +1,42 @@
+#include <string.h>
+
+#include "guest/cell.h"
+#include "support_sources.h"
+
+/* Runs the embedded sources in one namespace, as the module _glovebox. */
+static PyObject *load_module(void)
+{
+	PyObject *module = PyImport_AddModule("_glovebox"); /* borrowed; sys.modules keeps it */
+	if (!module)
+		return NULL;
+	PyObject *dict = PyModule_GetDict(module);
+	if (PyDict_SetItemString(dict, "__builtins__", PyEval_GetBuiltins()) < 0)
+		return NULL;
+	for (const struct support_source *s = support_sources; s->text; s++) {
+		PyObject *code = Py_CompileString(s->text, "<glovebox>", Py_file_input);
+		PyObject *r = code ? PyEval_EvalCode(code, dict, dict) : NULL;
+		Py_XDECREF(code);
+		if (!r)
+			return NULL;
+		Py_DECREF(r);
+	}
+	return module;
+}
+
+int support_load(struct support *ret)
+{
+	PyObject *module = load_module();
+	const struct {
+		const char *name;
+		PyObject **to;
+	} names[] = { { "register_source", &ret->register_source }, { "format_error", &ret->format_error },
+		{ "bundle", &ret->bundle }, { "flush_figures", &ret->flush_figures }, { "run_async_cell", &ret->run_async_cell },
+		{ "is_complete", &ret->is_complete }, { "reseed", &ret->reseed }, { "preload", &ret->preload },
+		{ "warm_up", &ret->warm_up }, { "install", &ret->install } };
+	if (!module)
+		return -1;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!(*names[i].to = PyObject_GetAttrString(module, names[i].name)))
+			return -1;
+	return 0;
+}

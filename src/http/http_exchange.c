@@ -1,0 +1,128 @@
+/* What a handler can ask about a request. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "http/http_conn.h"
+
+static const struct http_head *head_of(const struct http_exchange *x)
+{
+	return &x->conn->parser.head;
+}
+
+enum http_method http_method(const struct http_exchange *x)
+{
+	return head_of(x)->method;
+}
+
+const char *http_target(const struct http_exchange *x)
+{
+	return http_head_target(head_of(x));
+}
+
+const char *http_path(const struct http_exchange *x)
+{
+	return http_head_path(head_of(x));
+}
+
+const char *http_query(const struct http_exchange *x)
+{
+	const struct http_head *h = head_of(x);
+	const char *target = http_head_target(h);
+	return target[h->path_len] == '?' ? target + h->path_len + 1 : "";
+}
+
+const char *http_header(const struct http_exchange *x, const char *name)
+{
+	return http_head_find(head_of(x), name);
+}
+
+const char *http_request_id(const struct http_exchange *x)
+{
+	return x->request_id;
+}
+
+const char *http_remote(const struct http_exchange *x)
+{
+	return x->conn->remote;
+}
+
+bool http_wants_websocket(const struct http_exchange *x)
+{
+	return head_of(x)->websocket;
+}
+
+int64_t http_content_length(const struct http_exchange *x)
+{
+	return head_of(x)->content_length;
+}
+
+uint64_t http_serial(const struct http_exchange *x)
+{
+	return x->serial;
+}
+
+const char *http_body(const struct http_exchange *x, size_t *ret_len)
+{
+	*ret_len = x->body.len;
+	return x->body.data ? x->body.data : "";
+}
+
+void http_drop_body(struct http_exchange *x)
+{
+	assert(x->request_done);
+	buffer_finish(&x->body);
+}
+
+void http_limit_body(struct http_exchange *x, uint64_t max)
+{
+	x->body_max = max;
+}
+
+void http_pause(struct http_exchange *x)
+{
+	if (x->paused)
+		return;
+	x->paused = true;
+	x->paused_ms = uv_now(x->conn->server->loop);
+	http_conn_update_reading(x->conn);
+}
+
+void http_resume(struct http_exchange *x)
+{
+	struct http_conn *c = x->conn;
+	if (!x->paused)
+		return;
+	x->paused = false;
+	c->since_ms += uv_now(c->server->loop) - x->paused_ms; /* the wait was ours, not the client's */
+	http_conn_schedule(c); /* the end of the body may have been seen already */
+	http_conn_update_reading(c);
+}
+
+void http_set_userdata(struct http_exchange *x, void *userdata)
+{
+	x->userdata = userdata;
+}
+
+void *http_userdata(const struct http_exchange *x)
+{
+	return x->userdata;
+}
+
+int http_query_param(const struct http_exchange *x, const char *name, char *out, size_t size)
+{
+	const char *q = http_query(x);
+	char key[64];
+	while (*q) {
+		size_t len = strcspn(q, "&"), key_len = strcspn(q, "=&");
+		int r = http_percent_decode(q, key_len, true, key, sizeof(key));
+		if (r == 0 && text_eq(key, name)) {
+			bool has_value = key_len < len;
+			r = http_percent_decode(q + key_len + has_value, len - key_len - has_value, true, out, size);
+			return r < 0 ? r : 1;
+		}
+		q += len + (q[len] == '&');
+	}
+	return 0;
+}

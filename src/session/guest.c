@@ -1,0 +1,301 @@
+#include "session/guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fds.h"
+#include "base/limits.h"
+
+enum {
+	READ_AT_ONCE = 64 * 1024,
+	READS_PER_TURN = 4,       /* of a pipe; then other sessions get their turn */
+	READS_AT_EXIT = 1024,     /* of the control socket: all it can hold */
+	DRAIN_MAX = 4 << 20,      /* a subprocess that floods the pipe does not hold up the answer */
+	PIPE_BYTES = 256 * 1024,  /* wished for; the kernel may give less */
+	SEND_QUEUE_MAX = 64 << 20,
+};
+
+enum { END_CONTROL, END_STDOUT, END_STDERR, END_PROCESS, END_COUNT };
+
+struct guest {
+	uv_loop_t *loop;
+	const struct guest_events *events;
+	void *owner;
+	uv_poll_t poll[END_COUNT];
+	int fd[END_COUNT]; /* control, stdout, stderr, pidfd */
+	unsigned open_polls;
+	pid_t pid;
+	bool attached, closing, reaped, broken;
+	struct wire_reader in;
+	struct buffer queue; /* frames the socket did not take yet */
+};
+
+/* Consumed before the next read; one loop, one buffer. */
+static char scratch[READ_AT_ONCE];
+
+int guest_create(uv_loop_t *loop, const struct guest_events *events, void *owner, struct guest **ret, int ret_far[3])
+{
+	int pair[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 };
+	struct guest *g = calloc(1, sizeof(*g));
+	int r = g ? fd_socketpair(SOCK_STREAM, pair) : -ENOMEM;
+	if (r == 0 && (pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0))
+		r = -errno;
+	if (r < 0) {
+		for (int i = 0; i < 2; i++) {
+			fd_close(pair[i]);
+			fd_close(out[i]);
+			fd_close(err[i]);
+		}
+		free(g);
+		return r;
+	}
+	fcntl(out[1], F_SETPIPE_SZ, PIPE_BYTES);
+	g->loop = loop;
+	g->events = events;
+	g->owner = owner;
+	g->fd[END_CONTROL] = pair[0];
+	g->fd[END_STDOUT] = out[0];
+	g->fd[END_STDERR] = err[0];
+	g->fd[END_PROCESS] = -1;
+	for (int i = 0; i < END_PROCESS; i++)
+		fd_set_nonblock(g->fd[i], 1);
+	wire_reader_init(&g->in, LIMIT_FRAME_BYTES);
+	buffer_init(&g->queue, SEND_QUEUE_MAX);
+	ret_far[0] = pair[1];
+	ret_far[1] = out[1];
+	ret_far[2] = err[1];
+	*ret = g;
+	return 0;
+}
+
+void guest_set_owner(struct guest *g, void *owner)
+{
+	g->owner = owner;
+}
+
+pid_t guest_pid(const struct guest *g)
+{
+	return g->pid;
+}
+
+/* ---- reading ---------------------------------------------------------------- */
+
+static void stop_poll(struct guest *g, int which)
+{
+	uv_poll_stop(&g->poll[which]);
+}
+
+/* Reads up to max bytes of one pipe. False when nothing more will come. */
+static bool read_pipe(struct guest *g, int which, size_t max)
+{
+	while (max && !g->closing) {
+		ssize_t n = read(g->fd[which], scratch, sizeof(scratch));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN;
+		if (n == 0)
+			return false;
+		g->events->on_output(g->owner, which == END_STDOUT ? STREAM_STDOUT : STREAM_STDERR, scratch, (size_t)n);
+		max -= (size_t)n < max ? (size_t)n : max;
+		if ((size_t)n < sizeof(scratch))
+			return true; /* a short read emptied it */
+	}
+	return true;
+}
+
+void guest_drain(struct guest *g)
+{
+	read_pipe(g, END_STDOUT, DRAIN_MAX);
+	if (!g->closing)
+		read_pipe(g, END_STDERR, DRAIN_MAX);
+}
+
+static void deliver_frames(struct guest *g)
+{
+	struct wire_frame f;
+	int r = 0;
+	while (!g->closing && (r = wire_reader_next(&g->in, &f)) == 1)
+		g->events->on_frame(g->owner, &f);
+	if (!g->closing && r < 0) {
+		g->broken = true;
+		guest_signal(g, SIGKILL); /* the end of the process is reported as usual */
+		stop_poll(g, END_CONTROL);
+	}
+}
+
+/* Reads frames that are there, at most a few reads. False when the other side is closed. */
+static bool read_control(struct guest *g, unsigned reads)
+{
+	while (reads-- && !g->closing && !g->broken) {
+		char *at;
+		size_t room;
+		if (wire_reader_room(&g->in, READ_AT_ONCE, &at, &room) < 0) {
+			g->broken = true;
+			guest_signal(g, SIGKILL);
+			return false;
+		}
+		ssize_t n = read(g->fd[END_CONTROL], at, room);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN;
+		if (n == 0)
+			return false;
+		wire_reader_filled(&g->in, (size_t)n);
+		deliver_frames(g);
+	}
+	return true;
+}
+
+static void flush_queue(struct guest *g);
+
+static void on_control(uv_poll_t *p, int status, int events)
+{
+	struct guest *g = p->data;
+	if (events & UV_WRITABLE)
+		flush_queue(g);
+	if ((status < 0 || events & UV_READABLE) && !read_control(g, 1) && !g->closing)
+		stop_poll(g, END_CONTROL); /* the exit, which follows, is what counts */
+}
+
+static void on_pipe(uv_poll_t *p, int status, int events)
+{
+	struct guest *g = p->data;
+	int which = p == &g->poll[END_STDOUT] ? END_STDOUT : END_STDERR;
+	(void)status, (void)events;
+	if (!read_pipe(g, which, READ_AT_ONCE * READS_PER_TURN) && !g->closing)
+		stop_poll(g, which);
+}
+
+static void free_when_done(struct guest *g)
+{
+	if (!g->closing || g->open_polls || (g->attached && !g->reaped))
+		return;
+	for (int i = 0; i < END_COUNT; i++)
+		fd_close(g->fd[i]);
+	wire_reader_finish(&g->in);
+	buffer_finish(&g->queue);
+	free(g);
+}
+
+static void on_poll_closed(uv_handle_t *h)
+{
+	struct guest *g = h->data;
+	g->open_polls--;
+	free_when_done(g);
+}
+
+static void close_polls(struct guest *g, int from, int to)
+{
+	for (int i = from; i < to; i++)
+		if (!uv_is_closing((uv_handle_t *)&g->poll[i]))
+			uv_close((uv_handle_t *)&g->poll[i], on_poll_closed);
+}
+
+static void on_exit_ready(uv_poll_t *p, int status, int events)
+{
+	struct guest *g = p->data;
+	struct process_exit end = { .signaled = true, .status = SIGKILL };
+	(void)status, (void)events;
+	int r = process_reap(g->fd[END_PROCESS], &end);
+	if (r == 0)
+		return;
+	g->reaped = true;
+	uv_poll_stop(p);
+	if (g->closing) {
+		close_polls(g, END_PROCESS, END_COUNT);
+		return;
+	}
+	/* Frames first, then what was printed, then the end: as the guest did them. */
+	read_control(g, READS_AT_EXIT);
+	if (!g->closing)
+		guest_drain(g);
+	if (!g->closing)
+		g->events->on_exit(g->owner, &end, g->broken);
+}
+
+int guest_attach(struct guest *g, int pidfd, pid_t pid)
+{
+	static const uv_poll_cb callbacks[END_COUNT] = { on_control, on_pipe, on_pipe, on_exit_ready };
+	g->fd[END_PROCESS] = pidfd;
+	g->pid = pid;
+	g->attached = true;
+	for (int i = 0; i < END_COUNT; i++) {
+		int r = uv_poll_init(g->loop, &g->poll[i], g->fd[i]);
+		if (r < 0)
+			return r;
+		g->poll[i].data = g;
+		g->open_polls++;
+		if ((r = uv_poll_start(&g->poll[i], UV_READABLE, callbacks[i])) < 0)
+			return r;
+	}
+	if (g->queue.len)
+		flush_queue(g);
+	return 0;
+}
+
+/* ---- writing ---------------------------------------------------------------- */
+
+static void watch_writable(struct guest *g, bool on)
+{
+	uv_poll_start(&g->poll[END_CONTROL], UV_READABLE | (on ? UV_WRITABLE : 0), on_control);
+}
+
+/* Returns how many bytes the socket took. A guest that is gone takes them all: its end is reported elsewhere. */
+static size_t send_some(struct guest *g, const char *data, size_t len)
+{
+	ssize_t n;
+	do
+		n = send(g->fd[END_CONTROL], data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n >= 0)
+		return (size_t)n;
+	return errno == EAGAIN ? 0 : len;
+}
+
+static void flush_queue(struct guest *g)
+{
+	buffer_consume(&g->queue, send_some(g, g->queue.data, g->queue.len));
+	watch_writable(g, g->queue.len > 0);
+	if (!g->queue.len)
+		buffer_finish(&g->queue);
+}
+
+void guest_send(struct guest *g, struct buffer *frames)
+{
+	size_t sent = g->attached && !g->queue.len ? send_some(g, frames->data, frames->len) : 0;
+	if (sent < frames->len) {
+		if (buffer_append(&g->queue, frames->data + sent, frames->len - sent) < 0)
+			guest_signal(g, SIGKILL);
+		else if (g->attached)
+			watch_writable(g, true);
+	}
+	frames->len = 0;
+}
+
+void guest_signal(struct guest *g, int sig)
+{
+	if (g->attached && !g->reaped)
+		process_signal(g->fd[END_PROCESS], sig);
+}
+
+void guest_close(struct guest *g)
+{
+	if (!g || g->closing)
+		return;
+	g->closing = true;
+	guest_signal(g, SIGKILL);
+	if (!g->attached || !g->open_polls) {
+		g->reaped = g->reaped || !g->attached;
+		free_when_done(g);
+		return;
+	}
+	close_polls(g, END_CONTROL, END_PROCESS);
+	if (g->reaped)
+		close_polls(g, END_PROCESS, END_COUNT);
+}

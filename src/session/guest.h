@@ -1,0 +1,41 @@
+/*
+ * The daemon's end of one guest: its control socket, its two pipes, its pidfd, on the loop.
+ *
+ * Closing is asynchronous and has one path: guest_close(). After it no callback comes any more, the process is killed and reaped,
+ * and the memory is freed by itself. Callbacks may call guest_close().
+ */
+#pragma once
+
+#include <uv.h>
+
+#include "base/process.h"
+#include "session/session.h"
+#include "wire/wire.h"
+
+struct guest;
+
+struct guest_events {
+	void (*on_frame)(void *owner, const struct wire_frame *f);
+	void (*on_output)(void *owner, enum stream s, const char *data, size_t len);
+	/* The process ended, or broke the protocol (`broken`); all it had written was delivered before. Close it now. */
+	void (*on_exit)(void *owner, const struct process_exit *end, bool broken);
+};
+
+/* Makes the two ends; *ret_far holds [control, stdout, stderr] for the zygote, the caller's to close. */
+int guest_create(uv_loop_t *loop, const struct guest_events *events, void *owner, struct guest **ret, int ret_far[3]);
+
+/* The zygote forked it: takes the pidfd over and starts to listen. */
+int guest_attach(struct guest *g, int pidfd, pid_t pid);
+
+void guest_set_owner(struct guest *g, void *owner);
+pid_t guest_pid(const struct guest *g); /* 0 before guest_attach */
+
+/* Sends frames (whatever the buffer holds; it is emptied). Queued when the socket is full. */
+void guest_send(struct guest *g, struct buffer *frames);
+
+void guest_signal(struct guest *g, int sig);
+
+/* Reads what is in the pipes right now and delivers it: after DONE, everything the guest itself wrote is there. */
+void guest_drain(struct guest *g);
+
+void guest_close(struct guest *g); /* NULL is fine */

@@ -1,0 +1,91 @@
+/* What the files of this room share; not for others. */
+#pragma once
+
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "session/nursery.h"
+#include "session/outcome.h"
+#include "session/output.h"
+#include "session/session.h"
+#include "session/spool.h"
+
+enum { CELL_ID_MAX = 64 };
+
+struct cell {
+	TAILQ_ENTRY(cell) link;
+	struct session *session;
+	char id[CELL_ID_MAX + 1];
+	struct buffer frame; /* EXECUTE, ready to be sent; its serial is set when it starts */
+	struct cell_observer observer;
+	void *userdata;
+	double timeout_s;
+	bool detach, started, timed_out, interrupted, abandoned;
+};
+
+TAILQ_HEAD(cell_queue, cell);
+
+/* What the deadline timer of a session does next. */
+enum session_clock { CLOCK_OFF, CLOCK_LIMIT, CLOCK_INTERRUPTING };
+
+struct session {
+	TAILQ_ENTRY(session) link;
+	struct sessions *table;
+	char id[SESSION_ID_LEN + 1];
+	uint64_t serial;
+	struct session_params params;
+	struct berth *berth;
+	bool guest_ready, setup_sent, warm, files_touched, ending;
+	unsigned cells, retries;
+	uint64_t created_ns, created_wall_ns, used_ns, used_wall_ns;
+
+	struct cell_queue queue; /* waiting; the running one is not in it */
+	unsigned queued;
+	struct cell *running;
+	uint64_t started_ns, interrupt_ns;
+	enum session_clock clock;
+	uv_timer_t deadline;
+	struct outcome outcome;
+	struct output output[2];
+	size_t carried[2]; /* bytes of an unfinished character, told to the listener with what follows */
+	char carry[2][4];
+	struct spool spool;
+
+	uint32_t check_serial;
+	void (*check_answer)(void *userdata, const char *verdict);
+	void *check_userdata;
+};
+
+TAILQ_HEAD(session_list, session);
+
+struct tombstone {
+	char id[SESSION_ID_LEN + 1];
+	char why[96];
+	uint64_t wall_ns;
+};
+
+struct sessions {
+	struct sessions_config config;
+	struct nursery *nursery;
+	struct session_list list;
+	void *index; /* tsearch tree by id */
+	struct tombstone *tombstones;
+	unsigned next_tombstone;
+	uv_timer_t sweep;
+	struct sessions_stats stats;
+	char **owned_preload;
+	bool draining, destroying;
+	uint64_t drain_until_ns;
+	unsigned open_handles, closing_sessions;
+	void (*done)(void *);
+	void *done_userdata;
+};
+
+/* session_cell.c */
+void session_guest_ready(struct session *s);
+void session_guest_frame(struct session *s, const struct wire_frame *f);
+void session_guest_output(struct session *s, enum stream stream, const char *data, size_t len);
+void session_guest_exit(struct session *s, const struct process_exit *end, bool broken);
+void session_guest_failed(struct session *s, const char *text);
+void session_fail_all_cells(struct session *s, enum cell_status status, const char *code, const char *text, const char *remedy);
+void stats_observe(struct stats_histogram *h, double seconds);

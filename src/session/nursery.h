@@ -1,0 +1,61 @@
+/*
+ * Where guests come from: jails made by the jailer, guests forked into them by the zygote, a few of both kept ahead of need.
+ *
+ * A berth is a jail with room for one guest. It is asked for, becomes ready, belongs to a session, and can get a second guest
+ * when the first one was lost. Berths that nobody owns yet are the nursery's stock. All asynchronous, on one loop.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "base/error.h"
+#include "session/guest.h"
+
+struct nursery;
+struct berth;
+
+/* What the owner of a berth hears; guest_events slots come through unchanged, with the owner as their first argument. */
+struct berth_events {
+	struct guest_events guest;
+	void (*on_ready)(void *owner);                      /* its guest waits for SETUP */
+	void (*on_failed)(void *owner, const char *text);   /* there will be none; close the berth */
+};
+
+struct nursery_config {
+	uv_loop_t *loop;
+	const char *guest_module, *state_dir;
+	char *const *preload; /* NULL at the end */
+	unsigned stock;       /* ready berths kept */
+	uint64_t disk_bytes;  /* of those in stock */
+	const struct berth_events *events;
+};
+
+struct nursery_stats {
+	uint64_t forked, restarts;
+	unsigned stock_ready;
+};
+
+int nursery_create(const struct nursery_config *config, struct error *e, struct nursery **ret);
+
+/* Ends the stock and the helpers; done is called when all berths (the owners' too, which they must close) are gone. */
+void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata);
+
+bool nursery_warm(const struct nursery *n);
+const char *nursery_report(const struct nursery *n); /* what could not be preloaded, lines */
+const struct nursery_stats *nursery_stats(const struct nursery *n);
+
+/* A berth for this owner: from stock when it fits (*ret_ready), else on its way. */
+int nursery_take(struct nursery *n, uint64_t disk_bytes, void *owner, bool *ret_ready, struct berth **ret);
+
+struct guest *berth_guest(struct berth *b); /* NULL while there is none */
+int berth_workspace(const struct berth *b); /* O_PATH fd, or -1 */
+uint32_t berth_host_id(const struct berth *b);
+
+/* Lets go of the guest (dead or not), kills all else in the jail, and asks for a new one: on_ready or on_failed follows. */
+void berth_replace_guest(struct berth *b);
+
+/* Ends jail and guest; the owner hears nothing more. NULL is fine. */
+void berth_close(struct berth *b);

@@ -1,0 +1,239 @@
+#include "session/outcome.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+static void bundle_finish(struct bundle *b)
+{
+	for (unsigned i = 0; i < b->n; i++) {
+		free((char *)b->item[i].mime);
+		free((char *)b->item[i].data);
+	}
+	b->n = 0;
+}
+
+void outcome_init(struct outcome *o)
+{
+	*o = (struct outcome){ 0 };
+}
+
+void outcome_finish(struct outcome *o)
+{
+	for (unsigned i = 0; i < o->n_displays; i++)
+		bundle_finish(&o->displays[i]);
+	free(o->displays);
+	bundle_finish(&o->result);
+	free(o->error_type);
+	free(o->error_message);
+	free(o->error_traceback);
+	for (unsigned i = 0; i < o->n_files; i++)
+		free((char *)o->files[i].path);
+	free(o->files);
+	outcome_init(o);
+}
+
+/* A NUL-terminated copy of at most max bytes. */
+static char *copy_text(const struct wire_field *f, size_t max)
+{
+	return strndup(f->data, f->len < max ? f->len : max);
+}
+
+static char *copy_bytes(const struct wire_field *f)
+{
+	char *p = malloc(f->len + 1);
+	if (p) {
+		memcpy(p, f->data, f->len);
+		p[f->len] = '\0';
+	}
+	return p;
+}
+
+/* A mime type names a key of the answer: printable ASCII only. */
+static bool mime_ok(const struct wire_field *f)
+{
+	for (size_t i = 0; i < f->len; i++)
+		if (f->data[i] <= ' ' || f->data[i] > '~' || f->data[i] == '"' || f->data[i] == '\\')
+			return false;
+	return f->len > 0 && f->len <= LIMIT_MIME_BYTES;
+}
+
+static int read_bundle(const struct wire_frame *f, struct bundle *b, size_t *ret_bytes)
+{
+	struct wire_field field, mime = { 0 };
+	size_t at = 0, bytes = 0;
+	int r;
+	*b = (struct bundle){ 0 };
+	while ((r = wire_field_next(f, &at, &field)) == 1) {
+		if (field.tag == WIRE_MIME) {
+			mime = field;
+			continue;
+		}
+		if ((field.tag != WIRE_TEXT && field.tag != WIRE_JSON) || !mime.data || !mime_ok(&mime)) {
+			r = -EPROTO;
+			break;
+		}
+		if (b->n == LIMIT_BUNDLE_ITEMS)
+			continue;
+		struct bundle_item *i = &b->item[b->n++];
+		*i = (struct bundle_item){ .mime = copy_text(&mime, LIMIT_MIME_BYTES), .data = copy_bytes(&field),
+			.len = field.len, .is_json = field.tag == WIRE_JSON };
+		mime.data = NULL;
+		bytes += field.len;
+		if (!i->mime || !i->data) {
+			r = -ENOMEM;
+			break;
+		}
+	}
+	if (r < 0)
+		bundle_finish(b);
+	*ret_bytes = bytes;
+	return r;
+}
+
+static int take_display(struct outcome *o, const struct wire_frame *f, const struct bundle **ret_display)
+{
+	struct bundle b;
+	size_t bytes;
+	int r = read_bundle(f, &b, &bytes);
+	if (r < 0)
+		return r;
+	if (o->n_displays == LIMIT_DISPLAYS || o->display_bytes + bytes > LIMIT_DISPLAY_BYTES) {
+		o->displays_left_out++;
+		bundle_finish(&b);
+		return 0;
+	}
+	struct bundle *grown = realloc(o->displays, (o->n_displays + 1) * sizeof(*grown));
+	if (!grown) {
+		bundle_finish(&b);
+		return -ENOMEM;
+	}
+	o->displays = grown;
+	o->displays[o->n_displays] = b;
+	o->display_bytes += bytes;
+	*ret_display = &o->displays[o->n_displays++];
+	return 0;
+}
+
+static int take_result(struct outcome *o, const struct wire_frame *f)
+{
+	size_t bytes;
+	if (o->has_result)
+		return -EPROTO;
+	int r = read_bundle(f, &o->result, &bytes);
+	o->has_result = r == 0;
+	return r;
+}
+
+static int take_error(struct outcome *o, const struct wire_frame *f)
+{
+	struct wire_field field;
+	size_t at = 0;
+	uint64_t line = 0;
+	int r;
+	free(o->error_type);
+	free(o->error_message);
+	free(o->error_traceback);
+	o->error_type = o->error_message = o->error_traceback = NULL;
+	o->error = (struct cell_error){ .code = "", .remedy = "" };
+	while ((r = wire_field_next(f, &at, &field)) == 1) {
+		if (field.tag == WIRE_ERROR_TYPE && !o->error_type) {
+			o->error_type = copy_text(&field, 1024);
+		} else if (field.tag == WIRE_TEXT && !o->error_message) {
+			o->error_message = copy_bytes(&field);
+			o->error.message_len = field.len;
+		} else if (field.tag == WIRE_TRACEBACK && !o->error_traceback) {
+			o->error_traceback = copy_bytes(&field);
+			o->error.traceback_len = field.len;
+		} else if (field.tag == WIRE_LINE && wire_field_u64(&field, &line) == 0) {
+			o->error.line = line < 1000000000 ? (int)line : 0;
+		}
+	}
+	if (r < 0 || !o->error_type || !o->error_message || !o->error_traceback)
+		return -EPROTO;
+	o->error.type = o->error_type;
+	o->error.message = o->error_message;
+	o->error.traceback = o->error_traceback;
+	o->has_error = true;
+	return 0;
+}
+
+static int take_file(struct outcome *o, const struct wire_field *f)
+{
+	uint64_t size;
+	if (f->len < 10 || f->len - 9 > LIMIT_PATH_BYTES || (unsigned char)f->data[0] > FILE_DELETED)
+		return -EPROTO;
+	if (o->n_files == LIMIT_FILES) {
+		o->files_cut = true;
+		return 0;
+	}
+	struct file_entry *grown = realloc(o->files, (o->n_files + 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	o->files = grown;
+	memcpy(&size, f->data + 1, sizeof(size));
+	char *path = strndup(f->data + 9, f->len - 9);
+	if (!path)
+		return -ENOMEM;
+	o->files[o->n_files++] =
+		(struct file_entry){ .path = path, .size = le64toh(size), .change = (enum file_change)f->data[0] };
+	return 0;
+}
+
+static int take_files(struct outcome *o, const struct wire_frame *f)
+{
+	struct wire_field field;
+	size_t at = 0;
+	int r;
+	while ((r = wire_field_next(f, &at, &field)) == 1) {
+		if (field.tag == WIRE_CUT)
+			o->files_cut = true;
+		else if (field.tag == WIRE_FILE && (r = take_file(o, &field)) < 0)
+			return r;
+	}
+	return r;
+}
+
+static int take_done(struct outcome *o, const struct wire_frame *f)
+{
+	struct wire_field field;
+	size_t at = 0;
+	uint64_t n;
+	int r;
+	while ((r = wire_field_next(f, &at, &field)) == 1) {
+		if (wire_field_u64(&field, &n) < 0)
+			return -EPROTO;
+		if (field.tag == WIRE_OUTCOME && n <= WIRE_OUTCOME_MEMORY)
+			o->kind = (enum wire_outcome)n;
+		else if (field.tag == WIRE_EXIT_CODE)
+			o->exit_code = (int)(n & 0xff);
+		else if (field.tag == WIRE_CPU_NS)
+			o->cpu_ms = (double)n / 1e6;
+		else if (field.tag == WIRE_PEAK)
+			o->peak_memory_bytes = n;
+	}
+	o->done = r == 0;
+	return r;
+}
+
+int outcome_take(struct outcome *o, const struct wire_frame *f, const struct bundle **ret_display)
+{
+	*ret_display = NULL;
+	switch (f->type) {
+	case WIRE_DISPLAY:
+		return take_display(o, f, ret_display);
+	case WIRE_RESULT:
+		return take_result(o, f);
+	case WIRE_ERROR:
+		return take_error(o, f);
+	case WIRE_FILES:
+		return take_files(o, f);
+	case WIRE_DONE:
+		return take_done(o, f);
+	default:
+		return -EPROTO;
+	}
+}

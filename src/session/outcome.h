@@ -1,0 +1,32 @@
+/*
+ * What a guest told about the cell it runs, gathered from its frames within the daemon's limits, until it becomes an observation.
+ * Frames are hostile: everything is copied, counted and cut here.
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "session/session.h"
+#include "wire/wire.h"
+
+struct outcome {
+	struct bundle *displays; /* owned, with their texts */
+	unsigned n_displays, displays_left_out;
+	size_t display_bytes;
+	struct bundle result;
+	bool has_result, has_error, done;
+	struct cell_error error;
+	char *error_type, *error_message, *error_traceback;
+	struct file_entry *files;
+	unsigned n_files;
+	bool files_cut;
+	enum wire_outcome kind;
+	int exit_code;
+	double cpu_ms;
+	uint64_t peak_memory_bytes;
+};
+
+void outcome_init(struct outcome *o);
+void outcome_finish(struct outcome *o);
+
+/* Takes one frame of the running cell. -EPROTO for one that cannot be; -ENOMEM. *ret_display: the new display, or NULL. */
+int outcome_take(struct outcome *o, const struct wire_frame *f, const struct bundle **ret_display);

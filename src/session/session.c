@@ -1,0 +1,525 @@
+/* The session table: creation, look-up, expiry, the end. */
+#include "session/session.h"
+
+#include <errno.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "jail/jail.h"
+#include "session/internal.h"
+
+enum { SWEEP_MS = 200 };
+
+/* What most code imports first, and what takes longest to import. Missing ones are reported, not fatal. */
+static const char *const default_preload[] = { "abc", "argparse", "array", "ast", "asyncio", "base64", "bisect", "calendar",
+	"collections", "collections.abc", "concurrent.futures", "contextlib", "copy", "csv", "ctypes", "dataclasses", "datetime",
+	"decimal", "difflib", "enum", "fractions", "functools", "glob", "gzip", "hashlib", "heapq", "html", "inspect", "io",
+	"itertools", "json", "logging", "math", "multiprocessing", "operator", "os", "pathlib", "pickle", "pprint", "queue",
+	"random", "re", "secrets", "shutil", "signal", "socket", "sqlite3", "statistics", "string", "struct", "subprocess", "sys",
+	"tempfile", "textwrap", "threading", "time", "timeit", "traceback", "types", "typing", "unicodedata", "unittest",
+	"urllib.parse", "urllib.request", "uuid", "warnings", "weakref", "xml.etree.ElementTree", "zipfile", "zlib", "numpy",
+	"pandas", "matplotlib.pyplot", "PIL.Image", NULL };
+
+void sessions_config_init(struct sessions_config *c)
+{
+	*c = (struct sessions_config){
+		.ready_guests = 4,
+		.max_sessions = 2000,
+		.max_queued_cells = LIMIT_QUEUED_CELLS,
+		.grace_s = 2,
+		.default_ttl_s = 24 * 3600,
+		.default_idle_timeout_s = 3600,
+		.defaults = { .timeout_s = 30, .output_bytes = 1 << 20, .memory_bytes = 2ULL << 30, .disk_bytes = 256 << 20,
+			.log_bytes = 16 << 20 },
+		.maxima = { .timeout_s = 3600, .output_bytes = 16 << 20, .memory_bytes = 0, .disk_bytes = 4ULL << 30,
+			.log_bytes = 256 << 20 },
+	};
+}
+
+static void free_list(char **list)
+{
+	for (char **p = list; p && *p; p++)
+		free(*p);
+	free(list);
+}
+
+void session_params_finish(struct session_params *p)
+{
+	free(p->name);
+	free_list(p->env);
+	free_list(p->preload);
+	free(p->metadata);
+	*p = (struct session_params){ 0 };
+}
+
+const char *session_state_name(enum session_state s)
+{
+	static const char *const names[] = { "starting", "idle", "busy" };
+	return names[s];
+}
+
+/* ---- guests' events ----------------------------------------------------------- */
+
+static void on_frame(void *owner, const struct wire_frame *f)
+{
+	session_guest_frame(owner, f);
+}
+
+static void on_output(void *owner, enum stream stream, const char *data, size_t len)
+{
+	session_guest_output(owner, stream, data, len);
+}
+
+static void on_exit_event(void *owner, const struct process_exit *end, bool broken)
+{
+	session_guest_exit(owner, end, broken);
+}
+
+static void on_ready(void *owner)
+{
+	session_guest_ready(owner);
+}
+
+static void on_failed(void *owner, const char *text)
+{
+	session_guest_failed(owner, text);
+}
+
+static const struct berth_events events = { { on_frame, on_output, on_exit_event }, on_ready, on_failed };
+
+/* ---- index -------------------------------------------------------------------- */
+
+static int by_id(const void *a, const void *b)
+{
+	return strcmp(((const struct session *)a)->id, ((const struct session *)b)->id);
+}
+
+static void bury(struct sessions *t, const struct session *s, const char *why)
+{
+	struct tombstone *stone = &t->tombstones[t->next_tombstone++ % LIMIT_TOMBSTONES];
+	memcpy(stone->id, s->id, sizeof(stone->id));
+	snprintf(stone->why, sizeof(stone->why), "%s", why);
+	stone->wall_ns = clock_wall_ns();
+}
+
+int session_find(struct sessions *t, const char *id, struct error *e, struct session **ret)
+{
+	struct session key;
+	if (strlen(id) == SESSION_ID_LEN) {
+		memcpy(key.id, id, SESSION_ID_LEN + 1);
+		void *node = tfind(&key, &t->index, by_id);
+		if (node) {
+			*ret = *(struct session **)node;
+			return 0;
+		}
+		for (unsigned i = 0; i < LIMIT_TOMBSTONES; i++) {
+			char when[CLOCK_TEXT_MAX];
+			if (strcmp(t->tombstones[i].id, id))
+				continue;
+			error_set(e, -EIDRM, "session %s ended at %s: %s", id, clock_format(t->tombstones[i].wall_ns, when),
+				t->tombstones[i].why);
+			error_remedy(e, "Make a new one with POST /v1/sessions; its variables and files are gone.");
+			return error_slug(e, "session_gone");
+		}
+	}
+	error_set(e, -ENOENT, "there is no session %.64s", id);
+	error_remedy(e, "GET /v1/sessions lists those there are; POST /v1/sessions makes one.");
+	return error_slug(e, "session_not_found");
+}
+
+struct session *sessions_next(struct sessions *t, struct session *after)
+{
+	for (struct session *s = after ? TAILQ_NEXT(after, link) : TAILQ_FIRST(&t->list); s; s = TAILQ_NEXT(s, link))
+		if (!s->ending)
+			return s;
+	return NULL;
+}
+
+/* ---- creation ------------------------------------------------------------------ */
+
+static int too_large(struct error *e, const char *name, double asked, double max)
+{
+	error_set(e, -ERANGE, "limits.%s is %.15g, this server allows up to %.15g", name, asked, max);
+	error_remedy(e, "Ask for less, or start the server with a larger maximum.");
+	return error_slug(e, "limit_too_large");
+}
+
+/* Fills what was not asked for with the defaults, and refuses what is beyond the maxima. */
+static int settle_limits(const struct sessions_config *c, struct session_limits *l, struct error *e)
+{
+	const struct session_limits *d = &c->defaults, *m = &c->maxima;
+	struct {
+		const char *name;
+		uint64_t *value, fallback, max;
+	} sizes[] = { { "output_bytes", &l->output_bytes, d->output_bytes, m->output_bytes },
+		{ "memory_bytes", &l->memory_bytes, d->memory_bytes, m->memory_bytes },
+		{ "disk_bytes", &l->disk_bytes, d->disk_bytes, m->disk_bytes },
+		{ "log_bytes", &l->log_bytes, d->log_bytes, m->log_bytes } };
+	if (l->timeout_s <= 0)
+		l->timeout_s = d->timeout_s;
+	if (m->timeout_s > 0 && l->timeout_s > m->timeout_s)
+		return too_large(e, "timeout_s", l->timeout_s, m->timeout_s);
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		if (!*sizes[i].value)
+			*sizes[i].value = sizes[i].fallback;
+		if (sizes[i].max && *sizes[i].value > sizes[i].max)
+			return too_large(e, sizes[i].name, (double)*sizes[i].value, (double)sizes[i].max);
+	}
+	return 0;
+}
+
+static int check_room(struct sessions *t, struct error *e)
+{
+	if (t->draining) {
+		error_set(e, -ESHUTDOWN, "the server is about to end and takes no new sessions");
+		return error_slug(e, "draining");
+	}
+	if (t->stats.live >= t->config.max_sessions) {
+		error_set(e, -ENOSPC, "all %u sessions this server allows are in use", t->config.max_sessions);
+		error_remedy(e, "DELETE sessions that are no longer needed, wait for idle ones to expire, or raise --max-sessions.");
+		return error_slug(e, "too_many_sessions");
+	}
+	return 0;
+}
+
+static struct session *new_session(struct sessions *t)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->table = t;
+	memcpy(s->id, "s_", 2);
+	text_random_id(s->id + 2, SESSION_ID_LEN - 2);
+	TAILQ_INIT(&s->queue);
+	s->created_ns = s->used_ns = clock_now_ns();
+	s->created_wall_ns = s->used_wall_ns = clock_wall_ns();
+	uv_timer_init(t->config.loop, &s->deadline);
+	s->deadline.data = s;
+	outcome_init(&s->outcome);
+	return s;
+}
+
+static void session_freed(uv_handle_t *h)
+{
+	struct session *s = h->data;
+	struct sessions *t = s->table;
+	session_params_finish(&s->params);
+	free(s);
+	t->closing_sessions--;
+}
+
+static void release(struct session *s)
+{
+	outcome_finish(&s->outcome);
+	output_finish(&s->output[0]);
+	output_finish(&s->output[1]);
+	spool_finish(&s->spool);
+	s->table->closing_sessions++;
+	uv_close((uv_handle_t *)&s->deadline, session_freed);
+}
+
+int session_create(struct sessions *t, struct session_params *params, struct error *e, struct session **ret)
+{
+	struct session_limits limits = params->limits;
+	bool ready = false;
+	int r = check_room(t, e);
+	if (r == 0)
+		r = settle_limits(&t->config, &limits, e);
+	if (r < 0)
+		return r;
+	struct session *s = new_session(t);
+	if (!s)
+		return error_set(e, -ENOMEM, "out of memory");
+	r = nursery_take(t->nursery, limits.disk_bytes, s, &ready, &s->berth);
+	if (r < 0 || !tsearch(s, &t->index, by_id)) {
+		berth_close(s->berth);
+		release(s);
+		return error_set(e, -ENOMEM, "out of memory");
+	}
+	s->params = *params;
+	*params = (struct session_params){ 0 };
+	s->params.limits = limits;
+	if (s->params.ttl_s <= 0)
+		s->params.ttl_s = t->config.default_ttl_s;
+	if (s->params.idle_timeout_s <= 0)
+		s->params.idle_timeout_s = t->config.default_idle_timeout_s;
+	output_init(&s->output[0], limits.output_bytes);
+	output_init(&s->output[1], limits.output_bytes);
+	spool_init(&s->spool, t->config.state_dir, limits.log_bytes);
+	TAILQ_INSERT_TAIL(&t->list, s, link);
+	s->serial = ++t->stats.created;
+	t->stats.live++;
+	if (ready) {
+		s->warm = s->guest_ready = true;
+		t->stats.taken_ready++;
+		stats_observe(&t->stats.create_seconds, 0);
+	}
+	*ret = s;
+	return 0;
+}
+
+/* ---- the end --------------------------------------------------------------------- */
+
+void session_end(struct session *s, const char *why)
+{
+	struct sessions *t = s->table;
+	char text[160];
+	if (s->ending)
+		return;
+	s->ending = true;
+	snprintf(text, sizeof(text), "the session ended: %s", why);
+	s->guest_ready = false; /* no queued cell may start now */
+	session_fail_all_cells(s, CELL_KILLED, "session_gone", text, "Make a new session.");
+	berth_close(s->berth);
+	s->berth = NULL;
+	bury(t, s, why);
+	tdelete(s, &t->index, by_id);
+	TAILQ_REMOVE(&t->list, s, link);
+	t->stats.live--;
+	t->stats.ended++;
+	if (t->config.on_session_end)
+		t->config.on_session_end(t->config.userdata, s->id, why);
+	release(s);
+}
+
+int session_reset(struct session *s, struct error *e)
+{
+	if (s->ending || s->table->draining) {
+		error_set(e, -ESHUTDOWN, "the session is about to end");
+		return error_slug(e, "draining");
+	}
+	if (!s->guest_ready)
+		return 0; /* a fresh one is on its way already */
+	s->guest_ready = s->setup_sent = false;
+	struct cell_queue waiting;
+	TAILQ_INIT(&waiting);
+	TAILQ_CONCAT(&waiting, &s->queue, link); /* those that wait run in the fresh interpreter */
+	unsigned queued = s->queued;
+	s->queued = 0;
+	s->table->stats.queued_cells -= queued;
+	session_fail_all_cells(s, CELL_KILLED, "session_reset", "the session was reset while the cell ran", "Run it again.");
+	TAILQ_CONCAT(&s->queue, &waiting, link);
+	s->queued += queued;
+	s->table->stats.queued_cells += queued;
+	output_finish(&s->output[0]);
+	output_finish(&s->output[1]);
+	berth_replace_guest(s->berth);
+	return 0;
+}
+
+static void on_sweep(uv_timer_t *timer)
+{
+	struct sessions *t = timer->data;
+	uint64_t now = clock_now_ns();
+	for (struct session *s = TAILQ_FIRST(&t->list), *next; s; s = next) {
+		next = TAILQ_NEXT(s, link);
+		char why[96];
+		if ((double)(now - s->created_ns) / 1e9 > s->params.ttl_s) {
+			snprintf(why, sizeof(why), "its time to live of %g s was over", s->params.ttl_s);
+			session_end(s, why);
+		} else if (!s->running && !s->queued && (double)(now - s->used_ns) / 1e9 > s->params.idle_timeout_s) {
+			snprintf(why, sizeof(why), "it was idle for more than %g s", s->params.idle_timeout_s);
+			session_end(s, why);
+		}
+	}
+}
+
+/* ---- looking at a session ------------------------------------------------------------ */
+
+void session_info(const struct session *s, struct session_info *ret)
+{
+	uint64_t now = clock_now_ns();
+	double age = (double)(now - s->created_ns) / 1e9, idle = (double)(now - s->used_ns) / 1e9;
+	double left = s->params.ttl_s - age, left_idle = s->running ? left : s->params.idle_timeout_s - idle;
+	struct guest *g = s->berth ? berth_guest(s->berth) : NULL;
+	*ret = (struct session_info){ .id = s->id,
+		.name = s->params.name,
+		.metadata = s->params.metadata,
+		.owner = s->params.owner,
+		.serial = s->serial,
+		.state = s->running ? SESSION_BUSY : s->guest_ready ? SESSION_IDLE : SESSION_STARTING,
+		.created_wall_ns = s->created_wall_ns,
+		.used_wall_ns = s->used_wall_ns,
+		.ttl_s = s->params.ttl_s,
+		.idle_timeout_s = s->params.idle_timeout_s,
+		.expires_in_s = left < left_idle ? left : left_idle,
+		.cells = s->cells,
+		.queued = s->queued,
+		.warm = s->warm,
+		.pid = g ? guest_pid(g) : 0,
+		.limits = s->params.limits };
+	if (ret->expires_in_s < 0)
+		ret->expires_in_s = 0;
+}
+
+int session_log_read(struct session *s, uint64_t position, struct log_entry *ret)
+{
+	return spool_read(&s->spool, position, ret);
+}
+
+uint64_t session_log_dropped(const struct session *s)
+{
+	return s->spool.dropped;
+}
+
+int session_workspace_fd(const struct session *s)
+{
+	return s->berth ? berth_workspace(s->berth) : -1;
+}
+
+void session_owner(const struct session *s, uid_t *ret_uid, gid_t *ret_gid)
+{
+	bool root = geteuid() == 0;
+	*ret_uid = root && s->berth ? berth_host_id(s->berth) : geteuid();
+	*ret_gid = root && s->berth ? berth_host_id(s->berth) : getegid();
+}
+
+void session_files_touched(struct session *s)
+{
+	s->files_touched = true;
+}
+
+/* ---- life of the table ----------------------------------------------------------------- */
+
+static char **copy_list(const char *const *list)
+{
+	size_t n = 0;
+	while (list[n])
+		n++;
+	char **copy = calloc(n + 1, sizeof(*copy));
+	for (size_t i = 0; copy && i < n; i++) {
+		if (!(copy[i] = strdup(list[i]))) {
+			free_list(copy);
+			return NULL;
+		}
+	}
+	return copy;
+}
+
+static int make_state_dir(const char *dir, struct error *e)
+{
+	if (!dir || mkdir(dir, 0700) == 0 || errno == EEXIST)
+		return 0;
+	error_set_errno(e, -errno, "making the state directory %s", dir);
+	return error_remedy(e, "Name another with --state-dir, or make it writable.");
+}
+
+int sessions_create(const struct sessions_config *config, struct error *e, struct sessions **ret)
+{
+	int r = make_state_dir(config->state_dir, e);
+	if (r < 0)
+		return r;
+	struct sessions *t = calloc(1, sizeof(*t));
+	if (!t)
+		return error_set(e, -ENOMEM, "out of memory");
+	t->config = *config;
+	TAILQ_INIT(&t->list);
+	t->tombstones = calloc(LIMIT_TOMBSTONES, sizeof(*t->tombstones));
+	t->owned_preload = copy_list(config->preload ? (const char *const *)config->preload : default_preload);
+	if (!t->tombstones || !t->owned_preload) {
+		r = error_set(e, -ENOMEM, "out of memory");
+		goto fail;
+	}
+	struct nursery_config nc = { .loop = config->loop,
+		.guest_module = config->guest_module,
+		.state_dir = config->state_dir,
+		.preload = t->owned_preload,
+		.stock = config->ready_guests,
+		.disk_bytes = config->defaults.disk_bytes,
+		.events = &events };
+	if ((r = nursery_create(&nc, e, &t->nursery)) < 0)
+		goto fail;
+	uv_timer_init(config->loop, &t->sweep);
+	t->sweep.data = t;
+	uv_timer_start(&t->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
+	*ret = t;
+	return 0;
+fail:
+	free(t->tombstones);
+	free_list(t->owned_preload);
+	free(t);
+	return r;
+}
+
+static void table_freed(uv_handle_t *h)
+{
+	struct sessions *t = h->data;
+	void (*done)(void *) = t->done;
+	void *userdata = t->done_userdata;
+	free(t->tombstones);
+	free_list(t->owned_preload);
+	free(t);
+	if (done)
+		done(userdata);
+}
+
+static void wait_for_sessions(uv_timer_t *timer)
+{
+	struct sessions *t = timer->data;
+	if (!t->closing_sessions)
+		uv_close((uv_handle_t *)timer, table_freed);
+}
+
+static void nursery_gone(void *userdata)
+{
+	struct sessions *t = userdata;
+	uv_timer_start(&t->sweep, wait_for_sessions, 0, 1);
+}
+
+static void end_all(struct sessions *t)
+{
+	while (!TAILQ_EMPTY(&t->list))
+		session_end(TAILQ_FIRST(&t->list), "the server ended");
+	nursery_destroy(t->nursery, nursery_gone, t);
+	t->nursery = NULL;
+}
+
+static void on_drain(uv_timer_t *timer)
+{
+	struct sessions *t = timer->data;
+	if (!t->stats.running_cells || clock_now_ns() >= t->drain_until_ns) {
+		uv_timer_stop(timer);
+		end_all(t);
+	}
+}
+
+void sessions_destroy(struct sessions *t, double deadline_s, void (*done)(void *), void *userdata)
+{
+	t->done = done;
+	t->done_userdata = userdata;
+	t->drain_until_ns = clock_now_ns() + (uint64_t)(deadline_s * 1e9);
+	if (t->destroying) /* asked again, with less patience */
+		return;
+	t->draining = t->destroying = true;
+	uv_timer_start(&t->sweep, on_drain, 0, 20);
+}
+
+bool sessions_ready(const struct sessions *t)
+{
+	return t->nursery && nursery_warm(t->nursery);
+}
+
+const char *sessions_preload_report(const struct sessions *t)
+{
+	return nursery_report(t->nursery);
+}
+
+const struct sessions_stats *sessions_stats(const struct sessions *t)
+{
+	struct sessions *w = (struct sessions *)t;
+	if (t->nursery) {
+		const struct nursery_stats *n = nursery_stats(t->nursery);
+		w->stats.forked = n->forked;
+		w->stats.zygote_restarts = n->restarts;
+		w->stats.ready_guests = n->stock_ready;
+	}
+	return &t->stats;
+}

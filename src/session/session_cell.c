@@ -1,0 +1,523 @@
+/* Cells of a session: queue, start, deadline, end. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "session/internal.h"
+
+enum { INTERRUPT_AGAIN_MS = 20, GUEST_RETRIES_MAX = 3 };
+
+const double stats_bounds_s[STATS_BUCKETS - 1] = { 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 10, 60 };
+
+static void start_next(struct session *s);
+
+void stats_observe(struct stats_histogram *h, double seconds)
+{
+	for (unsigned i = 0; i < STATS_BUCKETS - 1; i++)
+		h->bucket[i] += seconds <= stats_bounds_s[i];
+	h->bucket[STATS_BUCKETS - 1]++;
+	h->count++;
+	h->sum += seconds;
+}
+
+const char *cell_status_name(enum cell_status s)
+{
+	static const char *const names[] = { "ok", "error", "timeout", "interrupted", "out_of_memory", "killed", "refused" };
+	return names[s];
+}
+
+static void cell_free(struct cell *c)
+{
+	buffer_finish(&c->frame);
+	free(c);
+}
+
+/* ---- output ------------------------------------------------------------------- */
+
+/* Tells the listener whole characters only; up to three bytes wait for what follows. */
+static void tell_output(struct session *s, enum stream stream, const char *data, size_t len)
+{
+	struct cell *c = s->running;
+	char joined[8];
+	if (!c || c->abandoned || !c->observer.on_output || !len)
+		return;
+	if (c->observer.uncapped) {
+		c->observer.on_output(c->userdata, stream, data, len);
+		return;
+	}
+	size_t carried = s->carried[stream];
+	if (carried) { /* the unfinished character and the bytes that can belong to it, as a piece of their own */
+		size_t more = len < 4 - carried ? len : 4 - carried;
+		memcpy(joined, s->carry[stream], carried);
+		memcpy(joined + carried, data, more);
+		size_t open = output_unfinished(joined, carried + more);
+		if (open && open == carried + more) {
+			memcpy(s->carry[stream], joined, open);
+			s->carried[stream] = open;
+			return;
+		}
+		s->carried[stream] = 0;
+		c->observer.on_output(c->userdata, stream, joined, carried + more - open);
+		data += more - open;
+		len -= more - open;
+	}
+	size_t open = output_unfinished(data, len);
+	memcpy(s->carry[stream], data + len - open, open);
+	s->carried[stream] = open;
+	if (len > open)
+		c->observer.on_output(c->userdata, stream, data, len - open);
+}
+
+void session_guest_output(struct session *s, enum stream stream, const char *data, size_t len)
+{
+	size_t in_head = len;
+	uint64_t *total = stream == STREAM_STDOUT ? &s->table->stats.stdout_bytes : &s->table->stats.stderr_bytes;
+	*total += len;
+	spool_add(&s->spool, s->cells, stream, clock_wall_ns(), data, len);
+	bool uncapped = s->running && s->running->observer.uncapped;
+	if (!uncapped && output_add(&s->output[stream], data, len, &in_head) < 0)
+		in_head = 0;
+	tell_output(s, stream, data, in_head);
+}
+
+/* ---- the end of a cell ------------------------------------------------------------ */
+
+static void stop_clock(struct session *s)
+{
+	s->clock = CLOCK_OFF;
+	uv_timer_stop(&s->deadline);
+}
+
+/* An error of the daemon's own making, in place of or over what the guest said. */
+static void override_error(struct session *s, const char *type, const char *code, const char *remedy, const char *text)
+{
+	struct outcome *o = &s->outcome;
+	if (!o->has_error)
+		o->error = (struct cell_error){ .traceback = "" };
+	o->error.type = type;
+	o->error.code = code;
+	o->error.remedy = remedy;
+	free(o->error_message);
+	o->error_message = strdup(text);
+	o->error.message = o->error_message ? o->error_message : "";
+	o->error.message_len = strlen(o->error.message);
+	o->has_error = true;
+}
+
+static void report(struct session *s, struct cell *c, enum cell_status status, int exit_code, bool state_lost)
+{
+	struct outcome *o = &s->outcome;
+	struct observation obs = { .id = c->id,
+		.session = s->id,
+		.cell = c->started ? s->cells : 0,
+		.status = status,
+		.exit_code = exit_code,
+		.state_lost = state_lost,
+		.result = o->has_result ? &o->result : NULL,
+		.displays = o->displays,
+		.n_displays = o->n_displays,
+		.displays_left_out = o->displays_left_out,
+		.error = o->has_error ? &o->error : NULL,
+		.files = o->files,
+		.n_files = o->n_files,
+		.files_cut = o->files_cut,
+		.cpu_ms = o->cpu_ms,
+		.peak_memory_bytes = o->peak_memory_bytes };
+	if (c->started)
+		obs.wall_ms = (double)(clock_now_ns() - s->started_ns) / 1e6;
+	output_view(&s->output[STREAM_STDOUT], &obs.out);
+	output_view(&s->output[STREAM_STDERR], &obs.err);
+	for (int i = 0; i < 2; i++) { /* an unfinished character at the very end is told as it is */
+		size_t n = s->carried[i];
+		s->carried[i] = 0;
+		if (n && !c->abandoned && c->observer.on_output)
+			c->observer.on_output(c->userdata, (enum stream)i, s->carry[i], n);
+	}
+	if (!c->abandoned && c->observer.on_done)
+		c->observer.on_done(c->userdata, &obs);
+}
+
+/* The running cell is over. The next one starts in this call when the guest can take it. */
+static void end_cell(struct session *s, enum cell_status status, int exit_code, bool state_lost)
+{
+	struct cell *c = s->running;
+	struct sessions *t = s->table;
+	stop_clock(s);
+	t->stats.cells[status]++;
+	t->stats.running_cells--;
+	stats_observe(&t->stats.cell_seconds, (double)(clock_now_ns() - s->started_ns) / 1e9);
+	s->used_ns = clock_now_ns();
+	s->used_wall_ns = clock_wall_ns();
+	report(s, c, status, exit_code, state_lost);
+	s->running = NULL;
+	outcome_finish(&s->outcome);
+	output_finish(&s->output[0]);
+	output_finish(&s->output[1]);
+	cell_free(c);
+	start_next(s);
+}
+
+static void say_timeout(struct session *s, bool killed)
+{
+	char text[160];
+	snprintf(text, sizeof(text), "the cell ran longer than its limit of %g s and was %s", s->running->timeout_s,
+		killed ? "killed, because it did not stop when interrupted" : "interrupted");
+	override_error(s, "TimeoutError", "cell_timeout",
+		"Make the code faster or split it into cells, or ask for more time with timeout_s.", text);
+}
+
+/* The guest said DONE: all it printed is in the pipes. */
+static void finish_cell(struct session *s)
+{
+	struct outcome *o = &s->outcome;
+	struct cell *c = s->running;
+	enum cell_status status = CELL_OK;
+	int exit_code = o->exit_code;
+	guest_drain(berth_guest(s->berth));
+	if (s->running != c)
+		return;
+	if (c->timed_out) {
+		status = CELL_TIMEOUT;
+		exit_code = 124;
+		say_timeout(s, false);
+	} else if (o->kind == WIRE_OUTCOME_INTERRUPT) {
+		status = CELL_INTERRUPTED;
+		if (c->interrupted)
+			o->error.code = "interrupted";
+	} else if (o->kind == WIRE_OUTCOME_MEMORY) {
+		status = CELL_OUT_OF_MEMORY;
+		o->error.code = "out_of_memory";
+		o->error.remedy = "Use less memory at once, or make the session with a larger limits.memory_bytes.";
+	} else if (o->kind != WIRE_OUTCOME_OK && (o->kind != WIRE_OUTCOME_EXIT || exit_code)) {
+		status = CELL_ERROR;
+	}
+	end_cell(s, status, exit_code, false);
+}
+
+void session_guest_frame(struct session *s, const struct wire_frame *f)
+{
+	const struct bundle *display = NULL;
+	if (f->type == WIRE_CHECKED && s->check_answer && f->serial == s->check_serial) {
+		struct wire_field field;
+		size_t at = 0;
+		char verdict[16] = "invalid";
+		while (wire_field_next(f, &at, &field) == 1)
+			if (field.tag == WIRE_TEXT)
+				snprintf(verdict, sizeof(verdict), "%.*s", (int)(field.len < 15 ? field.len : 15), field.data);
+		void (*answer)(void *, const char *) = s->check_answer;
+		s->check_answer = NULL;
+		answer(s->check_userdata, verdict);
+		return;
+	}
+	/* A frame nobody asked for, or one that cannot be, is a forgery: it costs the session that sent it. */
+	if (!s->running || f->serial != s->cells || outcome_take(&s->outcome, f, &display) < 0) {
+		log_warning("session %s: its guest sent a frame that cannot be; it is killed", s->id);
+		guest_signal(berth_guest(s->berth), SIGKILL);
+		return;
+	}
+	if (display && !s->running->abandoned && s->running->observer.on_display)
+		s->running->observer.on_display(s->running->userdata, display);
+	if (s->outcome.done)
+		finish_cell(s);
+}
+
+/* ---- deadlines and interrupts ------------------------------------------------------- */
+
+static void interrupt_running(struct session *s);
+
+static void on_deadline(uv_timer_t *t)
+{
+	struct session *s = t->data;
+	if (!s->running)
+		return;
+	if (s->clock == CLOCK_LIMIT) {
+		s->running->timed_out = true;
+		interrupt_running(s);
+	} else if (clock_now_ns() - s->interrupt_ns >= (uint64_t)(s->table->config.grace_s * 1e9)) {
+		guest_signal(berth_guest(s->berth), SIGKILL);
+		uv_timer_stop(t); /* its end is reported when it is there */
+	} else {
+		/* Again: a signal that comes just before the code blocks is otherwise lost. */
+		guest_signal(berth_guest(s->berth), SIGINT);
+	}
+}
+
+static void interrupt_running(struct session *s)
+{
+	if (s->clock == CLOCK_INTERRUPTING)
+		return;
+	s->clock = CLOCK_INTERRUPTING;
+	s->interrupt_ns = clock_now_ns();
+	guest_signal(berth_guest(s->berth), SIGINT);
+	uv_timer_start(&s->deadline, on_deadline, INTERRUPT_AGAIN_MS, INTERRUPT_AGAIN_MS);
+}
+
+bool session_interrupt(struct session *s)
+{
+	if (!s->running)
+		return false;
+	s->running->interrupted = true;
+	interrupt_running(s);
+	return true;
+}
+
+void cell_abandon(struct cell *c)
+{
+	struct session *s = c->session;
+	c->abandoned = true;
+	if (c->detach)
+		return;
+	if (s->running == c) {
+		session_interrupt(s);
+	} else {
+		TAILQ_REMOVE(&s->queue, c, link);
+		s->queued--;
+		s->table->stats.queued_cells--;
+		cell_free(c);
+	}
+}
+
+/* ---- the guest's life ------------------------------------------------------------------ */
+
+void session_guest_exit(struct session *s, const struct process_exit *end, bool broken)
+{
+	char text[256];
+	s->guest_ready = s->setup_sent = false;
+	if (s->running) {
+		struct cell *c = s->running;
+		enum cell_status status = CELL_KILLED;
+		int exit_code = end->signaled ? 128 + end->status : end->status;
+		s->outcome.has_result = false;
+		if (c->timed_out) {
+			status = CELL_TIMEOUT;
+			exit_code = 124;
+			say_timeout(s, true);
+		} else if (c->interrupted) {
+			status = CELL_INTERRUPTED;
+			override_error(s, "KeyboardInterrupt", "interrupted", "",
+				"the cell was killed, because it did not stop when interrupted");
+		} else {
+			if (broken)
+				snprintf(text, sizeof(text), "the interpreter was ended: the code wrote to its control socket");
+			else if (end->signaled)
+				snprintf(text, sizeof(text), "the interpreter was ended by signal %d (%s)", end->status,
+					strsignal(end->status));
+			else
+				snprintf(text, sizeof(text), "the code ended the interpreter itself with exit code %d (os._exit)",
+					end->status);
+			override_error(s, "InterpreterDied", "interpreter_died",
+				"Variables are gone, files under /workspace are still there; run the imports and definitions again.", text);
+		}
+		s->table->stats.guests_replaced++;
+		/* The new guest first: the cell's end may start the next cell. */
+		berth_replace_guest(s->berth);
+		end_cell(s, status, exit_code, true);
+	} else {
+		s->table->stats.guests_replaced++;
+		berth_replace_guest(s->berth);
+	}
+}
+
+void session_guest_ready(struct session *s)
+{
+	s->guest_ready = true;
+	s->retries = 0;
+	if (!s->warm && !s->cells)
+		stats_observe(&s->table->stats.create_seconds, (double)(clock_now_ns() - s->created_ns) / 1e9);
+	start_next(s);
+}
+
+void session_fail_all_cells(struct session *s, enum cell_status status, const char *code, const char *text, const char *remedy)
+{
+	if (s->running) {
+		override_error(s, "SessionEnded", code, remedy, text);
+		end_cell(s, status, 137, true);
+	}
+	while (!TAILQ_EMPTY(&s->queue)) {
+		struct cell *c = TAILQ_FIRST(&s->queue);
+		TAILQ_REMOVE(&s->queue, c, link);
+		s->queued--;
+		s->table->stats.queued_cells--;
+		s->table->stats.cells[status]++;
+		override_error(s, "SessionEnded", code, remedy, text);
+		report(s, c, status, 137, true);
+		outcome_finish(&s->outcome);
+		cell_free(c);
+	}
+}
+
+void session_guest_failed(struct session *s, const char *text)
+{
+	s->guest_ready = s->setup_sent = false;
+	if (s->running) /* its jail went with it */
+		session_guest_exit(s, &(struct process_exit){ .signaled = true, .status = SIGKILL }, false);
+	if (++s->retries <= GUEST_RETRIES_MAX && !s->ending) {
+		bool ready;
+		berth_close(s->berth);
+		s->berth = NULL;
+		if (nursery_take(s->table->nursery, s->params.limits.disk_bytes, s, &ready, &s->berth) == 0) {
+			if (ready)
+				session_guest_ready(s);
+			return;
+		}
+	}
+	session_fail_all_cells(s, CELL_KILLED, "no_guest", text, "The server's log says more; `glovebox doctor` checks the machine.");
+}
+
+/* ---- starting -------------------------------------------------------------------------- */
+
+static void send_setup(struct session *s)
+{
+	struct buffer b = BUFFER_INIT(0);
+	size_t start;
+	bool ok = wire_begin(&b, WIRE_SETUP, 0, &start) == 0;
+	for (char **v = s->params.env; ok && v && *v; v++)
+		ok = wire_put(&b, WIRE_ENV, *v, strlen(*v)) == 0;
+	for (char **v = s->params.preload; ok && v && *v; v++)
+		ok = wire_put(&b, WIRE_PRELOAD, *v, strlen(*v)) == 0;
+	if (ok && s->params.has_seed)
+		ok = wire_put_u64(&b, WIRE_SEED, s->params.seed) == 0;
+	if (ok && s->params.limits.memory_bytes)
+		ok = wire_put_u64(&b, WIRE_MEMORY, s->params.limits.memory_bytes) == 0;
+	if (ok) {
+		wire_end(&b, start);
+		guest_send(berth_guest(s->berth), &b);
+	}
+	buffer_finish(&b);
+	s->setup_sent = true;
+}
+
+/* The frame was built when the cell was queued; now it gets its number. */
+static void stamp(struct session *s, struct cell *c)
+{
+	if (s->files_touched)
+		wire_put_u64(&c->frame, WIRE_RESCAN, 1);
+	s->files_touched = false;
+	wire_end(&c->frame, 0);
+	uint32_t serial = s->cells;
+	for (int i = 0; i < 4; i++)
+		c->frame.data[8 + i] = (char)(serial >> (8 * i) & 0xff);
+}
+
+/* What background threads printed since the last cell belongs to this one. */
+static void tell_earlier_output(struct session *s)
+{
+	for (int i = 0; i < 2; i++)
+		if (s->output[i].head.len && !s->running->observer.uncapped)
+			tell_output(s, (enum stream)i, s->output[i].head.data, s->output[i].head.len);
+}
+
+static void start_next(struct session *s)
+{
+	struct cell *c = TAILQ_FIRST(&s->queue);
+	if (!c || s->running || !s->guest_ready || s->check_answer)
+		return;
+	TAILQ_REMOVE(&s->queue, c, link);
+	s->queued--;
+	s->table->stats.queued_cells--;
+	s->table->stats.running_cells++;
+	s->running = c;
+	s->cells++;
+	c->started = true;
+	s->started_ns = s->used_ns = clock_now_ns();
+	s->used_wall_ns = clock_wall_ns();
+	if (!s->setup_sent)
+		send_setup(s);
+	stamp(s, c);
+	s->clock = CLOCK_LIMIT;
+	uv_timer_start(&s->deadline, on_deadline, (uint64_t)(c->timeout_s * 1e3), 0);
+	guest_send(berth_guest(s->berth), &c->frame);
+	if (!c->abandoned && c->observer.on_started)
+		c->observer.on_started(c->userdata, s->cells);
+	tell_earlier_output(s);
+}
+
+static int build_frame(struct cell *c, const struct cell_request *q)
+{
+	size_t start;
+	int r = wire_begin(&c->frame, WIRE_EXECUTE, 0, &start);
+	if (r == 0)
+		r = wire_put(&c->frame, WIRE_CODE, q->code, q->code_len);
+	if (r == 0 && q->stdin_text)
+		r = wire_put(&c->frame, WIRE_STDIN, q->stdin_text, q->stdin_len);
+	return r == 0 ? buffer_reserve(&c->frame, 32) : r;
+}
+
+static int check_request(struct session *s, const struct cell_request *q, struct error *e)
+{
+	if (s->table->draining || s->ending) {
+		error_set(e, -ESHUTDOWN, "the server is about to end and takes no new cells");
+		return error_slug(e, "draining");
+	}
+	if (s->queued >= s->table->config.max_queued_cells) {
+		error_set(e, -EBUSY, "%u cells of this session are waiting already", s->queued);
+		error_remedy(e, "Wait for an answer before sending more; cells of one session run one after another.");
+		return error_slug(e, "queue_full");
+	}
+	double max = s->table->config.maxima.timeout_s;
+	if (max > 0 && q->timeout_s > max) {
+		error_set(e, -ERANGE, "timeout_s is %g, this server allows up to %g", q->timeout_s, max);
+		error_remedy(e, "Ask for less, or start the server with a larger --max-timeout.");
+		return error_slug(e, "limit_too_large");
+	}
+	return 0;
+}
+
+int session_execute(struct session *s, const char *id, const struct cell_request *q, const struct cell_observer *observer,
+	void *userdata, struct error *e, struct cell **ret)
+{
+	int r = check_request(s, q, e);
+	if (r < 0)
+		return r;
+	struct cell *c = calloc(1, sizeof(*c));
+	if (!c || build_frame(c, q) < 0) {
+		if (c)
+			cell_free(c);
+		return error_set(e, -ENOMEM, "out of memory");
+	}
+	c->session = s;
+	c->observer = *observer;
+	c->userdata = userdata;
+	c->timeout_s = q->timeout_s > 0 ? q->timeout_s : s->params.limits.timeout_s;
+	c->detach = q->detach;
+	if (id) {
+		snprintf(c->id, sizeof(c->id), "%.*s", CELL_ID_MAX, id);
+	} else {
+		memcpy(c->id, "c_", 2);
+		text_random_id(c->id + 2, 20);
+	}
+	TAILQ_INSERT_TAIL(&s->queue, c, link);
+	s->queued++;
+	s->table->stats.queued_cells++;
+	s->used_ns = clock_now_ns();
+	*ret = c;
+	start_next(s);
+	return 0;
+}
+
+int session_check(struct session *s, const char *code, size_t len, void (*answer)(void *, const char *), void *userdata,
+	struct error *e)
+{
+	struct buffer b = BUFFER_INIT(0);
+	size_t start;
+	if (!s->guest_ready || s->running || s->check_answer)
+		return error_set(e, -EBUSY, "the session is busy");
+	if (!s->setup_sent)
+		send_setup(s);
+	int r = wire_begin(&b, WIRE_CHECK, ++s->check_serial, &start);
+	if (r == 0)
+		r = wire_put(&b, WIRE_CODE, code, len);
+	if (r == 0) {
+		wire_end(&b, start);
+		s->check_answer = answer;
+		s->check_userdata = userdata;
+		guest_send(berth_guest(s->berth), &b);
+	}
+	buffer_finish(&b);
+	return r < 0 ? error_set_errno(e, r, "asking the guest") : 0;
+}

@@ -1,0 +1,258 @@
+/*
+ * The zygote: a Python process whose modules are already imported, from which guests are forked.
+ *
+ * It is Debian's own python3 with this file as an extension module, not a program linked with libpython: the archive Debian ships is
+ * built without link-time optimisation and runs recursion 15 % slower than the interpreter people know. `run()` never returns.
+ * One thread, plain blocking reads: what forks has no threads.
+ */
+#include "guest/python.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fds.h"
+#include "guest/guest.h"
+#include "jail/jail.h"
+#include "wire/wire.h"
+#include "zygote/pages.h"
+#include "zygote/zygote.h"
+
+static struct support support;
+
+static void __attribute__((noreturn)) die(const char *what)
+{
+	struct wire_zygote m = { .event = WIRE_ZYGOTE_PROBLEM, .err = -EIO };
+	snprintf(m.text, sizeof(m.text), "%s", what);
+	if (PyErr_Occurred())
+		PyErr_Print();
+	fd_send(ZYGOTE_SOCKET_FD, &m, sizeof(m), NULL, 0);
+	_exit(1);
+}
+
+/* ---- warming up ---------------------------------------------------------------- */
+
+static void append_lines(PyObject *lines, char *text, size_t size)
+{
+	for (Py_ssize_t i = 0; lines && PyList_Check(lines) && i < PyList_GET_SIZE(lines); i++) {
+		const char *line = PyUnicode_AsUTF8(PyList_GET_ITEM(lines, i));
+		size_t len = strlen(text);
+		if (line)
+			snprintf(text + len, size - len, "%s\n", line);
+		PyErr_Clear();
+	}
+}
+
+static void call_gc(const char *name)
+{
+	PyObject *gc = PyImport_ImportModule("gc");
+	PyObject *r = gc ? PyObject_CallMethod(gc, name, NULL) : NULL;
+	if (!r)
+		die("the garbage collector failed");
+	Py_DECREF(r);
+	Py_DECREF(gc);
+}
+
+/* `__main__` is the cells' own: nothing of the start-up stays in it. */
+static void clear_main(void)
+{
+	static const char *const keep[] = { "__name__", "__doc__", "__package__", "__loader__", "__spec__", "__builtins__" };
+	PyObject *main = PyImport_AddModule("__main__"), *dict = main ? PyModule_GetDict(main) : NULL;
+	PyObject *fresh = PyDict_New();
+	if (!dict || !fresh)
+		die("no __main__");
+	for (size_t i = 0; i < sizeof(keep) / sizeof(keep[0]); i++) {
+		PyObject *v = PyDict_GetItemString(dict, keep[i]);
+		if (v)
+			PyDict_SetItemString(fresh, keep[i], v);
+	}
+	PyDict_Clear(dict);
+	PyDict_Update(dict, fresh);
+	PyDict_SetItemString(dict, "__spec__", Py_None);
+	PyDict_SetItemString(dict, "__loader__", Py_None);
+	Py_DECREF(fresh);
+}
+
+static void set_argv(void)
+{
+	PyObject *argv = Py_BuildValue("[s]", "");
+	if (!argv || PySys_SetObject("argv", argv) < 0)
+		die("no sys.argv");
+	Py_DECREF(argv);
+	PyObject *orig = Py_BuildValue("[s]", "python3");
+	if (orig)
+		PySys_SetObject("orig_argv", orig);
+	Py_XDECREF(orig);
+}
+
+static void set_environ(const char *name, const char *value)
+{
+	PyObject *os = PyImport_ImportModule("os"), *environ = os ? PyObject_GetAttrString(os, "environ") : NULL;
+	PyObject *v = value ? PyUnicode_FromString(value) : NULL;
+	int r = environ ? value ? PyMapping_SetItemString(environ, name, v) : PyMapping_DelItemString(environ, name) : -1;
+	if (r < 0)
+		PyErr_Clear();
+	Py_XDECREF(v);
+	Py_XDECREF(environ);
+	Py_XDECREF(os);
+}
+
+/* What the guests' os.environ holds; the zygote's own few variables are gone again. */
+static void set_guest_environment(void)
+{
+	static const char *const variables[][2] = { { "HOME", "/workspace" }, { "USER", "sandbox" }, { "LOGNAME", "sandbox" },
+		{ "SHELL", "/bin/sh" }, { "XDG_CACHE_HOME", "/tmp/.cache" }, { "XDG_CONFIG_HOME", "/tmp/.config" },
+		{ "XDG_DATA_HOME", "/tmp/.local" }, { "MPLCONFIGDIR", "/tmp/.config/matplotlib" }, { "TMPDIR", "/tmp" },
+		{ "GLIBC_TUNABLES", NULL } };
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+		set_environ(variables[i][0], variables[i][1]);
+}
+
+/* Imports the template and runs typical first calls, then freezes all of it so that no collection in a guest writes to it. */
+static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
+{
+	set_environ("MPLCONFIGDIR", cache);
+	PyGC_Disable();
+	if (support_load(&support) < 0 || guest_prepare(&support) < 0)
+		die("the guest's own parts do not load");
+	PyObject *installed = PyObject_CallNoArgs(support.install);
+	if (!installed)
+		die("the guest's hooks do not install");
+	Py_DECREF(installed);
+	PyObject *problems = PyObject_CallOneArg(support.preload, names);
+	if (!problems)
+		die("preloading failed");
+	append_lines(problems, m->text, sizeof(m->text));
+	Py_DECREF(problems);
+	problems = PyObject_CallNoArgs(support.warm_up);
+	if (!problems)
+		die("warming up failed");
+	append_lines(problems, m->text, sizeof(m->text));
+	Py_DECREF(problems);
+	set_guest_environment();
+	clear_main();
+	set_argv();
+	call_gc("collect");
+	call_gc("freeze");
+	pages_collapse();
+}
+
+/* ---- forking -------------------------------------------------------------------- */
+
+/*
+ * Like fork(), but the child belongs to the daemon (CLONE_PARENT), which can then wait for it, and comes with its pidfd.
+ * CLONE_CHILD_SETTID at libc's own place keeps pthread's idea of the thread id right without libc's fork().
+ */
+static pid_t clone_guest(int *ret_pidfd)
+{
+	static int *tid_address;
+	if (!tid_address && prctl(PR_GET_TID_ADDRESS, &tid_address, 0, 0, 0) < 0)
+		return -1;
+	struct clone_args args = { .flags = CLONE_PARENT | CLONE_PIDFD | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
+		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+		.child_tid = (uint64_t)(uintptr_t)tid_address };
+	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+/* No Python frame lies below a cell's: tracebacks, inspect.stack() and sys._getframe() end at the cell. */
+static void forget_frames(void)
+{
+	PyThreadState *t = PyThreadState_Get();
+#if PY_VERSION_HEX >= 0x030d0000
+	t->current_frame = NULL;
+#elif PY_VERSION_HEX >= 0x030b0000
+	t->cframe->current_frame = NULL;
+#else
+	t->frame = NULL;
+#endif
+}
+
+/* The child, from its first instruction: descriptors, jail, then Python's own after-fork work. */
+static void __attribute__((noreturn)) become_guest(const int fds[4])
+{
+	const char *step = "";
+	int r;
+	/* GUEST_CONTROL_FD is above every other descriptor of the zygote's, so nothing is overwritten. */
+	if (dup3(fds[1], GUEST_CONTROL_FD, O_CLOEXEC) < 0)
+		guest_fail(fds[1], "placing the control socket", -errno);
+	if ((r = jail_enter(fds[0], &step)) < 0)
+		guest_fail(GUEST_CONTROL_FD, step, r);
+	if (dup2(fds[2], STDOUT_FILENO) < 0 || dup2(fds[3], STDERR_FILENO) < 0)
+		guest_fail(GUEST_CONTROL_FD, "placing the output pipes", -errno);
+	syscall(SYS_close_range, 3U, GUEST_CONTROL_FD - 1U, 0);
+	syscall(SYS_close_range, GUEST_CONTROL_FD + 1U, ~0U, 0);
+	prctl(PR_SET_NAME, "python3");
+	PyOS_AfterFork_Child();
+	forget_frames();
+	guest_run();
+}
+
+static void serve_one(const struct wire_spawn *q, int fds[4])
+{
+	struct wire_zygote m = { .event = WIRE_ZYGOTE_SPAWNED, .serial = q->serial };
+	int pidfd = -1;
+	m.err = jail_aim_children(fds[0]);
+	if (m.err == 0) {
+		PyOS_BeforeFork();
+		m.pid = clone_guest(&pidfd);
+		if (m.pid == 0)
+			become_guest(fds);
+		m.err = m.pid < 0 ? -errno : 0;
+		PyOS_AfterFork_Parent();
+	}
+	fd_send(ZYGOTE_SOCKET_FD, &m, sizeof(m), &pidfd, m.err == 0 ? 1 : 0);
+	fd_close(pidfd);
+	for (int i = 0; i < 4; i++)
+		fd_close(fds[i]);
+}
+
+/* Started by an ordinary user, the jails' user namespaces belong to the jailer's: only from there can they be joined. */
+static void join_jailer(void)
+{
+	if (geteuid() != 0 && setns(ZYGOTE_JAILER_FD, CLONE_NEWUSER) < 0)
+		die("joining the jailer's user namespace failed");
+	fd_close(ZYGOTE_JAILER_FD);
+}
+
+/* run(names, cache_dir): warms up and serves until the daemon hangs up. */
+static PyObject *run(PyObject *self, PyObject *args)
+{
+	PyObject *names;
+	const char *cache;
+	static struct wire_zygote hello = { .event = WIRE_ZYGOTE_WARM };
+	struct wire_spawn q;
+	int fds[4];
+	size_t n;
+	(void)self;
+	if (!PyArg_ParseTuple(args, "O!s", &PyList_Type, &names, &cache))
+		return NULL;
+	prctl(PR_SET_NAME, "glovebox-zygote");
+	warm_up(names, cache, &hello);
+	join_jailer();
+	/* Sessions have another uid; nobody but root may look into, or trace, what all of them are copied from. */
+	prctl(PR_SET_DUMPABLE, 0);
+	fd_send(ZYGOTE_SOCKET_FD, &hello, sizeof(hello), NULL, 0);
+	while (fd_recv(ZYGOTE_SOCKET_FD, &q, sizeof(q), fds, 4, &n) == (ssize_t)sizeof(q)) {
+		if (n == 4)
+			serve_one(&q, fds);
+	}
+	_exit(0);
+}
+
+static PyMethodDef methods[] = { { "run", run, METH_VARARGS, NULL }, { 0 } };
+static struct PyModuleDef module = { PyModuleDef_HEAD_INIT, .m_name = "_glovebox_guest", .m_size = -1, .m_methods = methods };
+
+PyMODINIT_FUNC PyInit__glovebox_guest(void);
+PyMODINIT_FUNC PyInit__glovebox_guest(void)
+{
+	return PyModule_Create(&module);
+}

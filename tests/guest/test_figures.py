@@ -1,0 +1,156 @@
+"""matplotlib without a screen."""
+
+import base64
+import struct
+import sys
+
+import pytest
+from conftest import forms
+
+pytest.importorskip('matplotlib')
+
+
+def images(outcome):
+    """Sizes of the PNG displays of a cell."""
+    sizes = []
+    for bundle in outcome.displays:
+        if 'image/png' in forms(bundle):
+            data = base64.b64decode(forms(bundle)['image/png'][1])
+            assert data.startswith(b'\x89PNG\r\n\x1a\n')
+            sizes.append(struct.unpack('>II', data[16:24]))
+    return sizes
+
+
+def run(guest, *cells, **options):
+    outcome = guest('import matplotlib.pyplot as plt', *cells, **options)
+    for cell in guest.cells:
+        assert cell.error is None, cell.error[2]
+        assert cell.stderr == ''
+    return outcome
+
+
+def test_an_open_figure_is_shown_at_the_end(guest):
+    outcome = run(guest, 'x = plt.plot([1, 2])', 'plt.get_fignums()')
+    assert len(images(guest.cells[1])) == 1
+    assert forms(guest.cells[1].displays[0])['text/plain'][1] == '<Figure size 640x480 with 1 Axes>'
+    assert outcome.result[0][2] == '[]' and not outcome.displays
+
+
+def test_show_shows_at_once_and_closes(guest):
+    run(guest, 'plt.plot([1])\nplt.show()\ndisplay("between")\nplt.plot([2])\nplt.show(block=True)')
+    shown = guest.cells[1].displays
+    assert ['image/png' in forms(bundle) for bundle in shown] == [True, False, True]
+
+
+def test_several_figures_in_order(guest):
+    run(guest, 'for w in (2, 4, 3):\n    plt.figure(figsize=(w, 1)).add_subplot().axis("off")\nplt.figure(1)')
+    texts = [forms(bundle)['text/plain'][1] for bundle in guest.cells[1].displays]
+    assert texts == ['<Figure size 400x100 with 1 Axes>', '<Figure size 300x100 with 1 Axes>']
+    assert forms(guest.cells[1].result)['text/plain'][1] == '<Figure size 200x100 with 1 Axes>'
+
+
+@pytest.mark.parametrize('last', ['fig', 'display(fig)', 'fig.show()', 'display(fig, fig)'])
+def test_a_figure_appears_once(guest, last):
+    outcome = run(guest, f'fig, ax = plt.subplots()\nax.plot([1, 2])\n{last}')
+    in_result = outcome.result is not None and 'image/png' in forms(outcome.result)
+    expected = 2 if last == 'display(fig, fig)' else 1
+    assert len(images(outcome)) + in_result == expected
+
+
+def test_a_figure_that_changed_appears_again(guest):
+    outcome = run(
+        guest,
+        'fig, ax = plt.subplots()\nline, = ax.plot([1, 2])\ndisplay(fig)\nline.set_data([0, 1], [5, 1])',
+    )
+    assert len(images(outcome)) == 2
+
+
+def test_a_closed_figure_as_value(guest):
+    run(guest, 'fig, ax = plt.subplots()\nplt.close(fig)', 'fig')
+    assert not guest.cells[1].displays
+    assert 'image/png' in forms(guest.cells[2].result)
+
+
+def test_dpi_and_tight_box(guest):
+    run(guest, 'fig = plt.figure(figsize=(10, 8), dpi=50)\nfig.add_axes([0, 0, 0.5, 0.5]).axis("off")')
+    [(width, height)] = images(guest.cells[1])
+    assert 250 <= width < 300 and 200 <= height < 250
+
+
+def test_an_empty_figure_has_only_text(guest):
+    run(guest, 'f = plt.figure()')
+    assert [list(forms(bundle)) for bundle in guest.cells[1].displays] == [['text/plain']]
+
+
+def test_saving(guest, tmp_path):
+    run(
+        guest,
+        'import os\nplt.plot([1, 2])\nplt.savefig("a.png")\nplt.savefig("b.svg")\nplt.savefig("c.pdf")\nplt.close()\nsorted(os.listdir())',
+        'from matplotlib import animation\nfig, ax = plt.subplots()\nline, = ax.plot([0, 1])\n'
+        'a = animation.FuncAnimation(fig, lambda i: line.set_ydata([0, i]), frames=3)\na.save("d.gif", writer="pillow")\nplt.close()',
+    )
+    assert guest.cells[1].result[0][2] == "['a.png', 'b.svg', 'c.pdf']"
+    assert not guest.cells[1].displays and not guest.cells[2].displays
+    assert (tmp_path / 'd.gif').read_bytes().startswith(b'GIF8')
+
+
+def test_errors_while_drawing(guest):
+    guest(
+        'import matplotlib.pyplot as plt',
+        'plt.title("$\\\\frac{$")\nfig2 = plt.figure()\nx = plt.plot([1])',
+        'plt.get_fignums()',
+    )
+    outcome = guest.cells[1]
+    assert outcome.error is None
+    assert 'A figure could not be drawn:' in outcome.stderr and 'ValueError' in outcome.stderr
+    assert len(images(outcome)) == 1
+    assert guest.cells[2].result[0][2] == '[]'
+
+
+def test_an_error_in_the_cell_keeps_its_figures(guest):
+    outcome = guest('import matplotlib.pyplot as plt\nplt.plot([1])\n1 / 0')
+    assert outcome.error[0] == 'ZeroDivisionError' and len(images(outcome)) == 1
+
+
+def test_the_backend(guest):
+    run(guest, 'import matplotlib\nmatplotlib.get_backend(), type(plt.figure().canvas).__module__')
+    assert guest.cells[1].result[0][2].lower() == "('module://glovebox_inline', 'glovebox_inline')"
+    outcome = run(
+        guest,
+        'import sys\n"glovebox_inline" in sys.modules',
+        'import matplotlib\nmatplotlib.use("agg")\nx = plt.plot([1])',
+    )
+    assert len(images(outcome)) == 1
+
+
+def test_not_imported_before_it_is_used(guest):
+    outcome = guest(
+        'import sys\n[m for m in sys.modules if m.startswith(("matplotlib", "glovebox", "numpy", "IPython", "asyncio"))]'
+    )
+    assert outcome.result[0][2] == '[]'
+
+
+@pytest.mark.parametrize(
+    'value, expected', [('', 'module://glovebox_inline'), ('agg', 'module://glovebox_inline'), ('svg', 'svg')]
+)
+def test_mplbackend(guest, value, expected):
+    outcome = guest('import matplotlib\nmatplotlib.get_backend()', env={'MPLBACKEND': value})
+    assert eval(outcome.result[0][2]).lower() == expected
+
+
+def test_a_subprocess_is_not_bound_to_our_backend(guest):
+    outcome = guest(
+        'import subprocess, sys, matplotlib.pyplot as plt\nplt.plot([1])\nplt.close()',
+        'subprocess.run([sys.executable, "-c", "import matplotlib.pyplot as p; p.plot([1]); p.savefig(\'x.png\')"], capture_output=True).returncode',
+    )
+    assert outcome.result[0][2] == '0'
+
+
+def test_figures_without_pyplot_and_pickled_ones(guest):
+    outcome = run(
+        guest,
+        'from matplotlib.figure import Figure\nf = Figure()\nf.subplots().plot([1, 2])\nf',
+        'import pickle\ng = pickle.loads(pickle.dumps(f))\ng',
+    )
+    assert 'image/png' in forms(guest.cells[1].result) and 'image/png' in forms(outcome.result)
+    assert not outcome.displays and sys.modules

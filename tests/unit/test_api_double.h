@@ -1,0 +1,424 @@
+/*
+ * A session table that runs nothing: it stands for src/session in the API's tests, so that they need no guest
+ *and every outcome can be had at will. The "code" of a cell says what happens:
+ *
+ *	print TEXT       TEXT on stdout, status ok, the value of TEXT as result
+ *	split            "é€" on stdout in three pieces that cut both characters
+ *	bad              invalid UTF-8, a result that claims to be JSON and is not, an error
+ *	hang             runs until it is interrupted or abandoned
+ *	big N            N displays of one million characters
+ *	now              done before session_execute() returns
+ *
+ * A session named "slow" is reachable after 100 ms only.
+ */
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fds.h"
+#include "base/text.h"
+#include "session/session.h"
+
+const double stats_bounds_s[STATS_BUCKETS - 1] = { 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 10,
+	60, 600 };
+
+struct cell {
+	struct session *session;
+	char *id, *code;
+	const struct cell_observer *observer;
+	struct cell_observer copy;
+	void *userdata;
+	unsigned number;
+	bool running, detach;
+	TAILQ_ENTRY(cell) next;
+};
+
+struct session {
+	struct sessions *table;
+	struct session_params params;
+	char id[SESSION_ID_LEN + 1];
+	uint64_t serial, born_ns;
+	unsigned cells;
+	int workspace;
+	bool touched;
+	TAILQ_HEAD(, cell) queue;
+	TAILQ_ENTRY(session) next;
+};
+
+struct sessions {
+	uv_timer_t timer;
+	char base[64], gone[SESSION_ID_LEN + 1];
+	unsigned max, max_queued;
+	struct sessions_stats stats;
+	TAILQ_HEAD(, session) list;
+};
+
+static const char *const double_statuses[] = { "ok", "error", "timeout", "interrupted", "out_of_memory",
+	"killed", "refused" };
+
+const char *cell_status_name(enum cell_status s)
+{
+	return double_statuses[s];
+}
+
+const char *session_state_name(enum session_state s)
+{
+	static const char *const names[] = { "starting", "idle", "busy" };
+	return names[s];
+}
+
+bool sessions_ready(const struct sessions *t)
+{
+	return true;
+}
+
+const char *sessions_preload_report(const struct sessions *t)
+{
+	return "nosuch: No module named 'nosuch'\n";
+}
+
+const struct sessions_stats *sessions_stats(const struct sessions *t)
+{
+	return &t->stats;
+}
+
+/* ---- cells ---------------------------------------------------------------- */
+
+static void double_free_cell(struct cell *c)
+{
+	TAILQ_REMOVE(&c->session->queue, c, next);
+	free(c->id);
+	free(c->code);
+	free(c);
+}
+
+static void double_done(struct cell *c, struct observation *o)
+{
+	struct cell_observer observer = c->copy;
+	void *userdata = c->userdata;
+	char id[160], session[SESSION_ID_LEN + 1];
+	snprintf(id, sizeof(id), "%s", c->id);
+	snprintf(session, sizeof(session), "%s", c->session->id);
+	o->id = id;
+	o->session = session;
+	o->cell = c->number;
+	o->wall_ms = 1.23456;
+	c->session->table->stats.cells[o->status]++;
+	double_free_cell(c);
+	observer.on_done(userdata, o);
+}
+
+static void double_output(struct cell *c, const char *data, size_t len)
+{
+	if (c->copy.on_output)
+		c->copy.on_output(c->userdata, STREAM_STDOUT, data, len);
+}
+
+static void double_print(struct cell *c)
+{
+	char text[256];
+	snprintf(text, sizeof(text), "%s\n", c->code + 6);
+	struct bundle value = { .item = { { "text/plain", c->code + 6, strlen(c->code + 6), false },
+					{ "application/json", "{\"a\":[1]}", 9, true } },
+		.n = 2 };
+	struct file_entry file = { "made.txt", 5, FILE_CREATED };
+	char *copy = strdup(c->code + 6);
+	value.item[0].data = copy;
+	double_output(c, text, strlen(text));
+	struct observation o = { .out = { text, "", strlen(text), 0, 0 },
+		.err = { "", "", 0, 0, 0 },
+		.result = &value,
+		.files = &file,
+		.n_files = 1 };
+	double_done(c, &o);
+	free(copy);
+}
+
+static void double_split(struct cell *c)
+{
+	double_output(c, "\xc3", 1);
+	double_output(c, "\xa9\xe2", 2);
+	double_output(c, "\x82\xac", 2);
+	double_output(c, "\xe2\x82", 2);
+	struct observation o = { .out = { "é€\xe2\x82", "", 7, 0, 0 }, .err = { "", "", 0, 0, 0 } };
+	double_done(c, &o);
+}
+
+static void double_bad(struct cell *c)
+{
+	struct bundle value = { .item = { { "application/json", "{oops", 5, true },
+					{ "text/plain", "\xff<", 2, false },
+					{ "text/plain", "again", 5, false } },
+		.n = 3 };
+	struct cell_error error = { "ValueError", "n\0o", "Traceback\xff", 3, 10, 0, "", "" };
+	struct observation o = { .status = CELL_ERROR,
+		.exit_code = 1,
+		.state_lost = true,
+		.out = { "head", "tail", 4, 4, 12345 },
+		.err = { "\xff", "", 1, 0, 0 },
+		.result = &value,
+		.error = &error,
+		.files_cut = true,
+		.displays_left_out = 2 };
+	double_done(c, &o);
+}
+
+static void double_big(struct cell *c)
+{
+	unsigned n = (unsigned)strtoul(c->code + 4, NULL, 10);
+	static char million[1000000];
+	struct bundle *displays = calloc(n, sizeof(*displays));
+	memset(million, 'x', sizeof(million));
+	for (unsigned i = 0; i < n; i++) {
+		displays[i].n = 1;
+		displays[i].item[0] = (struct bundle_item){ "text/plain", million, sizeof(million), false };
+		if (c->copy.on_display)
+			c->copy.on_display(c->userdata, &displays[i]);
+	}
+	struct observation o = {
+		.out = { "", "", 0, 0, 0 }, .err = { "", "", 0, 0, 0 }, .displays = displays, .n_displays = n
+	};
+	double_done(c, &o);
+	free(displays);
+}
+
+static void double_end(struct cell *c, enum cell_status status)
+{
+	struct observation o = {
+		.status = status, .exit_code = 130, .out = { "", "", 0, 0, 0 }, .err = { "", "", 0, 0, 0 }
+	};
+	double_done(c, &o);
+}
+
+static void double_run(struct cell *c)
+{
+	c->running = true;
+	c->number = ++c->session->cells;
+	if (c->copy.on_started)
+		c->copy.on_started(c->userdata, c->number);
+	if (text_starts(c->code, "print "))
+		double_print(c);
+	else if (text_starts(c->code, "big "))
+		double_big(c);
+	else if (text_eq(c->code, "split"))
+		double_split(c);
+	else if (text_eq(c->code, "bad"))
+		double_bad(c);
+	else if (!text_eq(c->code, "hang"))
+		double_end(c, CELL_OK);
+}
+
+static void double_tick(uv_timer_t *timer)
+{
+	struct sessions *t = timer->data;
+	struct session *s;
+	TAILQ_FOREACH (s, &t->list, next) {
+		struct cell *c = TAILQ_FIRST(&s->queue);
+		if (c && !c->running)
+			double_run(c);
+	}
+}
+
+int session_execute(struct session *s, const char *id, const struct cell_request *request,
+	const struct cell_observer *observer, void *userdata, struct error *e, struct cell **ret)
+{
+	struct cell *c;
+	unsigned n = 0;
+	TAILQ_FOREACH (c, &s->queue, next)
+		n++;
+	if (n > s->table->max_queued) {
+		error_set(e, -EBUSY, "too many cells wait");
+		return error_slug(e, "queue_full");
+	}
+	c = calloc(1, sizeof(*c));
+	c->session = s;
+	c->id = strdup(id ? id : "made");
+	c->code = strndup(request->code, request->code_len);
+	c->copy = *observer;
+	c->userdata = userdata;
+	c->detach = request->detach;
+	TAILQ_INSERT_TAIL(&s->queue, c, next);
+	*ret = c;
+	if (text_eq(c->code, "now"))
+		double_run(c);
+	return 0;
+}
+
+void cell_abandon(struct cell *c)
+{
+	c->session->table->stats.cells[c->detach ? CELL_OK : CELL_INTERRUPTED]++;
+	double_free_cell(c);
+}
+
+bool session_interrupt(struct session *s)
+{
+	struct cell *c = TAILQ_FIRST(&s->queue);
+	if (!c || !c->running)
+		return false;
+	double_end(c, CELL_INTERRUPTED);
+	return true;
+}
+
+/* ---- sessions ------------------------------------------------------------- */
+
+int session_create(struct sessions *t, struct session_params *params, struct error *e, struct session **ret)
+{
+	char path[128];
+	if (t->stats.live >= t->max) {
+		error_set(e, -ENOSPC, "there are %u sessions already", t->max);
+		return error_slug(e, "too_many_sessions");
+	}
+	struct session *s = calloc(1, sizeof(*s));
+	s->table = t;
+	s->params = *params;
+	s->serial = ++t->stats.created;
+	s->born_ns = clock_now_ns();
+	memcpy(s->id, "s_", 2);
+	text_random_id(s->id + 2, SESSION_ID_LEN - 2);
+	snprintf(path, sizeof(path), "%s/%s", t->base, s->id);
+	mkdir(path, 0755);
+	s->workspace = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	TAILQ_INIT(&s->queue);
+	TAILQ_INSERT_TAIL(&t->list, s, next);
+	t->stats.live++;
+	*ret = s;
+	return 0;
+}
+
+int session_find(struct sessions *t, const char *id, struct error *e, struct session **ret)
+{
+	struct session *s;
+	TAILQ_FOREACH (s, &t->list, next) {
+		if (text_eq(s->id, id)) {
+			*ret = s;
+			return 0;
+		}
+	}
+	error_set(e, text_eq(id, t->gone) ? -EIDRM : -ENOENT, "session %s ended: it was deleted", id);
+	return error_slug(e, text_eq(id, t->gone) ? "session_gone" : "session_not_found"),
+	       text_eq(id, t->gone) ? -EIDRM : -ENOENT;
+}
+
+static void double_free_list(char **list)
+{
+	for (size_t i = 0; list && list[i]; i++)
+		free(list[i]);
+	free(list);
+}
+
+void session_end(struct session *s, const char *why)
+{
+	struct sessions *t = s->table;
+	struct cell *c;
+	while ((c = TAILQ_FIRST(&s->queue)))
+		double_end(c, CELL_KILLED);
+	snprintf(t->gone, sizeof(t->gone), "%s", s->id);
+	TAILQ_REMOVE(&t->list, s, next);
+	t->stats.live--;
+	t->stats.ended++;
+	fd_close(s->workspace);
+	free(s->params.name);
+	free(s->params.metadata);
+	double_free_list(s->params.env);
+	double_free_list(s->params.preload);
+	free(s);
+}
+
+int session_reset(struct session *s, struct error *e)
+{
+	struct cell *c;
+	while ((c = TAILQ_FIRST(&s->queue)))
+		double_end(c, CELL_KILLED);
+	return 0;
+}
+
+struct session *sessions_next(struct sessions *t, struct session *after)
+{
+	return after ? TAILQ_NEXT(after, next) : TAILQ_FIRST(&t->list);
+}
+
+void session_info(const struct session *s, struct session_info *ret)
+{
+	*ret = (struct session_info){ .id = s->id,
+		.name = s->params.name,
+		.metadata = s->params.metadata,
+		.owner = s->params.owner,
+		.serial = s->serial,
+		.state = session_workspace_fd(s) < 0 ? SESSION_STARTING
+			 : TAILQ_EMPTY(&s->queue)    ? SESSION_IDLE
+						     : SESSION_BUSY,
+		.created_wall_ns = 1700000000123000000ULL,
+		.used_wall_ns = 1700000000123000000ULL,
+		.ttl_s = 60,
+		.idle_timeout_s = 30,
+		.expires_in_s = 12.5,
+		.cells = s->cells,
+		.limits = s->params.limits };
+}
+
+int session_log_read(struct session *s, uint64_t position, struct log_entry *ret)
+{
+	static const struct {
+		unsigned cell;
+		enum stream stream;
+		const char *text;
+	} entries[] = { { 1, STREAM_STDOUT, "one \xc3" }, { 1, STREAM_STDERR, "err" },
+		{ 1, STREAM_STDOUT, "\xa9 two" }, { 2, STREAM_STDOUT, "\xff" } };
+	if (position > 4)
+		return -EINVAL;
+	if (position == 4)
+		return 0;
+	*ret = (struct log_entry){ .position = position,
+		.next = position + 1,
+		.cell = entries[position].cell,
+		.stream = entries[position].stream,
+		.data = entries[position].text,
+		.len = strlen(entries[position].text) };
+	return 1;
+}
+
+uint64_t session_log_dropped(const struct session *s)
+{
+	return 77;
+}
+
+int session_workspace_fd(const struct session *s)
+{
+	bool slow = text_eq(s->params.name, "slow") && clock_now_ns() < s->born_ns + 100 * NSEC_PER_MSEC;
+	return slow ? -1 : s->workspace;
+}
+
+void session_owner(const struct session *s, uid_t *ret_uid, gid_t *ret_gid)
+{
+	*ret_uid = getuid();
+	*ret_gid = getgid();
+}
+
+void session_files_touched(struct session *s)
+{
+	s->touched = true;
+}
+
+static void double_init(struct sessions *t, uv_loop_t *loop, const char *base)
+{
+	*t = (struct sessions){ .max = 8, .max_queued = 3 };
+	TAILQ_INIT(&t->list);
+	snprintf(t->base, sizeof(t->base), "%s", base);
+	uv_timer_init(loop, &t->timer);
+	t->timer.data = t;
+	uv_timer_start(&t->timer, double_tick, 1, 1);
+}
+
+static void double_finish(struct sessions *t)
+{
+	while (!TAILQ_EMPTY(&t->list))
+		session_end(TAILQ_FIRST(&t->list), "the test is over");
+	uv_close((uv_handle_t *)&t->timer, NULL);
+}
