@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -175,33 +176,46 @@ int workspace_remove(int root, const char *path, struct error *e)
 
 /* ---- writing ------------------------------------------------------------ */
 
-static int hand_over(int fd, uid_t uid, gid_t gid)
+/*
+ * What is made in a workspace is made as its owner. A jail's file system belongs to the jail's user
+ * namespace, where our own root does not exist (EOVERFLOW), and with the owner's rights no planted name can
+ * make us change what the guest could not. The daemon has one thread, so nothing else runs under these ids.
+ */
+struct identity {
+	uid_t uid;
+	gid_t gid;
+};
+
+static struct identity act_as(uid_t uid, gid_t gid)
 {
-	if (geteuid() != 0)
-		return 0; /* what we make has the right owner already */
-	return fchown(fd, uid, gid) < 0 ? -errno : 0;
+	struct identity own = { geteuid(), getegid() };
+	if (own.uid == 0) {
+		setfsgid(gid);
+		setfsuid(uid);
+	}
+	return own;
+}
+
+static void act_as_ourselves(const struct identity *own)
+{
+	if (own->uid == 0) {
+		setfsuid(own->uid);
+		setfsgid(own->gid);
+	}
 }
 
 /* Opens `name` in dir, making it when it is missing. Returns a new descriptor. */
-static int enter_or_make(int dir, const char *name, uid_t uid, gid_t gid)
+static int enter_or_make(int dir, const char *name)
 {
 	int fd = open_beneath(dir, name, O_RDONLY | O_DIRECTORY, 0);
 	if (fd != -ENOENT)
 		return fd;
 	if (mkdirat(dir, name, 0755) < 0 && errno != EEXIST)
 		return -errno;
-	fd = open_beneath(dir, name, O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0)
-		return fd;
-	int r = hand_over(fd, uid, gid);
-	if (r < 0) {
-		fd_close(fd);
-		return r;
-	}
-	return fd;
+	return open_beneath(dir, name, O_RDONLY | O_DIRECTORY, 0);
 }
 
-static int make_parents(const struct workspace_upload *u, int root, const char *path, const char **ret_name)
+static int make_parents(int root, const char *path, const char **ret_name)
 {
 	char part[WORKSPACE_NAME_BYTES + 1];
 	_cleanup_fd_ int dir = open_beneath(root, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -209,7 +223,7 @@ static int make_parents(const struct workspace_upload *u, int root, const char *
 		return dir;
 	for (const char *slash; (slash = strchr(path, '/')); path = slash + 1) {
 		snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
-		int next = enter_or_make(dir, part, u->uid, u->gid);
+		int next = enter_or_make(dir, part);
 		if (next < 0)
 			return next;
 		fd_close(dir);
@@ -219,20 +233,27 @@ static int make_parents(const struct workspace_upload *u, int root, const char *
 	return TAKE_FD(dir);
 }
 
+static int begin(struct workspace_upload *u, int root, const char *path)
+{
+	static const char prefix[] = ".glovebox-upload-";
+	const char *name;
+	u->dir = make_parents(root, path, &name);
+	if (u->dir < 0)
+		return u->dir;
+	snprintf(u->name, sizeof(u->name), "%s", name);
+	memcpy(u->temporary, prefix, sizeof(prefix));
+	text_random_id(u->temporary + sizeof(prefix) - 1, 26);
+	u->fd = open_beneath(u->dir, u->temporary, O_WRONLY | O_CREAT | O_EXCL, 0644);
+	return u->fd < 0 ? u->fd : 0;
+}
+
 int workspace_upload_begin(struct workspace_upload *u, int root, const char *path, uid_t uid, gid_t gid,
 	uint64_t max, struct error *e)
 {
 	struct workspace_upload new = { .dir = -1, .fd = -1, .uid = uid, .gid = gid, .max = max };
-	static const char prefix[] = ".glovebox-upload-";
-	const char *name;
-	new.dir = make_parents(&new, root, path, &name);
-	if (new.dir < 0)
-		return fail(e, new.dir, path);
-	snprintf(new.name, sizeof(new.name), "%s", name);
-	memcpy(new.temporary, prefix, sizeof(prefix));
-	text_random_id(new.temporary + sizeof(prefix) - 1, 26);
-	new.fd = open_beneath(new.dir, new.temporary, O_WRONLY | O_CREAT | O_EXCL, 0644);
-	int r = new.fd < 0 ? new.fd : hand_over(new.fd, uid, gid);
+	struct identity own = act_as(uid, gid);
+	int r = begin(&new, root, path);
+	act_as_ourselves(&own);
 	if (r < 0) {
 		workspace_upload_finish(&new);
 		return fail(e, r, path);
@@ -256,9 +277,12 @@ int workspace_upload_commit(struct workspace_upload *u, struct error *e, bool *r
 {
 	struct stat st;
 	bool replaced = !fstatat(u->dir, u->name, &st, AT_SYMLINK_NOFOLLOW);
+	struct identity own = act_as(u->uid, u->gid);
 	/* rename replaces a link itself, never what it points to. */
-	if (renameat(u->dir, u->temporary, u->dir, u->name) < 0)
-		return fail(e, -errno, u->name);
+	int r = renameat(u->dir, u->temporary, u->dir, u->name) < 0 ? -errno : 0;
+	act_as_ourselves(&own);
+	if (r < 0)
+		return fail(e, r, u->name);
 	fd_close_clear(&u->fd);
 	*ret_replaced = replaced;
 	return 0;

@@ -6,5 +6,11 @@
 #include <string.h>
 
 #if defined(__GNUC__) && !defined(GLOVEBOX_NO_BANNED)
+/* Some are macros under clang with _FORTIFY_SOURCE; poisoning a macro is a warning there. */
+#undef strcpy
+#undef strcat
+#undef sprintf
+#undef vsprintf
+#undef gets
 #pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atof system popen gets mktemp tmpnam
 #endif

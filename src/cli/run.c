@@ -14,6 +14,8 @@
 #include "cli/local.h"
 #include "json/json_write.h"
 
+enum { SIGNAL_BASE = 128 }; /* exit codes of what a signal ended, as shells count */
+
 struct options {
 	double timeout;
 	uint64_t memory;
@@ -60,7 +62,7 @@ static const struct cli_page page = {
 struct run {
 	const struct options *options;
 	struct local *local;
-	bool is_terminal, pipe_closed;
+	bool is_terminal, pipe_closed, started;
 	int exit_code;
 	struct buffer json;
 	int json_error;
@@ -143,6 +145,13 @@ static void pass_through(struct run *run, int fd, const char *data, size_t len)
 	local_end(run->local);
 }
 
+static void on_started(void *userdata, unsigned cell)
+{
+	struct run *run = userdata;
+	(void)cell;
+	run->started = true;
+}
+
 static void on_output(void *userdata, enum stream stream, const char *data, size_t len)
 {
 	pass_through(userdata, stream == STREAM_STDOUT ? STDOUT_FILENO : STDERR_FILENO, data, len);
@@ -167,8 +176,11 @@ static int exit_code_of(const struct run *run, const struct observation *o, int 
 {
 	if (run->pipe_closed)
 		return CLI_PIPE;
-	if (signal_number)
-		return 128 + signal_number;
+	if (signal_number && o->status != CELL_OK &&
+		o->status != CELL_ERROR) /* else it dealt with it, and ended as it liked */
+		return SIGNAL_BASE + signal_number;
+	if (!run->started)
+		return CLI_NO_START;
 	if (o->status == CELL_TIMEOUT)
 		return CLI_TIMEOUT;
 	if (o->status == CELL_INTERRUPTED)
@@ -185,28 +197,24 @@ static void write_line(const char *text, size_t len)
 		cli_write(STDERR_FILENO, "\n", 1);
 }
 
-/* As python: sys.exit(3) says nothing, sys.exit("text") says the text and is 1. */
-static void explain_exit(const struct observation *o)
-{
-	char number[16];
-	snprintf(number, sizeof(number), "%d", o->exit_code);
-	if (o->exit_code == 1 && !text_eq(o->error->message, number))
-		write_line(o->error->message, o->error->message_len);
-}
-
-/* The traceback as python prints it, then a sentence for the ends that are ours. */
+/* The traceback as python prints it (which says nothing at sys.exit), then a sentence for the ends that are
+ * ours. */
 static void explain(const struct run *run, const struct observation *o)
 {
 	const struct cell_error *error = o->error;
-	if (error && text_eq(error->type, "SystemExit"))
-		explain_exit(o);
-	else if (error)
+	if (error && !text_eq(error->type, "SystemExit"))
 		write_line(error->traceback, error->traceback_len);
-	if (o->status == CELL_TIMEOUT)
+	if (error && !run->started)
+		cli_complain(
+			page.verb, "%s%s%s", error->message, *error->remedy ? "\n  " : "", error->remedy);
+	else if (o->status == CELL_TIMEOUT)
 		cli_complain(
 			page.verb, "the code took longer than %g s and was ended", run->options->timeout);
-	else if (o->status != CELL_OK && o->status != CELL_ERROR && o->status != CELL_INTERRUPTED && error)
-		cli_complain(page.verb, "%s%s%s", error->message, *error->remedy ? ". " : "", error->remedy);
+	else if (o->status == CELL_OUT_OF_MEMORY)
+		cli_complain(page.verb, "the code reached its memory limit (--memory SIZE sets another)");
+	else if (o->status == CELL_KILLED && error &&
+		 o->exit_code > SIGNAL_BASE) /* os._exit(5) is the code's own way to end */
+		cli_complain(page.verb, "%s", error->message);
 }
 
 static int write_observation(struct buffer *out, const struct observation *o)
@@ -224,7 +232,7 @@ static void on_done(void *userdata, const struct observation *o)
 	run->exit_code = exit_code_of(run, o, number);
 	if (run->options->json)
 		run->json_error = write_observation(&run->json, o);
-	else if (!run->pipe_closed && number != SIGTERM && number != SIGHUP)
+	else if (!run->pipe_closed && !(number && o->status == CELL_KILLED)) /* who ended it knows why */
 		explain(run, o);
 }
 
@@ -266,10 +274,12 @@ static int set_arguments(struct local *l, const char *name, char *const *words, 
 static int execute(struct run *run, const char *name, char *const *words, const struct cell_request *request,
 	struct error *e)
 {
-	const struct cell_observer live = {
-		.on_output = on_output, .on_display = on_display, .on_done = on_done, .uncapped = true
-	};
-	const struct cell_observer at_end = { .on_done = on_done };
+	const struct cell_observer live = { .on_started = on_started,
+		.on_output = on_output,
+		.on_display = on_display,
+		.on_done = on_done,
+		.uncapped = true };
+	const struct cell_observer at_end = { .on_started = on_started, .on_done = on_done };
 	int r = *words ? set_arguments(run->local, name, words, e) : 0;
 	if (r == 0)
 		r = local_execute(run->local, request, run->options->json ? &at_end : &live, run, e);

@@ -116,7 +116,7 @@ static void on_done(void *userdata, const struct observation *o)
 		print_error(o);
 	if (o->status == CELL_TIMEOUT)
 		fprintf(stderr, "(the cell took longer than %g s)\n", sh->options->timeout);
-	if (o->state_lost)
+	if (o->state_lost && !(o->error && *o->error->remedy))
 		fprintf(stderr,
 			"(the interpreter had to be replaced: variables are gone, files are still there)\n");
 }
@@ -232,7 +232,9 @@ static void take_line(struct shell *sh, const char *line)
 		sh->cell.len = 0;
 		return;
 	}
-	if (!local_is_complete(sh->local, sh->cell.data, sh->cell.len))
+	/* As Python's own prompt: without the last newline, so that a block goes on until an empty line. */
+	if (!local_is_complete(
+		    sh->local, sh->cell.data, sh->cell.len - (sh->cell.data[sh->cell.len - 1] == '\n')))
 		return;
 	run_cell(sh);
 	sh->cell.len = 0;

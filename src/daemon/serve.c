@@ -21,6 +21,7 @@
 #include <uv.h>
 
 #include "api/api.h"
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -179,6 +180,19 @@ static void print_invitation(const struct server *s)
 		printf("All calls: http://%s/docs\n", address);
 	printf("Ctrl-C ends it.\n\n");
 	fflush(stdout);
+}
+
+static void log_preload(char *const *modules)
+{
+	_cleanup_buffer_ struct buffer names = BUFFER_INIT(1024);
+	if (!modules) {
+		log_info("warming up: importing the default modules");
+		return;
+	}
+	for (; *modules; modules++)
+		buffer_printf(&names, " %s", *modules); /* a list too long for a line is cut */
+	const char *text = names.len ? buffer_cstr(&names) : " nothing ahead";
+	log_info("warming up: importing%s", text ? text : " many modules");
 }
 
 static void report_unknown_modules(const struct server *s)
@@ -357,7 +371,8 @@ static int serve(struct server *s)
 		take_down(s);
 		return SERVE_FAILED;
 	}
-	log_info("listening on %s; warming up", http_server_address(s->http));
+	log_info("listening on %s", http_server_address(s->http));
+	log_preload(s->config->preload);
 	s->notice_ns = s->started_ns + WARM_NOTICE_MS * NSEC_PER_MSEC;
 	uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
 	uv_run(&s->loop, UV_RUN_DEFAULT);

@@ -261,6 +261,20 @@ static int exit_code_of(PyObject *exception)
 	return status;
 }
 
+/* An exit is not a fault: it has a type and a code, and no traceback. */
+static void put_exit(struct buffer *out, uint32_t serial, int code)
+{
+	size_t start;
+	char text[32];
+	if (wire_begin(out, WIRE_ERROR, serial, &start) < 0)
+		return;
+	snprintf(text, sizeof(text), "exit code %d", code);
+	wire_put(out, WIRE_ERROR_TYPE, "SystemExit", strlen("SystemExit"));
+	wire_put(out, WIRE_TEXT, text, strlen(text));
+	wire_put(out, WIRE_TRACEBACK, "", 0);
+	wire_end(out, start);
+}
+
 /* Fetches the raised exception, normalised, with its traceback attached. */
 static PyObject *take_exception(void)
 {
@@ -284,10 +298,10 @@ static struct outcome report_exception(struct buffer *out, uint32_t serial, PyOb
 	struct outcome o = { WIRE_OUTCOME_ERROR, 1 };
 	if (PyErr_GivenExceptionMatches(exception, PyExc_SystemExit)) {
 		o = (struct outcome){ WIRE_OUTCOME_EXIT, exit_code_of(exception) };
-		if (o.exit_code == 0) {
-			Py_DECREF(exception);
-			return o;
-		}
+		if (o.exit_code)
+			put_exit(out, serial, o.exit_code);
+		Py_DECREF(exception);
+		return o;
 	} else if (PyErr_GivenExceptionMatches(exception, PyExc_KeyboardInterrupt)) {
 		o = (struct outcome){ WIRE_OUTCOME_INTERRUPT, 130 };
 	} else if (PyErr_GivenExceptionMatches(exception, PyExc_MemoryError)) {

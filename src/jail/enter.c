@@ -11,6 +11,7 @@
 
 #include "jail/jail.h"
 #include "jail/privileges.h"
+#include "jail/rlimits.h"
 
 int jail_aim_children(int init_pidfd)
 {
@@ -23,6 +24,8 @@ int jail_enter(int init_pidfd, const char **ret_step)
 	*ret_step = "joining the namespaces";
 	if (setns(init_pidfd, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
 		return -errno;
+	if ((r = rlimits_apply(ret_step)) < 0)
+		return r;
 	if ((r = privileges_become(JAIL_INNER_ID, ret_step)) < 0)
 		return r;
 	if ((r = privileges_drop(ret_step)) < 0)

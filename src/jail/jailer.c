@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -21,7 +22,7 @@
 #include "jail/jail.h"
 #include "jail/tree.h"
 
-static bool privileged;
+static bool privileged; /* root of the machine, not just of a namespace */
 
 static int write_proc(pid_t pid, const char *name, const char *text)
 {
@@ -108,7 +109,14 @@ static int make_jail(const struct jail_request *q, struct jail_answer *a, int fd
 	return 0;
 }
 
-/* An ordinary user gets the right to mount from a user namespace in which he is root. */
+/* Tells the second start of the jailer that it is root of its own namespace only. */
+static const char inside[] = "GLOVEBOX_JAILER=inside";
+
+/*
+ * An ordinary user gets the right to mount from a user namespace in which he is root. The program is started again in there:
+ * memory belongs to the user namespace it was exec'd in, and a zygote that joins ours may look at our (undumpable) inits, which
+ * joining their namespaces takes, only if that is ours too.
+ */
 static int become_root_of_namespace(struct error *e)
 {
 	char map[64];
@@ -127,14 +135,19 @@ static int become_root_of_namespace(struct error *e)
 	snprintf(map, sizeof(map), "0 %u 1\n", uid);
 	if (r == 0)
 		r = write_proc(getpid(), "uid_map", map);
-	return r < 0 ? error_set_errno(e, r, "mapping the user") : 0;
+	if (r < 0)
+		return error_set_errno(e, r, "mapping the user");
+	char *argv[] = { (char *)"glovebox", (char *)"jailer", NULL }, *envp[] = { (char *)inside, NULL };
+	execve("/proc/self/exe", argv, envp);
+	return error_set_errno(e, -errno, "starting the jailer in its namespace");
 }
 
 static int prepare(struct error *e)
 {
 	int r;
-	privileged = geteuid() == 0;
-	if (!privileged && (r = become_root_of_namespace(e)) < 0)
+	bool again = getenv("GLOVEBOX_JAILER") != NULL; /* the environment is the nursery's, or our own */
+	privileged = geteuid() == 0 && !again;
+	if (!privileged && !again && (r = become_root_of_namespace(e)) < 0)
 		return r;
 	if (unshare(CLONE_NEWNS) < 0) {
 		error_set_errno(e, -errno, "making a mount namespace");

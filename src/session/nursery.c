@@ -562,12 +562,14 @@ static void on_jailer_closed(struct helper *h)
 	struct nursery *n = (struct nursery *)((char *)h - offsetof(struct nursery, jailer));
 	struct berth *b;
 	n->jailer_up = false;
+	h->open_polls++; /* the last berth to go would take the nursery with it */
 	for (b = TAILQ_FIRST(&n->berths); b;) {
 		struct berth *next = TAILQ_NEXT(b, link);
 		b->jail_asked = false;
 		free_when_closed(b);
 		b = next;
 	}
+	h->open_polls--;
 	if (n->destroying) {
 		finish_when_empty(n);
 		return;

@@ -404,12 +404,26 @@ static char **copy_list(const char *const *list)
 	return copy;
 }
 
+/* With its parents, as mkdir -p. */
 static int make_state_dir(const char *dir, struct error *e)
 {
-	if (!dir || mkdir(dir, 0700) == 0 || errno == EEXIST)
+	_cleanup_free_ char *path = dir ? strdup(dir) : NULL;
+	if (!dir)
 		return 0;
-	error_set_errno(e, -errno, "making the state directory %s", dir);
-	return error_remedy(e, "Name another with --state-dir, or make it writable.");
+	if (!path)
+		return error_set(e, -ENOMEM, "out of memory");
+	for (char *slash = path;;) {
+		slash = strchr(slash + 1, '/');
+		if (slash)
+			*slash = '\0';
+		if (mkdir(path, 0700) < 0 && errno != EEXIST && (!slash || errno == EACCES || errno == ENOSPC || errno == EROFS)) {
+			error_set_errno(e, -errno, "making the state directory %s", dir);
+			return error_remedy(e, "Name another with --state-dir, or make it writable.");
+		}
+		if (!slash)
+			return 0;
+		*slash = '/';
+	}
 }
 
 int sessions_create(const struct sessions_config *config, struct error *e, struct sessions **ret)

@@ -7,6 +7,7 @@
  */
 #include "guest/python.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -25,6 +26,7 @@
 #include "jail/jail.h"
 #include "wire/wire.h"
 #include "zygote/pages.h"
+#include "zygote/title.h"
 #include "zygote/zygote.h"
 
 static struct support support;
@@ -117,6 +119,31 @@ static void set_guest_environment(void)
 		set_environ(variables[i][0], variables[i][1]);
 }
 
+/* When memory runs out, the kernel takes a session before the daemon. Guests inherit it. */
+static void offer_to_oom_killer(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		ssize_t w = write(fd, "500", 3);
+		(void)w;
+		close(fd);
+	}
+}
+
+/* A module that started a thread: its locks may be held in a fork, for ever. Said, because it can hang sessions. */
+static void report_threads(char *text, size_t size)
+{
+	unsigned n = 0;
+	DIR *d = opendir("/proc/self/task");
+	for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
+		n += e->d_name[0] != '.';
+	if (d)
+		closedir(d);
+	size_t len = strlen(text);
+	if (n > 1)
+		snprintf(text + len, size - len, "threads: a preloaded module runs %u threads; sessions may hang in it\n", n - 1);
+}
+
 /* Imports the template and runs typical first calls, then freezes all of it so that no collection in a guest writes to it. */
 static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
 {
@@ -138,6 +165,7 @@ static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
 		die("warming up failed");
 	append_lines(problems, m->text, sizeof(m->text));
 	Py_DECREF(problems);
+	report_threads(m->text, sizeof(m->text));
 	set_guest_environment();
 	clear_main();
 	set_argv();
@@ -191,6 +219,7 @@ static void __attribute__((noreturn)) become_guest(const int fds[4])
 	syscall(SYS_close_range, 3U, GUEST_CONTROL_FD - 1U, 0);
 	syscall(SYS_close_range, GUEST_CONTROL_FD + 1U, ~0U, 0);
 	prctl(PR_SET_NAME, "python3");
+	title_set("python3");
 	PyOS_AfterFork_Child();
 	forget_frames();
 	guest_run();
@@ -236,8 +265,10 @@ static PyObject *run(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "O!s", &PyList_Type, &names, &cache))
 		return NULL;
 	prctl(PR_SET_NAME, "glovebox-zygote");
+	offer_to_oom_killer();
 	warm_up(names, cache, &hello);
 	join_jailer();
+	title_set("glovebox-zygote");
 	/* Sessions have another uid; nobody but root may look into, or trace, what all of them are copied from. */
 	prctl(PR_SET_DUMPABLE, 0);
 	fd_send(ZYGOTE_SOCKET_FD, &hello, sizeof(hello), NULL, 0);

@@ -94,6 +94,8 @@ static int dial(void)
 		.sin_port = htons((uint16_t)port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct timeval patience = { .tv_sec = 20 };
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
 		return -1;
 	return fd;
@@ -395,7 +397,13 @@ static bool one_interrupted(void)
 	return table.stats.cells[CELL_INTERRUPTED] == 1;
 }
 
-static bool two_running(void)
+/* A cell that waits is not yet one to interrupt. */
+static bool interrupted(void)
+{
+	return post(at("/interrupt"), "{}") == 200 && !strcmp(member("interrupted"), "true");
+}
+
+static bool is_busy(void)
 {
 	ask("GET", at(""), "", NULL);
 	return !strcmp(member("state"), "busy");
@@ -406,16 +414,14 @@ static void leaving(void)
 	OK(table.stats.cells[CELL_INTERRUPTED] == 0);
 	int fd = dial();
 	send_request(fd, "POST", at("/execute"), JSON, "{\"code\":\"hang\"}", 15);
-	OK(soon(two_running));
+	OK(soon(is_busy));
 	close(fd);
 	OK(soon(one_interrupted));
 
 	/* Interrupted from another connection. */
 	fd = dial();
 	send_request(fd, "POST", at("/execute"), JSON "Connection: close\r\n", "{\"code\":\"hang\"}", 15);
-	OK(soon(two_running));
-	OK(post(at("/interrupt"), "{}") == 200);
-	OK_STR(member("interrupted"), "true");
+	OK(soon(interrupted));
 	receive(fd);
 	OK_STR(member("status"), "interrupted");
 

@@ -182,6 +182,31 @@ static void listings(void)
 	workspace_listing_finish(&l);
 }
 
+/* What is written belongs to the session's user (only root can try). */
+static void owners(void)
+{
+	struct workspace_upload u = WORKSPACE_UPLOAD_INIT;
+	struct error e = { 0 };
+	struct stat st = { 0 };
+	bool replaced;
+	if (geteuid() != 0) {
+		printf("ok %d # skip only root can write for others\n", ++tap_count_);
+		return;
+	}
+	OK(fchownat(root, "", 12345, 12346, AT_EMPTY_PATH) == 0);
+	OK(workspace_upload_begin(&u, root, "own/er", 12345, 12346, 100, &e) == 0);
+	OK(workspace_upload_commit(&u, &e, &replaced) == 0);
+	workspace_upload_finish(&u);
+	OK(fstatat(root, "own", &st, 0) == 0 && st.st_uid == 12345 && st.st_gid == 12346);
+	OK(fstatat(root, "own/er", &st, 0) == 0 && st.st_uid == 12345 && st.st_gid == 12346);
+	/* Where that user may not write, neither do we. */
+	OK(mkdirat(root, "ours", 0755) == 0);
+	OK(workspace_upload_begin(&u, root, "ours/x", 12345, 12346, 100, &e) == -EACCES);
+	OK_STR(e.slug, "path_refused");
+	OK(geteuid() == 0 && workspace_remove(root, "ours", &e) == 0);
+	OK(fchownat(root, "", 0, 0, AT_EMPTY_PATH) == 0);
+}
+
 /* A tree deeper than is looked at, and a directory fuller than is read: cut, and said so. */
 static void bounded(void)
 {
@@ -238,6 +263,7 @@ int main(void)
 	files();
 	planted();
 	listings();
+	owners();
 	bounded();
 	full_disk();
 	snprintf(command, sizeof(command), "%s", base);

@@ -1,0 +1,102 @@
+"""Runs the parts that are asked for, prints the report and keeps it."""
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from harness import machine, report
+from harness.daemon import ROOT, build_dir
+from parts import PARTS
+
+RESULTS = ROOT / 'bench' / 'results'
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        prog='bench/run',
+        description='Measures Glovebox beside python3 and ipykernel. Prints a report in Markdown and keeps it, with all samples, in '
+        'bench/results/. The program is taken from build/, or from the folder in GLOVEBOX_BUILD.',
+        epilog='parts: ' + '; '.join(f'{name}: {part.__doc__.splitlines()[0]}' for name, part in PARTS.items()),
+    )
+    parser.add_argument('parts', nargs='*', metavar='PART', help='only these parts (default: all)')
+    parser.add_argument('--quick', action='store_true', help='a fifth of the samples: for trying things out')
+    parser.add_argument('--check', action='store_true', help='end with exit code 1 when a target is missed')
+    parser.add_argument('--docs', metavar='FILE', help='put the report into FILE too, between its two marks')
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.parts if name not in PARTS]
+    if unknown:
+        parser.error(f'there is no part {", ".join(unknown)}; there are {", ".join(PARTS)}')
+    return arguments
+
+
+class Effort:
+    """How many samples a part takes of a thing."""
+
+    def __init__(self, quick):
+        self.quick = quick
+
+    def __call__(self, n, least=2):
+        return max(n // 5, least) if self.quick else n
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def run_part(name, part, effort):
+    print(f'{name} …', file=sys.stderr, flush=True)
+    section = part(effort)
+    section.load = os.getloadavg()[0]
+    return section
+
+
+def keep(stamp, where, sections, lines, seconds):
+    RESULTS.mkdir(exist_ok=True)
+    facts = {'started': stamp, 'seconds': round(seconds), 'machine': where, 'sections': [s.summary() for s in sections]}
+    name = stamp.replace(':', '')
+    (RESULTS / f'{name}.json').write_text(json.dumps(facts, ensure_ascii=False, indent=1) + '\n')
+    (RESULTS / f'{name}.md').write_text('\n'.join(lines))
+    return RESULTS / f'{name}.json'
+
+
+BEGIN, END = '<!-- figures: begin -->', '<!-- figures: end -->'
+
+
+def put_into(path, lines):
+    """Replaces what stands between the two marks of a page."""
+    text = Path(path).read_text()
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f'{path} has no {BEGIN} … {END}')
+    Path(path).write_text('\n'.join([before + BEGIN, *lines, END]) + after)
+
+
+def main():
+    arguments = parse_arguments()
+    if not os.access(build_dir() / 'glovebox', os.X_OK):
+        raise SystemExit(f'there is no {build_dir() / "glovebox"}: run make, or set GLOVEBOX_BUILD')
+    started, stamp = time.monotonic(), time.strftime('%Y-%m-%dT%H:%M:%S')
+    where = machine.describe()
+    lines = list(report.machine_lines(where))
+    say('\n'.join(lines))
+    sections = []
+    for name in arguments.parts or PARTS:
+        sections.append(run_part(name, PARTS[name], Effort(arguments.quick)))
+        part = list(report.section_lines(sections[-1]))
+        say('\n'.join(part))
+        lines += part
+    targets = list(report.target_lines(sections))
+    say('\n'.join(targets))
+    # Targets first: who reads the page wants to know how it ended.
+    kept = [*report.machine_lines(where), *targets, *lines[len(list(report.machine_lines(where))) :]]
+    seconds = time.monotonic() - started
+    path = keep(stamp, where, sections, kept, seconds)
+    if arguments.docs:
+        put_into(arguments.docs, kept)
+    say(f'{seconds:.0f} s; all samples are in {path.relative_to(ROOT)}')
+    missed = [t for section in sections for t in section.targets if not t.met]
+    return 1 if arguments.check and missed else 0

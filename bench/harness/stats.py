@@ -1,0 +1,112 @@
+"""Samples and what is said of them."""
+
+import statistics
+
+
+def percentile(values, p):
+    """The smallest value that p percent of the values do not exceed (nearest rank)."""
+    ordered = sorted(values)
+    rank = -(-len(ordered) * p // 100)
+    return ordered[max(int(rank), 1) - 1]
+
+
+class Row:
+    """One line of a table: samples of one thing, and how many attempts failed. Units: 'ms', 'µs', 'MB', 'MB/s', …"""
+
+    def __init__(self, name, unit, against=None):
+        self.name, self.unit, self.against = name, unit, against
+        self.samples, self.failures = [], []
+
+    def add(self, value):
+        self.samples.append(value)
+
+    def attempt(self, measure, *args):
+        """Adds what measure() returns, or notes its failure. Returns the value or None."""
+        try:
+            value = measure(*args)
+        except Exception as e:
+            self.failures.append(f'{type(e).__name__}: {e}'[:300])
+            return None
+        self.add(value)
+        return value
+
+    @property
+    def attempts(self):
+        return len(self.samples) + len(self.failures)
+
+    @property
+    def median(self):
+        return statistics.median(self.samples)
+
+    @property
+    def best(self):
+        return min(self.samples)
+
+    def p(self, percent):
+        return percentile(self.samples, percent)
+
+    def summary(self):
+        facts = {'name': self.name, 'unit': self.unit, 'attempts': self.attempts, 'failures': self.failures}
+        if self.samples:
+            facts.update(
+                min=self.best, median=self.median, p95=self.p(95), p99=self.p(99), max=max(self.samples)
+            )
+            if self.against is not None and self.against.samples:
+                facts['against'] = self.against.name
+                facts['ratio_of_medians'] = self.median / self.against.median
+        facts['samples'] = [round(s, 6) for s in self.samples]
+        return facts
+
+
+class Target:
+    """A figure to be reached: `measured` must be at most (or, with at_least, at least) `limit`."""
+
+    def __init__(self, text, measured, limit, unit, at_least=False):
+        self.text, self.measured, self.limit, self.unit, self.at_least = text, measured, limit, unit, at_least
+
+    @property
+    def met(self):
+        if self.measured is None:
+            return False
+        return self.measured >= self.limit if self.at_least else self.measured <= self.limit
+
+    def summary(self):
+        return {
+            'text': self.text,
+            'measured': self.measured,
+            'limit': self.limit,
+            'unit': self.unit,
+            'at_least': self.at_least,
+            'met': self.met,
+        }
+
+
+class Section:
+    """One part's outcome: rows, remarks and targets."""
+
+    def __init__(self, name, title, remark=''):
+        self.name, self.title, self.remark = name, title, remark
+        self.rows, self.facts, self.targets = [], [], []
+        self.load = None
+
+    def row(self, name, unit, against=None):
+        row = Row(name, unit, against)
+        self.rows.append(row)
+        return row
+
+    def fact(self, text):
+        self.facts.append(text)
+
+    def target(self, *args, **kwargs):
+        self.targets.append(Target(*args, **kwargs))
+
+    def summary(self):
+        return {
+            'name': self.name,
+            'title': self.title,
+            'remark': self.remark,
+            'load_average': self.load,
+            'rows': [row.summary() for row in self.rows],
+            'facts': self.facts,
+            'targets': [target.summary() for target in self.targets],
+        }

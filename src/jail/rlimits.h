@@ -1,0 +1,10 @@
+/* Per-process limits every guest is born with; the kernel hands them on to whatever it starts. System calls only. */
+#pragma once
+
+enum {
+	RLIMITS_PROCESSES = 512, /* of the session's user: threads and processes together */
+	RLIMITS_FILES = 1024,    /* open at once; the hard limit is RLIMITS_FILES_HARD */
+	RLIMITS_FILES_HARD = 4096,
+};
+
+int rlimits_apply(const char **ret_step);

@@ -1,0 +1,60 @@
+"""Daemons that tests share. Each test has sessions of its own and no test depends on another."""
+
+import signal
+
+import pytest
+
+import gb
+
+LONGEST_TEST = 150  # seconds; none should take a tenth of it
+
+
+@pytest.fixture(scope='session', autouse=True)
+def program():
+    if not gb.PROGRAM.exists():
+        pytest.exit(f'{gb.PROGRAM} is missing: run make, or name a build directory with GLOVEBOX_BUILD', 2)
+
+
+@pytest.fixture(autouse=True)
+def no_test_hangs():
+    def too_long(signum, frame):
+        raise TimeoutError(f'the test took longer than {LONGEST_TEST} s')
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(LONGEST_TEST)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope='session')
+def daemon():
+    """A daemon with a small template, that most tests share."""
+    with gb.running_daemon('--preload', 'json,random,re,asyncio,dataclasses', '--ready', '4', '--grace', '1') as d:
+        yield d
+
+
+@pytest.fixture(scope='session')
+def science_daemon():
+    """A daemon whose sessions have numpy, pandas and matplotlib imported already."""
+    with gb.running_daemon(
+        '--preload', 'json,random,numpy,pandas,matplotlib.pyplot,PIL.Image', '--ready', '2', '--grace', '1'
+    ) as d:
+        yield d
+
+
+@pytest.fixture
+def api(daemon):
+    with daemon.api() as api:
+        yield api
+
+
+@pytest.fixture
+def session(api):
+    return api.session()
+
+
+@pytest.fixture
+def science(science_daemon):
+    with science_daemon.api() as api:
+        yield api.session()

@@ -1,0 +1,121 @@
+#include <stdlib.h>
+
+#include "session/output.h"
+#include "session/spool.h"
+#include "tap.h"
+
+static char *joined(struct output *o, struct captured *ret)
+{
+	static char text[256];
+	output_view(o, ret);
+	snprintf(text, sizeof(text), "%.*s|%.*s", (int)ret->head_len, ret->head, (int)ret->tail_len, ret->tail);
+	return text;
+}
+
+static void head_and_tail(void)
+{
+	struct output o;
+	struct captured c;
+	size_t in_head;
+	output_init(&o, 10);
+	OK_STR(joined(&o, &c), "|");
+	OK(output_add(&o, "abc", 3, &in_head) == 0 && in_head == 3);
+	OK_STR(joined(&o, &c), "abc|");
+	OK(output_add(&o, "defg", 4, &in_head) == 0 && in_head == 2);
+	OK_STR(joined(&o, &c), "abcde|fg");
+	OK(c.left_out == 0);
+	output_add(&o, "hijklm", 6, &in_head);
+	OK(in_head == 0);
+	OK_STR(joined(&o, &c), "abcde|ijklm");
+	OK(c.left_out == 3);
+	output_add(&o, "0123456789ABCDEF", 16, &in_head); /* more than the ring at once */
+	OK_STR(joined(&o, &c), "abcde|BCDEF");
+	output_add(&o, "xy", 2, &in_head); /* across the ring's seam */
+	OK_STR(joined(&o, &c), "abcde|DEFxy");
+	OK(c.left_out == 3 + 4 + 16 + 6 + 2 - 10);
+	output_finish(&o);
+	OK_STR(joined(&o, &c), "|");
+	output_finish(&o);
+}
+
+/* Every cap, byte by byte and in pieces: what is kept plus what is counted is what came. */
+static void nothing_lost_in_counting(void)
+{
+	int good = 1;
+	for (size_t cap = 2; cap < 40; cap++) {
+		for (size_t piece = 1; piece < 9; piece++) {
+			struct output o;
+			struct captured c;
+			size_t unused, total = 0;
+			output_init(&o, cap);
+			for (; total < 100; total += piece)
+				output_add(&o, "0123456789", piece, &unused);
+			output_view(&o, &c);
+			good &= c.head_len + c.tail_len + c.left_out == total && c.head_len + c.tail_len <= cap;
+			output_finish(&o);
+		}
+	}
+	OK(good);
+}
+
+static void characters_stay_whole(void)
+{
+	struct output o;
+	struct captured c;
+	size_t unused;
+	output_init(&o, 8);
+	for (int i = 0; i < 10; i++)
+		output_add(&o, "\xe2\x82\xac", 3, &unused); /* the euro sign, three bytes, in halves of four */
+	OK_STR(joined(&o, &c), "\xe2\x82\xac|\xe2\x82\xac");
+	OK(c.left_out == 24);
+	output_finish(&o);
+	OK(output_unfinished("ab\xe2\x82", 4) == 2);
+	OK(output_unfinished("ab\xe2\x82\xac", 5) == 0);
+	OK(output_unfinished("\xf0\x9f\x98", 3) == 3);
+	OK(output_unfinished("\x80\x80\x80\x80", 4) == 0);
+	OK(output_unfinished("", 0) == 0);
+}
+
+static void log_pages(void)
+{
+	struct spool s;
+	struct log_entry e;
+	char big[20000];
+	memset(big, 'x', sizeof(big));
+	spool_init(&s, "/tmp", 100000);
+	OK(spool_read(&s, 0, &e) == 0);
+	spool_add(&s, 1, STREAM_STDOUT, 5, "one", 3);
+	spool_add(&s, 2, STREAM_STDERR, 6, "two", 3);
+	OK(spool_read(&s, 0, &e) == 1 && e.cell == 1 && e.len == 3 && !memcmp(e.data, "one", 3) && e.wall_ns == 5);
+	OK(spool_read(&s, e.next, &e) == 1 && e.stream == STREAM_STDERR && e.cell == 2);
+	OK(spool_read(&s, e.next, &e) == 0);
+	OK(spool_read(&s, 1, &e) < 0);
+	OK(spool_read(&s, 1ULL << 60, &e) < 0);
+	OK(s.fd < 0);
+	for (int i = 0; i < 3; i++)
+		spool_add(&s, 3, STREAM_STDOUT, 7, big, sizeof(big));
+	OK(s.fd >= 0); /* grown into a file; what was there is still there */
+	OK(spool_read(&s, 0, &e) == 1 && !memcmp(e.data, "one", 3));
+	uint64_t at = 0;
+	unsigned n = 0;
+	while (spool_read(&s, at, &e) == 1) {
+		at = e.next;
+		n++;
+	}
+	OK(n == 5 && at == s.size);
+	for (int i = 0; i < 3; i++)
+		spool_add(&s, 4, STREAM_STDOUT, 8, big, sizeof(big));
+	OK(s.dropped == 2 * sizeof(big) && s.size <= 100000);
+	spool_add(&s, 5, STREAM_STDOUT, 9, "late", 4);
+	OK(s.dropped == 2 * sizeof(big) + 4); /* no hole in the middle */
+	spool_finish(&s);
+}
+
+int main(void)
+{
+	head_and_tail();
+	nothing_lost_in_counting();
+	characters_stay_whole();
+	log_pages();
+	return tap_done();
+}
