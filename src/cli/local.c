@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <uv.h>
 
 #include "base/cleanup.h"
@@ -24,6 +23,7 @@ struct local {
 	char id[SESSION_ID_LEN + 1];
 	uv_signal_t signals[ARRAY_LEN(watched)];
 	uv_timer_t patience;
+	struct reaper reaper;
 	const struct cell_observer *observer; /* of the cell under way */
 	void *userdata;
 	bool done, late, gone;
@@ -161,9 +161,10 @@ int local_create(const struct local_config *config, struct error *e, struct loca
 		return error_set_errno(e, r, "the event loop");
 	}
 	signal(SIGPIPE, SIG_IGN); /* a guest that is gone, or a reader of our output, shows as EPIPE */
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	init_handles(l);
-	r = start_table(l, config, e);
+	r = reaper_start(&l->reaper, &l->loop);
+	r = r < 0 ? error_set_errno(e, r, "becoming the parent of what is left behind")
+		  : start_table(l, config, e);
 	if (r == 0)
 		r = start_session(l, config, e);
 	if (r < 0) {
@@ -189,6 +190,7 @@ void local_destroy(struct local *l)
 		while (!l->gone)
 			uv_run(&l->loop, UV_RUN_ONCE);
 	}
+	reaper_stop(&l->reaper);
 	uv_close((uv_handle_t *)&l->patience, NULL);
 	for (size_t i = 0; i < ARRAY_LEN(watched); i++)
 		uv_close((uv_handle_t *)&l->signals[i], NULL);
@@ -269,18 +271,28 @@ static void on_verdict(void *userdata, const char *verdict)
 	l->complete = !text_eq(verdict, "incomplete");
 }
 
+/* Asks once the guest is there: while it starts, the session is too busy for questions. */
+static bool ask(struct local *l, const char *code, size_t len)
+{
+	for (;;) {
+		struct session *s = find(l);
+		int r = s ? session_check(s, code, len, on_verdict, l, NULL) : -ENOENT;
+		if (r != -EBUSY || l->late)
+			return r == 0;
+		uv_run(&l->loop, UV_RUN_ONCE);
+	}
+}
+
 int local_is_complete(struct local *l, const char *code, size_t len)
 {
-	struct session *s = find(l);
 	l->complete = -1;
 	l->late = false;
-	if (!s || session_check(s, code, len, on_verdict, l, NULL) < 0)
-		return 1; /* running it will say what is wrong */
 	uv_timer_start(&l->patience, on_patience, CHECK_MS, 0);
-	while (l->complete < 0 && !l->late)
+	bool asked = ask(l, code, len);
+	while (asked && l->complete < 0 && !l->late)
 		uv_run(&l->loop, UV_RUN_ONCE);
 	uv_timer_stop(&l->patience);
-	return l->complete != 0;
+	return l->complete != 0; /* without an answer: running it will say what is wrong */
 }
 
 bool local_wait_ready(struct local *l, double seconds)

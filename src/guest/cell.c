@@ -383,6 +383,10 @@ void cell_run(const char *code, size_t len, uint32_t serial, struct buffer *out,
 	struct outcome o = { WIRE_OUTCOME_OK, 0 };
 	uint64_t cpu = cpu_ns();
 
+	if (len >= 3 && memcmp(code, "\xef\xbb\xbf", 3) == 0) { /* editors put it in front of files; no part of the program */
+		code += 3;
+		len -= 3;
+	}
 	memory_reset_peak();
 	now.out = out;
 	now.serial = serial;

@@ -1,28 +1,31 @@
 /*
- * The HTTP/1.1 server on libuv: listens, reads requests, and writes answers, event streams and WebSocket messages.
+ * The HTTP/1.1 server on libuv: listens, reads requests, and writes answers, event streams and WebSocket
+ *messages.
  *
- * One handler serves all requests. A request and its answer are a `struct http_exchange`. On one connection exchanges come
- * strictly one after another: the next pipelined request is shown to the handler when the answer before it is complete.
+ * One handler serves all requests. A request and its answer are a `struct http_exchange`. On one connection
+ *exchanges come strictly one after another: the next pipelined request is shown to the handler when the
+ *answer before it is complete.
  *
  *	on_headers ─► (on_body …) ─► on_request ─► http_respond()                        one answer
- *	                                        └► http_stream_begin(), _write() …, _end()   an answer in pieces
- *	                                        └► http_sse_begin(), http_sse_event() …, http_stream_end()
- *	                                        └► http_upgrade()                        a WebSocket from here on
+ *	                                        └► http_stream_begin(), _write() …, _end()   an answer in
+ *pieces └► http_sse_begin(), http_sse_event() …, http_stream_end() └► http_upgrade()                        a
+ *WebSocket from here on
  *
- * Life of an exchange: valid from on_headers (or on_request) until the handler ended it (http_respond*(), http_stream_end(),
- * http_stream_abort(), http_upgrade()) or on_gone returned, whichever comes first. Exactly one of the two happens to every
- * exchange the handler saw. The answering functions may be called from any callback of the loop, never call back into the
- * handler (failures arrive as on_gone in a later turn), and may be called at any time after on_headers: an answer before the
- * body is complete drops the rest of the body.
+ * Life of an exchange: valid from on_headers (or on_request) until the handler ended it (http_respond*(),
+ *http_stream_end(), http_stream_abort(), http_upgrade()) or on_gone returned, whichever comes first. Exactly
+ *one of the two happens to every exchange the handler saw. The answering functions may be called from any
+ *callback of the loop, never call back into the handler (failures arrive as on_gone in a later turn), and may
+ *be called at any time after on_headers: an answer before the body is complete drops the rest of the body.
  *
- * A client that closes its sending side while its answer is pending counts as gone, as in most servers: a close and a
- * half-close look the same from here, and a cell nobody waits for must not go on. Answers that were already complete
- * are still delivered.
+ * A client that closes its sending side while its answer is pending counts as gone, as in most servers: a
+ *close and a half-close look the same from here, and a cell nobody waits for must not go on. Answers that
+ *were already complete are still delivered.
  *
- * What the server sees to by itself: limits on head, target, headers, body, connections and time (base/limits.h), answered
- * with problem+json and 400, 408, 413, 414, 417, 431, 501, 503 or 505; framing that could smuggle a request; exactly
- * one sane Host; HEAD; Expect: 100-continue; `X-Request-Id`, `X-Content-Type-Options: nosniff`, `Cache-Control: no-store` and
- * Content-Length on every answer; heartbeats on event streams; ping and close on WebSockets.
+ * What the server sees to by itself: limits on head, target, headers, body, connections and time
+ *(base/limits.h), answered with problem+json and 400, 408, 413, 414, 417, 431, 501, 503 or 505; framing that
+ *could smuggle a request; exactly one sane Host; HEAD; Expect: 100-continue; `X-Request-Id`,
+ *`X-Content-Type-Options: nosniff`, `Cache-Control: no-store` and Content-Length on every answer; heartbeats
+ *on event streams; ping and close on WebSockets.
  */
 #pragma once
 
@@ -55,7 +58,8 @@ const char *http_status_text(int status);         /* "Not Found", …; "Unknown"
 enum http_body_mode {
 	HTTP_BODY_BUFFER,  /* keep the body (up to http_limit_body()) until on_request */
 	HTTP_BODY_STREAM,  /* give it to on_body as it comes */
-	HTTP_BODY_ANSWERED /* the handler has answered already; there is no on_request, and x is not the handler's any more */
+	HTTP_BODY_ANSWERED /* the handler has answered already; there is no on_request, and x is not the
+			      handler's any more */
 };
 
 /* What one request came to, for log and figures; valid during the call only. */
@@ -64,12 +68,13 @@ struct http_log_entry {
 	const char *method, *target; /* "-" when the head could not be read */
 	int status;                  /* 0: the client left before an answer; 101: it became a WebSocket */
 	uint64_t body_bytes_in, bytes_out; /* out: with headers, as handed to the kernel or queued */
-	uint64_t duration_ns;        /* from the whole head to the whole answer */
+	uint64_t duration_ns;              /* from the whole head to the whole answer */
 };
 
 /* Slots may be NULL but for on_request and on_gone. `server_userdata` is http_server_config.userdata. */
 struct http_handler {
-	/* The head is there: decide what becomes of the body. Also called when there is none. NULL: buffer. */
+	/* The head is there: decide what becomes of the body. Also called when there is none. NULL: buffer.
+	 */
 	enum http_body_mode (*on_headers)(struct http_exchange *x, void *server_userdata);
 	/* A piece of a streamed body; http_pause() may be called. */
 	void (*on_body)(struct http_exchange *x, const char *data, size_t len, void *server_userdata);
@@ -77,8 +82,8 @@ struct http_handler {
 	void (*on_request)(struct http_exchange *x, void *server_userdata);
 	/* A streamed answer was above its high-water mark and has drained. */
 	void (*on_drained)(struct http_exchange *x, void *server_userdata);
-	/* The exchange is over before the handler ended it: the client left, was too slow, or sent a bad body. x is not valid
-	 * after the call; nothing may be answered. */
+	/* The exchange is over before the handler ended it: the client left, was too slow, or sent a bad
+	 * body. x is not valid after the call; nothing may be answered. */
 	void (*on_gone)(struct http_exchange *x, void *server_userdata);
 	/* Once for each request, also for those refused before a handler saw them. */
 	void (*on_log)(const struct http_log_entry *entry, void *server_userdata);
@@ -88,7 +93,8 @@ struct http_handler {
 
 struct http_server_config {
 	uv_loop_t *loop;
-	const char *listen; /* "127.0.0.1:8000", "[::1]:8000", "localhost:0" (any free port), "unix:/run/glovebox.sock" */
+	const char *listen; /* "127.0.0.1:8000", "[::1]:8000", "localhost:0" (any free port),
+			       "unix:/run/glovebox.sock" */
 	const struct http_handler *handler;
 	void *userdata;
 	unsigned max_connections; /* 0: LIMIT_CONNECTIONS */
@@ -97,21 +103,25 @@ struct http_server_config {
 };
 
 /*
- * Binds and listens; requests come once the loop runs. A stale unix socket is replaced, any other file is not. Errors:
- * -EINVAL (address), -EADDRINUSE and what else bind() says. Config is copied but for the handler.
+ * Binds and listens; requests come once the loop runs. A stale unix socket is replaced, any other file is
+ * not. Errors: -EINVAL (address), -EADDRINUSE and what else bind() says. Config is copied but for the
+ * handler.
  */
 int http_server_create(const struct http_server_config *config, struct error *e, struct http_server **ret);
 
-const char *http_server_address(const struct http_server *s); /* as bound, with the real port: "127.0.0.1:41873" */
-unsigned http_server_port(const struct http_server *s);       /* 0 for a unix socket */
+const char *http_server_address(
+	const struct http_server *s);                   /* as bound, with the real port: "127.0.0.1:41873" */
+unsigned http_server_port(const struct http_server *s); /* 0 for a unix socket */
 
 /*
- * Stops listening, closes idle connections, lets pending answers finish (with Connection: close; WebSockets are told
- * 1001). When the last connection is gone, calls done and frees the server. Idempotent; the first done counts.
+ * Stops listening, closes idle connections, lets pending answers finish (with Connection: close; WebSockets
+ * are told 1001). When the last connection is gone, calls done and frees the server. Idempotent; the first
+ * done counts.
  */
 void http_server_close(struct http_server *s, void (*done)(void *userdata), void *userdata);
 
-/* Cuts every connection now (on_gone for pending exchanges). Valid between http_server_close() and its done callback. */
+/* Cuts every connection now (on_gone for pending exchanges). Valid between http_server_close() and its done
+ * callback. */
 void http_server_cut(struct http_server *s);
 
 struct http_server_stats {
@@ -127,9 +137,12 @@ const struct http_server_stats *http_server_stats(const struct http_server *s);
 /* Texts are NUL-terminated (a NUL never comes from outside) and valid as long as x, but for the body. */
 enum http_method http_method(const struct http_exchange *x);
 const char *http_target(const struct http_exchange *x); /* as sent: "/v1/sessions?limit=3" */
-const char *http_path(const struct http_exchange *x);   /* before the '?', still percent-encoded; starts with '/' or is "*" */
-const char *http_query(const struct http_exchange *x);  /* behind the '?', still encoded; "" when there is none */
-const char *http_header(const struct http_exchange *x, const char *name); /* case does not matter; NULL when absent */
+const char *http_path(
+	const struct http_exchange *x); /* before the '?', still percent-encoded; starts with '/' or is "*" */
+const char *http_query(
+	const struct http_exchange *x); /* behind the '?', still encoded; "" when there is none */
+const char *http_header(
+	const struct http_exchange *x, const char *name);   /* case does not matter; NULL when absent */
 const char *http_request_id(const struct http_exchange *x); /* the client's when it is sane, else made */
 const char *http_remote(const struct http_exchange *x);     /* "127.0.0.1:50112", "[::1]:50112", or "unix" */
 bool http_wants_websocket(const struct http_exchange *x);   /* Upgrade: websocket was asked for */
@@ -151,8 +164,8 @@ void http_set_userdata(struct http_exchange *x, void *userdata);
 void *http_userdata(const struct http_exchange *x);
 
 /*
- * Percent-decodes into out (NUL-terminated). `plus_is_space` for queries. -EINVAL: a bad escape; -EILSEQ: a NUL or
- * invalid UTF-8 comes out; -ENOBUFS: longer than size - 1.
+ * Percent-decodes into out (NUL-terminated). `plus_is_space` for queries. -EINVAL: a bad escape; -EILSEQ: a
+ * NUL or invalid UTF-8 comes out; -ENOBUFS: longer than size - 1.
  */
 int http_percent_decode(const char *in, size_t len, bool plus_is_space, char *out, size_t size);
 
@@ -161,39 +174,47 @@ int http_query_param(const struct http_exchange *x, const char *name, char *out,
 
 /* ---- one answer ------------------------------------------------------- */
 
-/* A header for the coming answer; the value's control characters become spaces. Not for Content-Length, Connection … */
+/* A header for the coming answer; the value's control characters become spaces. Not for Content-Length,
+ * Connection … */
 void http_add_header(struct http_exchange *x, const char *name, const char *value);
 void http_allow_caching(struct http_exchange *x); /* leaves Cache-Control to the handler */
 
-/* Answers with the buffer's content, which is taken without a copy (body may be NULL; it is empty after). Ends x. */
+/* Answers with the buffer's content, which is taken without a copy (body may be NULL; it is empty after).
+ * Ends x. */
 void http_respond(struct http_exchange *x, int status, const char *content_type, struct buffer *body);
 /* The same for bytes that stay the caller's. */
-void http_respond_copy(struct http_exchange *x, int status, const char *content_type, const void *body, size_t len);
+void http_respond_copy(
+	struct http_exchange *x, int status, const char *content_type, const void *body, size_t len);
 
-/* Answers with application/problem+json: {type, title, status, code, detail, remediation, request_id}. Ends x. */
-void http_respond_problem(struct http_exchange *x, int status, const char *code, const char *detail, const char *remedy);
-void http_respond_error(struct http_exchange *x, int status, const struct error *e); /* slug, text and remedy of e */
+/* Answers with application/problem+json: {type, title, status, code, detail, remediation, request_id}. Ends
+ * x. */
+void http_respond_problem(
+	struct http_exchange *x, int status, const char *code, const char *detail, const char *remedy);
+void http_respond_error(
+	struct http_exchange *x, int status, const struct error *e); /* slug, text and remedy of e */
 
 /* Appends such a problem to a buffer (the API and the command line show the same shape). */
-int http_problem_write(struct buffer *out, int status, const char *code, const char *detail, const char *remedy,
-	const char *request_id);
+int http_problem_write(struct buffer *out, int status, const char *code, const char *detail,
+	const char *remedy, const char *request_id);
 
 /* ---- an answer in pieces ---------------------------------------------- */
 
-/* Starts it: content_length bytes will follow, or -1 when that is not known (chunked; until close for HTTP/1.0). */
+/* Starts it: content_length bytes will follow, or -1 when that is not known (chunked; until close for
+ * HTTP/1.0). */
 void http_stream_begin(struct http_exchange *x, int status, const char *content_type, int64_t content_length);
 
 /*
- * Sends or queues a piece (copied as far as it has to wait). 0: go on; 1: more than the high-water mark is waiting, wait for
- * on_drained; -EPIPE: the connection is lost; -ENOBUFS: the client does not read and more than LIMIT_OUT_QUEUE_BYTES wait
- * already. After an error on_gone follows in a later turn.
+ * Sends or queues a piece (copied as far as it has to wait). 0: go on; 1: more than the high-water mark is
+ * waiting, wait for on_drained; -EPIPE: the connection is lost; -ENOBUFS: the client does not read and more
+ * than LIMIT_OUT_QUEUE_BYTES wait already. After an error on_gone follows in a later turn.
  */
 int http_stream_write(struct http_exchange *x, const void *data, size_t len);
 size_t http_stream_queued(const struct http_exchange *x); /* bytes the kernel has not taken yet */
 void http_stream_end(struct http_exchange *x);            /* complete; ends x */
-void http_stream_abort(struct http_exchange *x);          /* cut, so that the client sees it is not complete; ends x */
+void http_stream_abort(struct http_exchange *x); /* cut, so that the client sees it is not complete; ends x */
 
-/* Server-sent events: 200, text/event-stream. Heartbeat comments are sent by the server. End with http_stream_end(). */
+/* Server-sent events: 200, text/event-stream. Heartbeat comments are sent by the server. End with
+ * http_stream_end(). */
 void http_sse_begin(struct http_exchange *x);
 /* event and id may be NULL; data may have several lines. Returns as http_stream_write(). */
 int http_sse_event(struct http_exchange *x, const char *event, const char *id, const char *data, size_t len);
@@ -210,16 +231,19 @@ struct http_ws_handler {
 };
 
 /*
- * Answers 101 and turns the connection into a WebSocket; ends x. From on_request only. Returns NULL when the request is not a
- * sound handshake: then it was answered (400, or 426 for a wrong version), x has ended and the handler hears no more.
- * `protocol` is the subprotocol the server chose, or NULL. Binary messages are refused with 1003.
+ * Answers 101 and turns the connection into a WebSocket; ends x. From on_request only. Returns NULL when the
+ * request is not a sound handshake: then it was answered (400, or 426 for a wrong version), x has ended and
+ * the handler hears no more. `protocol` is the subprotocol the server chose, or NULL. Binary messages are
+ * refused with 1003.
  */
-struct http_ws *http_upgrade(struct http_exchange *x, const char *protocol, const struct http_ws_handler *handler,
-	void *userdata);
+struct http_ws *http_upgrade(
+	struct http_exchange *x, const char *protocol, const struct http_ws_handler *handler, void *userdata);
 
-/* Sends a text message (made valid UTF-8 by whoever wrote it). Returns as http_stream_write(); on_closed follows errors. */
+/* Sends a text message (made valid UTF-8 by whoever wrote it). Returns as http_stream_write(); on_closed
+ * follows errors. */
 int http_ws_send(struct http_ws *ws, const char *text, size_t len);
 size_t http_ws_queued(const struct http_ws *ws);
 
-/* Starts the closing handshake; on_closed comes when it ends. More messages from the client are not delivered. */
+/* Starts the closing handshake; on_closed comes when it ends. More messages from the client are not
+ * delivered. */
 void http_ws_close(struct http_ws *ws, unsigned code, const char *reason);

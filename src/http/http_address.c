@@ -70,7 +70,8 @@ int http_address_parse(const char *text, struct error *e, struct http_address *r
 }
 
 static int try_one(int family, const struct sockaddr *sa, socklen_t len,
-	int (*use)(int fd, const struct sockaddr *sa, socklen_t len, void *userdata), void *userdata, int *ret_fd)
+	int (*use)(int fd, const struct sockaddr *sa, socklen_t len, void *userdata), void *userdata,
+	int *ret_fd)
 {
 	_cleanup_fd_ int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -82,7 +83,8 @@ static int try_one(int family, const struct sockaddr *sa, socklen_t len,
 }
 
 static int each_unix(const struct http_address *a,
-	int (*use)(int fd, const struct sockaddr *sa, socklen_t len, void *userdata), void *userdata, int *ret_fd)
+	int (*use)(int fd, const struct sockaddr *sa, socklen_t len, void *userdata), void *userdata,
+	int *ret_fd)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	snprintf(un.sun_path, sizeof(un.sun_path), "%.107s", a->host);
@@ -90,9 +92,11 @@ static int each_unix(const struct http_address *a,
 }
 
 int http_address_each(const struct http_address *a, bool passive,
-	int (*use)(int fd, const struct sockaddr *sa, socklen_t len, void *userdata), void *userdata, struct error *e, int *ret_fd)
+	int (*use)(int fd, const struct sockaddr *sa, socklen_t len, void *userdata), void *userdata,
+	struct error *e, int *ret_fd)
 {
-	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
+	struct addrinfo hints = { .ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM,
 		.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0) };
 	struct addrinfo *list = NULL;
 	int r = -EADDRNOTAVAIL;

@@ -36,8 +36,8 @@ struct call {
 	llhttp_t engine;
 	char field[FIELD_MAX], value[VALUE_MAX];
 	size_t field_len, value_len;
-	int err;        /* of a callback */
-	bool heard;     /* a byte of the answer came */
+	int err;    /* of a callback */
+	bool heard; /* a byte of the answer came */
 	bool done, keep;
 };
 
@@ -136,7 +136,8 @@ static int connect_client(struct http_client *c, unsigned connect_ms, struct err
 		error_wrap(e, "cannot connect");
 		error_slug(e, "cannot_connect");
 		if (r == -ECONNREFUSED || r == -ENOENT)
-			error_remedy(e, "nothing listens there: start a server with `glovebox serve`, or name another with --server");
+			error_remedy(e, "nothing listens there: start a server with `glovebox serve`, or "
+					"name another with --server");
 	}
 	return r;
 }
@@ -164,7 +165,8 @@ static int put_request(struct call *call, struct buffer *b)
 	return r ? -ENOMEM : 0;
 }
 
-/* Sends until done, or until the server has something to say or stopped listening: then its answer is what counts. */
+/* Sends until done, or until the server has something to say or stopped listening: then its answer is what
+ * counts. */
 static int send_all(struct call *call, const char *data, size_t len, int timeout_ms)
 {
 	int fd = call->client->fd;
@@ -239,8 +241,10 @@ static int on_header_value_complete(llhttp_t *engine)
 	if (!strcasecmp(call->field, "content-type"))
 		snprintf(r->content_type, sizeof(r->content_type), "%s", call->value);
 	else if (!strcasecmp(call->field, "x-request-id"))
-		snprintf(r->request_id, sizeof(r->request_id), "%.*s", (int)sizeof(r->request_id) - 1, call->value);
-	else if (!strcasecmp(call->field, "retry-after") && text_parse_u64(call->value, 0, 86400, &seconds) == 0)
+		snprintf(r->request_id, sizeof(r->request_id), "%.*s", (int)sizeof(r->request_id) - 1,
+			call->value);
+	else if (!strcasecmp(call->field, "retry-after") &&
+		 text_parse_u64(call->value, 0, 86400, &seconds) == 0)
 		r->retry_after_s = (unsigned)seconds;
 	call->field_len = call->value_len = 0;
 	call->field[0] = call->value[0] = '\0';

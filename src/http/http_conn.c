@@ -107,7 +107,7 @@ static bool id_is_sane(const char *id)
 {
 	size_t n = id ? strlen(id) : 0;
 	return n >= 1 && n <= HTTP_REQUEST_ID_MAX &&
-		strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == n;
+	       strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == n;
 }
 
 static void start_exchange(struct http_conn *c, bool head_bad)
@@ -130,7 +130,8 @@ static void start_exchange(struct http_conn *c, bool head_bad)
 	if (id_is_sane(id))
 		snprintf(x->request_id, sizeof(x->request_id), "%s", id);
 	else
-		snprintf(x->request_id, sizeof(x->request_id), "%s-%llx", c->server->id_prefix, (unsigned long long)x->serial);
+		snprintf(x->request_id, sizeof(x->request_id), "%s-%llx", c->server->id_prefix,
+			(unsigned long long)x->serial);
 	c->since_ms = now_ms(c);
 }
 
@@ -189,10 +190,11 @@ void http_conn_refuse(struct http_conn *c, const struct http_refusal *why)
 
 /* ---- events of the parser --------------------------------------------- */
 
-static const struct http_refusal too_large = { 413, "body_too_large", "the body is larger than this request may have",
+static const struct http_refusal too_large = { 413, "body_too_large",
+	"the body is larger than this request may have",
 	"send less, or upload files to the session one by one" };
-static const struct http_refusal no_memory = { 503, "out_of_memory", "the server has no memory for this request",
-	"try again later" };
+static const struct http_refusal no_memory = { 503, "out_of_memory",
+	"the server has no memory for this request", "try again later" };
 
 static void send_continue(struct http_conn *c)
 {
@@ -218,8 +220,10 @@ static void take_head(struct http_conn *c)
 		return;
 	}
 	if (x->mode == HTTP_BODY_BUFFER && h->content_length > 0) {
-		/* A declared size is a promise, not a reason to take memory: reserve little, grow as it comes. */
-		size_t want = h->content_length < BODY_FIRST_RESERVE ? (size_t)h->content_length : BODY_FIRST_RESERVE;
+		/* A declared size is a promise, not a reason to take memory: reserve little, grow as it
+		 * comes. */
+		size_t want = h->content_length < BODY_FIRST_RESERVE ? (size_t)h->content_length
+								     : BODY_FIRST_RESERVE;
 		if (buffer_reserve(&x->body, want) < 0) {
 			http_conn_refuse(c, &no_memory);
 			return;
@@ -372,7 +376,8 @@ void http_conn_schedule(struct http_conn *c)
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
 	struct http_conn *c = handle->data;
-	*buf = uv_buf_init(c->server->slab, sizeof(c->server->slab)); /* used up before the next read of anybody */
+	*buf = uv_buf_init(
+		c->server->slab, sizeof(c->server->slab)); /* used up before the next read of anybody */
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -456,8 +461,10 @@ bool http_conn_is_idle(const struct http_conn *c)
 
 static void check_request_time(struct http_conn *c, uint64_t waited)
 {
-	static const struct http_refusal slow_head = { 408, "request_timeout", "the head of the request took too long to arrive", "" },
-		slow_body = { 408, "request_timeout", "the body of the request took too long to arrive", "" };
+	static const struct http_refusal slow_head = { 408, "request_timeout",
+		"the head of the request took too long to arrive", "" },
+					 slow_body = { 408, "request_timeout",
+						 "the body of the request took too long to arrive", "" };
 	const struct http_server *s = c->server;
 	const struct http_exchange *x = &c->x;
 	if (x->active && x->request_done)

@@ -1,12 +1,13 @@
 /*
  * Inside the server: a connection and the exchange it is busy with. Private to src/http.
  *
- * A connection is in one state: HTTP (requests, one exchange at a time), WS (after an upgrade), LINGER (our side is
- * closed; what still comes is swallowed so that the client can read our last answer), CLOSING (uv_close() is under way).
+ * A connection is in one state: HTTP (requests, one exchange at a time), WS (after an upgrade), LINGER (our
+ * side is closed; what still comes is swallowed so that the client can read our last answer), CLOSING
+ * (uv_close() is under way).
  *
- * Who may call the handler: only code that the loop called (reads, finished writes, the sweep, the ready list). What the
- * handler calls never calls back: it notes the failure and puts the connection on the ready list, which is
- * worked off in the next turn.
+ * Who may call the handler: only code that the loop called (reads, finished writes, the sweep, the ready
+ * list). What the handler calls never calls back: it notes the failure and puts the connection on the ready
+ * list, which is worked off in the next turn.
  */
 #pragma once
 
@@ -20,8 +21,8 @@
 enum {
 	HTTP_REQUEST_ID_MAX = 64,
 	HTTP_REMOTE_MAX = 64,
-	HTTP_SLAB_BYTES = 64 * 1024,         /* of one read */
-	HTTP_HIGH_WATER = 256 * 1024,        /* queued output above which whoever produces it is asked to wait */
+	HTTP_SLAB_BYTES = 64 * 1024,  /* of one read */
+	HTTP_HIGH_WATER = 256 * 1024, /* queued output above which whoever produces it is asked to wait */
 	HTTP_LOW_WATER = HTTP_HIGH_WATER / 4 /* and may go on */
 };
 
@@ -30,14 +31,14 @@ struct http_exchange {
 	void *userdata;
 	uint64_t serial, started_ns, body_in, body_max, bytes_out;
 	enum http_body_mode mode;
-	int status;         /* of the answer, once it began */
-	int64_t out_left;   /* of a streamed answer with a known length; -1 otherwise */
-	bool active;        /* from the head until request and answer are both complete */
-	bool head_bad;      /* the head could not be read: only a refusal is sent */
-	bool told;          /* the handler knows it and has not ended it */
-	bool request_done;  /* the message was read to its end */
-	bool answered;      /* the answer is complete, or the connection a WebSocket */
-	bool begun;         /* the head of a streamed answer is out */
+	int status;        /* of the answer, once it began */
+	int64_t out_left;  /* of a streamed answer with a known length; -1 otherwise */
+	bool active;       /* from the head until request and answer are both complete */
+	bool head_bad;     /* the head could not be read: only a refusal is sent */
+	bool told;         /* the handler knows it and has not ended it */
+	bool request_done; /* the message was read to its end */
+	bool answered;     /* the answer is complete, or the connection a WebSocket */
+	bool begun;        /* the head of a streamed answer is out */
 	bool chunked_out, sse, paused, wants_drain, cacheable;
 	bool close_after;
 	uint64_t paused_ms; /* when */
@@ -54,7 +55,8 @@ struct http_ws {
 	unsigned code; /* close code of our own making when the engine has none; 0 otherwise */
 	bool told;     /* on_closed is still owed */
 	bool wants_drain;
-	uint64_t heard_ms, closing_ms; /* closing_ms: since when we wait for the client's close; 0: we do not */
+	uint64_t heard_ms,
+		closing_ms; /* closing_ms: since when we wait for the client's close; 0: we do not */
 };
 
 enum http_conn_state { HTTP_CONN_HTTP, HTTP_CONN_WS, HTTP_CONN_LINGER, HTTP_CONN_CLOSING };
@@ -75,10 +77,10 @@ struct http_conn {
 	struct http_ws ws;
 	struct buffer backlog; /* read, not looked at yet */
 	uv_shutdown_t shutdown;
-	uint64_t since_ms;           /* when what we wait for now began */
+	uint64_t since_ms;             /* when what we wait for now began */
 	uint64_t out_ms, out_moved_ms; /* last output of ours; when the queue last became shorter */
 	size_t queued, queue_seen, lingered;
-	unsigned inside;             /* > 0 while its parser runs: whoever answers leaves the rest to that loop */
+	unsigned inside; /* > 0 while its parser runs: whoever answers leaves the rest to that loop */
 	char remote[HTTP_REMOTE_MAX];
 };
 
@@ -112,7 +114,8 @@ struct http_server {
 /* Takes the descriptor. On failure it is closed. */
 int http_conn_create(struct http_server *s, int fd, const char *remote);
 
-/* Over at once: on_gone or on_closed where one is owed, then everything is freed in uv's close callback. Idempotent. */
+/* Over at once: on_gone or on_closed where one is owed, then everything is freed in uv's close callback.
+ * Idempotent. */
 void http_conn_close(struct http_conn *c);
 
 /* Sends what is queued, closes our side, swallows what still comes, then closes. */
@@ -138,9 +141,9 @@ void http_conn_update_reading(struct http_conn *c);
 /* ---- http_out.c ------------------------------------------------------- */
 
 /*
- * Writes now what the kernel takes and queues the rest. `owned` (or NULL) is the malloc'd memory that the last buffer points
- * into; it is freed when it is not needed any more, in every case. -EPIPE, -ENOMEM: c->failed is set and the connection
- * scheduled.
+ * Writes now what the kernel takes and queues the rest. `owned` (or NULL) is the malloc'd memory that the
+ * last buffer points into; it is freed when it is not needed any more, in every case. -EPIPE, -ENOMEM:
+ * c->failed is set and the connection scheduled.
  */
 int http_out_send(struct http_conn *c, const uv_buf_t *bufs, unsigned n, void *owned);
 
@@ -154,5 +157,5 @@ void http_ws_finish(struct http_conn *c);
 
 /* ---- http_server.c ---------------------------------------------------- */
 
-void http_server_forget(struct http_conn *c); /* closed and about to be freed */
+void http_server_forget(struct http_conn *c);       /* closed and about to be freed */
 void http_server_start_turn(struct http_server *s); /* the ready list is not empty */

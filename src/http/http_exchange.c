@@ -119,7 +119,8 @@ int http_query_param(const struct http_exchange *x, const char *name, char *out,
 		int r = http_percent_decode(q, key_len, true, key, sizeof(key));
 		if (r == 0 && text_eq(key, name)) {
 			bool has_value = key_len < len;
-			r = http_percent_decode(q + key_len + has_value, len - key_len - has_value, true, out, size);
+			r = http_percent_decode(
+				q + key_len + has_value, len - key_len - has_value, true, out, size);
 			return r < 0 ? r : 1;
 		}
 		q += len + (q[len] == '&');

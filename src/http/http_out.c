@@ -93,7 +93,8 @@ static int queue_rest(struct http_conn *c, const uv_buf_t *bufs, unsigned n, siz
 	if (fill)
 		out[k++] = uv_buf_init(p->copy, (unsigned)fill);
 	if (owned)
-		out[k++] = uv_buf_init(bufs[n - 1].base + (sent - skip), (unsigned)(bufs[n - 1].len - (sent - skip)));
+		out[k++] = uv_buf_init(
+			bufs[n - 1].base + (sent - skip), (unsigned)(bufs[n - 1].len - (sent - skip)));
 	int r = uv_write(&p->req, &c->uv.stream, out, k, on_written);
 	if (r < 0) {
 		free(p);
@@ -215,7 +216,8 @@ static bool has_no_body(int status)
 /* ---- one answer ------------------------------------------------------- */
 
 /* Body bytes are in `owned` when it is not NULL, else they stay the caller's. */
-static void answer(struct http_exchange *x, int status, const char *type, const void *body, size_t len, void *owned)
+static void answer(
+	struct http_exchange *x, int status, const char *type, const void *body, size_t len, void *owned)
 {
 	struct http_conn *c = x->conn;
 	assert(x->active && !x->begun && !x->answered);
@@ -228,7 +230,8 @@ static void answer(struct http_exchange *x, int status, const char *type, const 
 		free(owned);
 		give_up(c, -ENOMEM);
 	} else {
-		uv_buf_t bufs[2] = { uv_buf_init(head->data, (unsigned)head->len), uv_buf_init((char *)body, (unsigned)len) };
+		uv_buf_t bufs[2] = { uv_buf_init(head->data, (unsigned)head->len),
+			uv_buf_init((char *)body, (unsigned)len) };
 		bool with_body = len && !is_head_request(x);
 		if (!with_body)
 			free(owned);
@@ -244,12 +247,14 @@ void http_respond(struct http_exchange *x, int status, const char *content_type,
 	answer(x, status, content_type, data, len, data);
 }
 
-void http_respond_copy(struct http_exchange *x, int status, const char *content_type, const void *body, size_t len)
+void http_respond_copy(
+	struct http_exchange *x, int status, const char *content_type, const void *body, size_t len)
 {
 	answer(x, status, content_type, body, len, NULL);
 }
 
-void http_respond_problem(struct http_exchange *x, int status, const char *code, const char *detail, const char *remedy)
+void http_respond_problem(
+	struct http_exchange *x, int status, const char *code, const char *detail, const char *remedy)
 {
 	struct buffer body = BUFFER_INIT(0);
 	/* Without memory for the text the status alone is sent. */
@@ -276,9 +281,9 @@ void http_stream_begin(struct http_exchange *x, int status, const char *content_
 	if (content_length < 0 && !can_chunk)
 		x->close_after = true; /* the end of the connection is the end of the body */
 	struct buffer *head = put_head(x, status, content_type,
-		content_length >= 0 ? content_length :
-			can_chunk   ? LENGTH_CHUNKED :
-				      LENGTH_NONE);
+		content_length >= 0 ? content_length
+		: can_chunk         ? LENGTH_CHUNKED
+				    : LENGTH_NONE);
 	if (!head) {
 		give_up(c, -ENOMEM);
 		return;
@@ -302,9 +307,11 @@ int http_stream_write(struct http_exchange *x, const void *data, size_t len)
 	if (!len || is_head_request(x))
 		return 0;
 	uv_buf_t plain = uv_buf_init((char *)data, (unsigned)len);
-	uv_buf_t framed[SEND_BUFS_MAX] = { uv_buf_init(size, (unsigned)snprintf(size, sizeof(size), "%zx\r\n", len)), plain,
-		uv_buf_init((char *)"\r\n", 2) };
-	int r = x->chunked_out ? http_out_send(c, framed, SEND_BUFS_MAX, NULL) : http_out_send(c, &plain, 1, NULL);
+	uv_buf_t framed[SEND_BUFS_MAX] = { uv_buf_init(size,
+						   (unsigned)snprintf(size, sizeof(size), "%zx\r\n", len)),
+		plain, uv_buf_init((char *)"\r\n", 2) };
+	int r = x->chunked_out ? http_out_send(c, framed, SEND_BUFS_MAX, NULL)
+			       : http_out_send(c, &plain, 1, NULL);
 	if (r < 0)
 		return r;
 	if (c->queued <= HTTP_HIGH_WATER)

@@ -11,8 +11,8 @@ enum { CHUNK_EXTENSION_BYTES = 256 };
 /* One large head does not stay in memory for the life of the connection. */
 enum { HEAD_KEPT_BYTES = 4096 };
 
-static const struct http_refusal out_of_memory = { 503, "out_of_memory", "the server has no memory for this request",
-	"try again later" };
+static const struct http_refusal out_of_memory = { 503, "out_of_memory",
+	"the server has no memory for this request", "try again later" };
 
 static int refuse(llhttp_t *engine, struct http_refusal why)
 {
@@ -55,8 +55,8 @@ static int on_url(llhttp_t *engine, const char *at, size_t len)
 	if (memchr(at, '\0', len))
 		return refuse_400(engine, "the request target has a character that must be percent-encoded");
 	if (p->head.bytes.len + len > LIMIT_TARGET_BYTES)
-		return refuse(engine,
-			(struct http_refusal){ 414, "target_too_long", "the request target is longer than 8 KiB", "shorten the URL" });
+		return refuse(engine, (struct http_refusal){ 414, "target_too_long",
+					      "the request target is longer than 8 KiB", "shorten the URL" });
 	return buffer_append(&p->head.bytes, at, len) < 0 ? refuse(engine, out_of_memory) : 0;
 }
 
@@ -71,8 +71,9 @@ static int append_header_text(llhttp_t *engine, const char *at, size_t len)
 	struct http_parser *p = engine->data;
 	p->header_bytes += len;
 	if (p->header_bytes > LIMIT_HEADER_BYTES)
-		return refuse(engine, (struct http_refusal){ 431, "headers_too_large", "the headers are larger than 32 KiB in all",
-						"send fewer or shorter headers" });
+		return refuse(engine, (struct http_refusal){ 431, "headers_too_large",
+					      "the headers are larger than 32 KiB in all",
+					      "send fewer or shorter headers" });
 	if (p->head_done)
 		return 0; /* trailers count, but nobody reads them */
 	return buffer_append(&p->head.bytes, at, len) < 0 ? refuse(engine, out_of_memory) : 0;
@@ -83,8 +84,8 @@ static int on_header_field(llhttp_t *engine, const char *at, size_t len)
 	struct http_parser *p = engine->data;
 	struct http_head *h = &p->head;
 	if (!p->head_done && h->n_headers == LIMIT_HEADER_COUNT)
-		return refuse(engine,
-			(struct http_refusal){ 431, "too_many_headers", "there are more than 100 headers", "send fewer headers" });
+		return refuse(engine, (struct http_refusal){ 431, "too_many_headers",
+					      "there are more than 100 headers", "send fewer headers" });
 	return append_header_text(engine, at, len);
 }
 
@@ -145,7 +146,8 @@ static int on_header_value_complete(llhttp_t *engine)
 	uint32_t value = h->header[h->n_headers].value;
 	if (!is_field_value(h->bytes.data + value, h->bytes.len - value))
 		return refuse_400(engine, "a header value has a control character");
-	while (h->bytes.len > value && (h->bytes.data[h->bytes.len - 1] == ' ' || h->bytes.data[h->bytes.len - 1] == '\t'))
+	while (h->bytes.len > value &&
+		(h->bytes.data[h->bytes.len - 1] == ' ' || h->bytes.data[h->bytes.len - 1] == '\t'))
 		h->bytes.len--;
 	h->n_headers++;
 	return end_text(engine);
@@ -191,8 +193,9 @@ static const char *check_target(struct http_head *h)
 /* Headers that two readers could understand differently when they come twice. */
 static const char *check_singles(const struct http_head *h)
 {
-	static const char *const single[] = { "host", "content-length", "transfer-encoding", "content-type", "content-encoding",
-		"authorization", "origin", "expect", "upgrade", "sec-websocket-key", "sec-websocket-version", "x-request-id" };
+	static const char *const single[] = { "host", "content-length", "transfer-encoding", "content-type",
+		"content-encoding", "authorization", "origin", "expect", "upgrade", "sec-websocket-key",
+		"sec-websocket-version", "x-request-id" };
 	unsigned seen = 0;
 	for (unsigned i = 0; i < h->n_headers; i++) {
 		for (size_t k = 0; k < ARRAY_LEN(single); k++) {
@@ -221,7 +224,8 @@ static const char *check_host(const struct http_head *h)
 
 static const struct http_refusal *check_framing(const struct http_head *h)
 {
-	static const struct http_refusal te10 = { 400, "bad_request", "HTTP/1.0 knows no Transfer-Encoding", "" },
+	static const struct http_refusal
+		te10 = { 400, "bad_request", "HTTP/1.0 knows no Transfer-Encoding", "" },
 		both = { 400, "bad_request", "Content-Length and Transfer-Encoding exclude each other", "" },
 		coding = { 501, "unknown_transfer_coding", "the only transfer coding understood is chunked",
 			"send the body as it is" },
@@ -242,9 +246,11 @@ static int check_head(llhttp_t *engine, struct http_head *h)
 {
 	int method = map_method(engine->method);
 	if (engine->http_major != 1 || engine->http_minor > 1)
-		return refuse(engine, (struct http_refusal){ 505, "http_version", "only HTTP/1.1 and HTTP/1.0 are spoken here", "" });
+		return refuse(engine, (struct http_refusal){ 505, "http_version",
+					      "only HTTP/1.1 and HTTP/1.0 are spoken here", "" });
 	if (method < 0)
-		return refuse(engine, (struct http_refusal){ 501, "method_unknown", "the method is not known here", "" });
+		return refuse(engine,
+			(struct http_refusal){ 501, "method_unknown", "the method is not known here", "" });
 	h->method = (enum http_method)method;
 	h->minor = engine->http_minor;
 	const char *wrong = check_target(h);
@@ -281,7 +287,9 @@ static int on_headers_complete(llhttp_t *engine)
 	p->header_bytes = 0;
 	h->keep_alive = llhttp_should_keep_alive(engine);
 	h->chunked = engine->flags & F_CHUNKED;
-	h->content_length = h->chunked ? -1 : engine->flags & F_CONTENT_LENGTH ? (int64_t)engine->content_length : 0;
+	h->content_length = h->chunked                         ? -1
+			    : engine->flags & F_CONTENT_LENGTH ? (int64_t)engine->content_length
+							       : 0;
 	if (h->content_length < 0 && !h->chunked)
 		h->content_length = INT64_MAX; /* beyond any limit in any case */
 	h->expects_continue = h->minor > 0 && http_head_find(h, "expect");
@@ -308,7 +316,9 @@ static int on_chunk_extension(llhttp_t *engine, const char *at, size_t len)
 {
 	struct http_parser *p = engine->data;
 	p->extension_bytes += len;
-	return p->extension_bytes > CHUNK_EXTENSION_BYTES ? refuse_400(engine, "chunk extensions are too long") : 0;
+	return p->extension_bytes > CHUNK_EXTENSION_BYTES
+		       ? refuse_400(engine, "chunk extensions are too long")
+		       : 0;
 }
 
 static int on_message_complete(llhttp_t *engine)
@@ -342,7 +352,8 @@ void http_parser_init(struct http_parser *p)
 	memset(p, 0, sizeof(*p));
 	llhttp_init(&p->engine, HTTP_REQUEST, &callbacks);
 	p->engine.data = p;
-	buffer_init(&p->head.bytes, 2 * (LIMIT_TARGET_BYTES + 1) + LIMIT_HEADER_BYTES + 2 * LIMIT_HEADER_COUNT);
+	buffer_init(
+		&p->head.bytes, 2 * (LIMIT_TARGET_BYTES + 1) + LIMIT_HEADER_BYTES + 2 * LIMIT_HEADER_COUNT);
 }
 
 void http_parser_finish(struct http_parser *p)
@@ -369,8 +380,10 @@ static bool starts_with_method(const struct http_parser *p)
 static enum http_event fail(struct http_parser *p, llhttp_errno_t err)
 {
 	static const struct http_refusal not_http = { 400, "bad_request", "this is not an HTTP request", "" },
-		method = { 501, "method_unknown", "the method is not known here", "" },
-		version = { 505, "http_version", "only HTTP/1.1 and HTTP/1.0 are spoken here", "" };
+					 method = { 501, "method_unknown", "the method is not known here",
+						 "" },
+					 version = { 505, "http_version",
+						 "only HTTP/1.1 and HTTP/1.0 are spoken here", "" };
 	if (!p->bad.status) {
 		if (err == HPE_INVALID_METHOD)
 			p->bad = starts_with_method(p) ? method : not_http;
@@ -379,7 +392,8 @@ static enum http_event fail(struct http_parser *p, llhttp_errno_t err)
 		else if (err == HPE_INVALID_CONSTANT)
 			p->bad = not_http;
 		else
-			p->bad = (struct http_refusal){ 400, "bad_request", llhttp_get_error_reason(&p->engine), "" };
+			p->bad = (struct http_refusal){ 400, "bad_request",
+				llhttp_get_error_reason(&p->engine), "" };
 	}
 	if (!p->bad.detail)
 		p->bad.detail = not_http.detail;
@@ -387,8 +401,8 @@ static enum http_event fail(struct http_parser *p, llhttp_errno_t err)
 }
 
 /*
- * Looks at the line ends of a head: llhttp takes a folded line for the rest of a value and a bare LF for the end of the
- * head, and others in front of us may read either differently. False when there is one.
+ * Looks at the line ends of a head: llhttp takes a folded line for the rest of a value and a bare LF for the
+ * end of the head, and others in front of us may read either differently. False when there is one.
  */
 static bool lines_are_sound(struct http_parser *p, const char *data, size_t len)
 {
@@ -421,7 +435,8 @@ enum http_event http_parser_next(struct http_parser *p, struct http_input *in)
 		return fail(p, err);
 	size_t used = err == HPE_OK ? in->len : (size_t)(llhttp_get_error_pos(&p->engine) - data);
 	if (in_head && !lines_are_sound(p, data, used)) {
-		p->bad = (struct http_refusal){ 400, "bad_request", "a line of the head is folded or ends without CR", "" };
+		p->bad = (struct http_refusal){ 400, "bad_request",
+			"a line of the head is folded or ends without CR", "" };
 		return HTTP_EVENT_BAD;
 	}
 	in->data = data + used;

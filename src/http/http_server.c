@@ -85,7 +85,8 @@ static int open_listener(struct http_server *s, const char *text, struct error *
 		error_wrap(e, "cannot listen");
 		error_slug(e, "cannot_listen");
 		if (r == -EADDRINUSE)
-			error_remedy(e, "something else uses this address: stop it, or choose another with --listen");
+			error_remedy(e,
+				"something else uses this address: stop it, or choose another with --listen");
 		return r;
 	}
 	s->is_unix = a.is_unix;
@@ -105,12 +106,14 @@ static void start_sweep(struct http_server *s);
 /* Says 503 on a fresh socket and closes it; best effort, nothing may be kept for it. */
 static void turn_away(struct http_server *s, int fd)
 {
-	static const char body[] = "{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,"
-				   "\"code\":\"too_many_connections\",\"detail\":\"the server serves too many connections\","
-				   "\"remediation\":\"try again later\"}";
+	static const char body[] =
+		"{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,"
+		"\"code\":\"too_many_connections\",\"detail\":\"the server serves too many connections\","
+		"\"remediation\":\"try again later\"}";
 	char text[512];
 	int n = snprintf(text, sizeof(text),
-		"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nContent-Length: %zu\r\n"
+		"HTTP/1.1 503 Service Unavailable\r\nContent-Type: "
+		"application/problem+json\r\nContent-Length: %zu\r\n"
 		"X-Request-Id: %s\r\nRetry-After: 1\r\nConnection: close\r\n\r\n%s",
 		sizeof(body) - 1, s->id_prefix, body);
 	char sink[4096];
@@ -127,9 +130,9 @@ static int open_spare(void)
 }
 
 /*
- * No descriptor is left. The waiting connection would keep the listener readable and the loop spinning, so the spare
- * descriptor makes room to take it off the queue and turn it away. Without a spare, accepting rests until the next
- * sweep. True when something was accepted.
+ * No descriptor is left. The waiting connection would keep the listener readable and the loop spinning, so
+ * the spare descriptor makes room to take it off the queue and turn it away. Without a spare, accepting rests
+ * until the next sweep. True when something was accepted.
  */
 static bool shed(struct http_server *s)
 {
@@ -224,8 +227,8 @@ static void on_turn(uv_idle_t *idle)
 	struct http_conn *c;
 	unsigned n = 0;
 	/* Only those that are ready now: who gets ready again meanwhile waits for the next turn. */
-	TAILQ_FOREACH(c, &s->ready, ready)
-	n++;
+	TAILQ_FOREACH (c, &s->ready, ready)
+		n++;
 	while (n-- && (c = TAILQ_FIRST(&s->ready))) {
 		TAILQ_REMOVE(&s->ready, c, ready);
 		c->is_ready = false;

@@ -11,7 +11,8 @@
 
 const char *http_method_name(enum http_method m)
 {
-	static const char *const names[HTTP_METHOD_COUNT] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS" };
+	static const char *const names[HTTP_METHOD_COUNT] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE",
+		"OPTIONS" };
 	return m < HTTP_METHOD_COUNT ? names[m] : "-";
 }
 
@@ -83,7 +84,8 @@ int http_percent_decode(const char *in, size_t len, bool plus_is_space, char *ou
 	for (size_t i = 0; i < len; i++) {
 		char c = in[i];
 		if (c == '%') {
-			int high = len - i > 2 ? hex_digit(in[i + 1]) : -1, low = high < 0 ? -1 : hex_digit(in[i + 2]);
+			int high = len - i > 2 ? hex_digit(in[i + 1]) : -1,
+			    low = high < 0 ? -1 : hex_digit(in[i + 2]);
 			if (low < 0)
 				return -EINVAL;
 			c = (char)(high << 4 | low);
@@ -119,8 +121,8 @@ int http_percent_encode(struct buffer *out, const char *s)
 	return 0;
 }
 
-int http_problem_write(struct buffer *out, int status, const char *code, const char *detail, const char *remedy,
-	const char *request_id)
+int http_problem_write(struct buffer *out, int status, const char *code, const char *detail,
+	const char *remedy, const char *request_id)
 {
 	struct json_writer w;
 	json_writer_init(&w, out);

@@ -39,14 +39,16 @@ static bool refuse_handshake(struct http_exchange *x, char token[WS_ACCEPT_LEN +
 {
 	const char *version = http_head_find(&x->conn->parser.head, "sec-websocket-version");
 	const char *wrong = check_handshake(x, token);
-	x->close_after |= x->conn->parser.head.websocket; /* what follows may be meant as frames, never as a request */
+	x->close_after |=
+		x->conn->parser.head.websocket; /* what follows may be meant as frames, never as a request */
 	if (!wrong && text_eq(version, "13"))
 		return false;
 	if (wrong) {
 		http_respond_problem(x, 400, "bad_handshake", wrong, "use a WebSocket client (RFC 6455)");
 	} else {
 		http_add_header(x, "Sec-WebSocket-Version", "13");
-		http_respond_problem(x, 426, "bad_handshake", "only version 13 of the WebSocket protocol is spoken here",
+		http_respond_problem(x, 426, "bad_handshake",
+			"only version 13 of the WebSocket protocol is spoken here",
 			"send Sec-WebSocket-Version: 13");
 	}
 	return true;
@@ -59,7 +61,8 @@ static int send_accept(struct http_exchange *x, const char *token, const char *p
 	int r = buffer_printf(b,
 		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
 		"Sec-WebSocket-Accept: %s\r\n%s%s%sX-Request-Id: %s\r\n\r\n",
-		token, protocol ? "Sec-WebSocket-Protocol: " : "", protocol ? protocol : "", protocol ? "\r\n" : "", x->request_id);
+		token, protocol ? "Sec-WebSocket-Protocol: " : "", protocol ? protocol : "",
+		protocol ? "\r\n" : "", x->request_id);
 	if (r < 0)
 		return r;
 	uv_buf_t buf = uv_buf_init(b->data, (unsigned)b->len);
@@ -73,8 +76,8 @@ static void on_message(const char *text, size_t len, void *userdata)
 		ws->handler->on_message(ws, text, len, ws->userdata);
 }
 
-struct http_ws *http_upgrade(struct http_exchange *x, const char *protocol, const struct http_ws_handler *handler,
-	void *userdata)
+struct http_ws *http_upgrade(
+	struct http_exchange *x, const char *protocol, const struct http_ws_handler *handler, void *userdata)
 {
 	struct http_conn *c = x->conn;
 	struct http_ws *ws = &c->ws;
@@ -84,7 +87,8 @@ struct http_ws *http_upgrade(struct http_exchange *x, const char *protocol, cons
 		return NULL;
 	ws->engine = ws_create(&ws->out, on_message, ws);
 	if (!ws->engine) {
-		http_respond_problem(x, 503, "out_of_memory", "the server has no memory for this request", "try again later");
+		http_respond_problem(x, 503, "out_of_memory", "the server has no memory for this request",
+			"try again later");
 		return NULL;
 	}
 	ws->handler = handler;
@@ -212,8 +216,9 @@ void http_ws_check_time(struct http_conn *c, uint64_t now)
 {
 	struct http_ws *ws = &c->ws;
 	unsigned beat = c->server->heartbeat_ms;
-	if (ws->closing_ms ? now - ws->closing_ms > LIMIT_LINGER_SECONDS * 1000 :
-			     now - ws->heard_ms > LIMIT_WS_SILENT_SECONDS * 1000 && now - ws->heard_ms > 4 * beat) {
+	if (ws->closing_ms ? now - ws->closing_ms > LIMIT_LINGER_SECONDS * 1000
+			   : now - ws->heard_ms > LIMIT_WS_SILENT_SECONDS * 1000 &&
+				     now - ws->heard_ms > 4 * beat) {
 		http_conn_close(c);
 		return;
 	}

@@ -1,4 +1,5 @@
-/* SHA-1 (FIPS 180-4) for the WebSocket handshake, which asks for nothing better. Not for anything that must be secret. */
+/* SHA-1 (FIPS 180-4) for the WebSocket handshake, which asks for nothing better. Not for anything that must
+ * be secret. */
 #pragma once
 
 #include <stddef.h>

@@ -21,7 +21,7 @@ struct ws {
 	void *userdata;
 	const char *in; /* what is left of the piece being fed */
 	size_t in_len;
-	int err; /* of an append to out */
+	int err;                       /* of an append to out */
 	bool feeding, closing, broken; /* broken: the client's bytes are no frames any more */
 };
 
@@ -33,7 +33,9 @@ bool ws_accept_token(const char *key, char ret[WS_ACCEPT_LEN + 1])
 	_cleanup_buffer_ struct buffer text = BUFFER_INIT(0);
 	size_t len = strlen(key);
 	/* 16 bytes are 22 digits and two padding signs. */
-	if (len != KEY_LEN || strspn(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") != KEY_LEN - 2 ||
+	if (len != KEY_LEN ||
+		strspn(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") !=
+			KEY_LEN - 2 ||
 		key[KEY_LEN - 2] != '=' || key[KEY_LEN - 1] != '=')
 		return false;
 	memcpy(joined, key, KEY_LEN);
@@ -61,7 +63,8 @@ static ssize_t engine_recv(wslay_event_context_ptr engine, uint8_t *buf, size_t 
 	return (ssize_t)n;
 }
 
-static ssize_t engine_send(wslay_event_context_ptr engine, const uint8_t *buf, size_t len, int flags, void *data)
+static ssize_t engine_send(
+	wslay_event_context_ptr engine, const uint8_t *buf, size_t len, int flags, void *data)
 {
 	struct ws *w = data;
 	w->err = buffer_append(w->out, buf, len);
@@ -72,7 +75,8 @@ static ssize_t engine_send(wslay_event_context_ptr engine, const uint8_t *buf, s
 	return (ssize_t)len;
 }
 
-static void engine_message(wslay_event_context_ptr engine, const struct wslay_event_on_msg_recv_arg *m, void *data)
+static void engine_message(
+	wslay_event_context_ptr engine, const struct wslay_event_on_msg_recv_arg *m, void *data)
 {
 	struct ws *w = data;
 	if (m->opcode == WSLAY_BINARY_FRAME)
@@ -125,7 +129,8 @@ static int name_breach(struct ws *w)
 {
 	static const char bare[] = { '\x88', 0 };
 	const char code[] = { '\x88', 2, (char)(WS_CLOSE_PROTOCOL >> 8), (char)(WS_CLOSE_PROTOCOL & 0xff) };
-	if (w->out->len < sizeof(bare) || memcmp(w->out->data + w->out->len - sizeof(bare), bare, sizeof(bare)))
+	if (w->out->len < sizeof(bare) ||
+		memcmp(w->out->data + w->out->len - sizeof(bare), bare, sizeof(bare)))
 		return 0;
 	w->out->len -= sizeof(bare);
 	return buffer_append(w->out, code, sizeof(code));
@@ -144,7 +149,8 @@ int ws_feed(struct ws *w, const char *data, size_t len)
 	w->in_len = 0;
 	if (r == WSLAY_ERR_NOMEM)
 		return -ENOMEM;
-	w->broken = r < 0 || (!wslay_event_get_read_enabled(w->engine) && !wslay_event_get_close_received(w->engine));
+	w->broken = r < 0 ||
+		    (!wslay_event_get_read_enabled(w->engine) && !wslay_event_get_close_received(w->engine));
 	r = flush(w);
 	if (r == 0 && w->broken)
 		r = name_breach(w);
@@ -193,13 +199,15 @@ size_t ws_queued(const struct ws *w)
 
 bool ws_is_closing(const struct ws *w)
 {
-	return w->closing || wslay_event_get_close_received(w->engine) || wslay_event_get_close_sent(w->engine) ||
-		!wslay_event_get_read_enabled(w->engine) || !wslay_event_get_write_enabled(w->engine);
+	return w->closing || wslay_event_get_close_received(w->engine) ||
+	       wslay_event_get_close_sent(w->engine) || !wslay_event_get_read_enabled(w->engine) ||
+	       !wslay_event_get_write_enabled(w->engine);
 }
 
 bool ws_is_over(const struct ws *w)
 {
-	/* Reading is disabled after a close came and after a breach; both have been answered with a close by then. */
+	/* Reading is disabled after a close came and after a breach; both have been answered with a close by
+	 * then. */
 	return (w->broken || !wslay_event_get_read_enabled(w->engine)) && !wslay_event_want_write(w->engine);
 }
 

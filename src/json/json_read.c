@@ -11,8 +11,8 @@
 #include "json/json_text.h"
 
 /*
- * A scan over the whole text decides before jansson sees it: jansson recurses up to 2,048 levels and its messages are for C
- * programmers. The scan keeps one bit per level, so hostile nesting costs nothing.
+ * A scan over the whole text decides before jansson sees it: jansson recurses up to 2,048 levels and its
+ * messages are for C programmers. The scan keeps one bit per level, so hostile nesting costs nothing.
  */
 struct scan {
 	const char *text;
@@ -129,12 +129,14 @@ static int scan_string(struct scan *s)
 			if (r < 0)
 				return r;
 		} else if (c >= 0x80) {
-			if (json_utf8_step((const unsigned char *)s->text + s->at, s->len - s->at, &step) != JSON_UTF8_VALID)
+			if (json_utf8_step((const unsigned char *)s->text + s->at, s->len - s->at, &step) !=
+				JSON_UTF8_VALID)
 				return fail(s, "invalid_utf8", "the bytes are not valid UTF-8");
 			s->at += step;
 		} else if (c >= 0) {
-			return bad(s, c == '\n' ? "line break inside a string (write \\n)" :
-						  "control character inside a string (write it as an escape)");
+			return bad(s, c == '\n'
+					      ? "line break inside a string (write \\n)"
+					      : "control character inside a string (write it as an escape)");
 		}
 	}
 	return bad(s, "");
@@ -189,8 +191,8 @@ static int scan_word(struct scan *s)
 	if (s->at == 0 && s->len >= 3 && !memcmp(s->text, "\xef\xbb\xbf", 3))
 		return bad(s, "the text starts with a byte order mark; leave it out");
 	size_t step;
-	if (s->at < s->len &&
-		json_utf8_step((const unsigned char *)s->text + s->at, s->len - s->at, &step) != JSON_UTF8_VALID)
+	if (s->at < s->len && json_utf8_step((const unsigned char *)s->text + s->at, s->len - s->at, &step) !=
+				      JSON_UTF8_VALID)
 		return fail(s, "invalid_utf8", "the bytes are not valid UTF-8");
 	return bad(s, "expected a value");
 }
@@ -264,7 +266,8 @@ static int scan_value(struct scan *s)
 	return r < 0 ? r : 1;
 }
 
-/* Behind a complete value: closes what ends here. Returns 1 at the end of the outermost, 0 when another value is next. */
+/* Behind a complete value: closes what ends here. Returns 1 at the end of the outermost, 0 when another value
+ * is next. */
 static int scan_after_value(struct scan *s)
 {
 	while (s->depth) {
@@ -279,7 +282,8 @@ static int scan_after_value(struct scan *s)
 			return peek(s) == ']' ? bad(s, "a comma before ']'") : 0;
 		}
 		if (c != (object ? '}' : ']'))
-			return bad(s, object ? "expected ',' or '}' behind the value" : "expected ',' or ']' behind the value");
+			return bad(s, object ? "expected ',' or '}' behind the value"
+					     : "expected ',' or ']' behind the value");
 		s->depth--;
 		s->at++;
 	}

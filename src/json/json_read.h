@@ -1,11 +1,13 @@
 /*
  * The strict JSON reader: text from outside becomes a tree, or an error that says where and why.
  *
- * Stricter than the grammar where that protects somebody: duplicate names in an object, unpaired surrogates, a byte order
- * mark, invalid UTF-8, more than LIMIT_JSON_DEPTH levels and more than LIMIT_JSON_VALUES values are refused. "\u0000"
- * inside a string is allowed; whoever decodes a field refuses it where it does harm. Nothing here recurses.
+ * Stricter than the grammar where that protects somebody: duplicate names in an object, unpaired surrogates,
+ * a byte order mark, invalid UTF-8, more than LIMIT_JSON_DEPTH levels and more than LIMIT_JSON_VALUES values
+ * are refused. "\u0000" inside a string is allowed; whoever decodes a field refuses it where it does harm.
+ * Nothing here recurses.
  *
- * The tree is jansson's: use json_object_get(), json_string_value(), json_string_length(), json_object_foreach() …
+ * The tree is jansson's: use json_object_get(), json_string_value(), json_string_length(),
+ * json_object_foreach() …
  */
 #pragma once
 
@@ -21,14 +23,16 @@ static inline void json_cleanup_tree(json_t **tree)
 #define _cleanup_json_ __attribute__((cleanup(json_cleanup_tree)))
 
 /*
- * Parses one JSON text (any value at the top) of exactly len bytes. The tree is the caller's: json_decref(). Errors:
- * -EINVAL with slug "malformed_json" ("malformed JSON at line 3, column 7: …"), "invalid_utf8", "duplicate_field",
- * "json_too_deep" or "json_too_large"; -ENOMEM. Lines and columns count from 1, columns in characters.
+ * Parses one JSON text (any value at the top) of exactly len bytes. The tree is the caller's: json_decref().
+ * Errors: -EINVAL with slug "malformed_json" ("malformed JSON at line 3, column 7: …"), "invalid_utf8",
+ * "duplicate_field", "json_too_deep" or "json_too_large"; -ENOMEM. Lines and columns count from 1, columns in
+ * characters.
  */
 int json_read(const char *text, size_t len, struct error *e, json_t **ret);
 
 /*
- * Whether the bytes are one JSON text that json_read() would take, but for duplicate names and the number of values: for
- * JSON that comes from a guest and is passed on as it is. Makes no tree. Size is the caller's to bound. Same errors.
+ * Whether the bytes are one JSON text that json_read() would take, but for duplicate names and the number of
+ * values: for JSON that comes from a guest and is passed on as it is. Makes no tree. Size is the caller's to
+ * bound. Same errors.
  */
 int json_validate(const char *text, size_t len, struct error *e);

@@ -87,7 +87,9 @@ void json_key(struct json_writer *w, const char *key)
 
 static void append_escape(struct json_writer *w, unsigned char c)
 {
-	static const char shorts[32] = { ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r' };
+	static const char shorts[32] = {
+		['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'
+	};
 	static const char hex[] = "0123456789abcdef";
 	char text[6] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] };
 	if (c == '"' || c == '\\')
@@ -108,7 +110,8 @@ static void append_escaped(struct json_writer *w, const char *s, size_t len)
 		if (i == len)
 			break;
 		unsigned char c = (unsigned char)s[i];
-		if (c >= 0x80 && json_utf8_step((const unsigned char *)s + i, len - i, &step) == JSON_UTF8_VALID) {
+		if (c >= 0x80 &&
+			json_utf8_step((const unsigned char *)s + i, len - i, &step) == JSON_UTF8_VALID) {
 			i += step;
 			continue;
 		}
@@ -220,7 +223,8 @@ void json_string_begin(struct json_writer *w)
 	append(w, "\"", 1);
 }
 
-/* Completes the carried character with the first bytes of the next piece; returns how many of them it took. */
+/* Completes the carried character with the first bytes of the next piece; returns how many of them it took.
+ */
 static size_t complete_carry(struct json_writer *w, const char *s, size_t len)
 {
 	unsigned char joined[4];
@@ -326,7 +330,9 @@ size_t json_utf8_whole(const char *s, size_t len)
 		unsigned char c = (unsigned char)s[len - back];
 		if ((c & 0xc0) == 0x80)
 			continue;
-		return json_utf8_step((const unsigned char *)s + len - back, back, &step) == JSON_UTF8_CUT ? len - back : len;
+		return json_utf8_step((const unsigned char *)s + len - back, back, &step) == JSON_UTF8_CUT
+			       ? len - back
+			       : len;
 	}
 	return len;
 }

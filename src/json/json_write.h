@@ -12,12 +12,13 @@
  *	json_close(&w);
  *	r = json_writer_end(&w);
  *
- * Commas, colons and nesting are the writer's. Its error is sticky: after the first failed append every call does nothing,
- * and json_writer_end() reports it, so callers check once. What was appended before the failure stays in the buffer; throw
- * it away. Misuse (a value without a key inside an object, a close too many) is an assertion.
+ * Commas, colons and nesting are the writer's. Its error is sticky: after the first failed append every call
+ *does nothing, and json_writer_end() reports it, so callers check once. What was appended before the failure
+ *stays in the buffer; throw it away. Misuse (a value without a key inside an object, a close too many) is an
+ *assertion.
  *
- * Strings come out as valid UTF-8 whatever goes in: each maximal invalid part becomes U+FFFD, control characters are
- * escaped. Depth is at most JSON_WRITER_DEPTH.
+ * Strings come out as valid UTF-8 whatever goes in: each maximal invalid part becomes U+FFFD, control
+ *characters are escaped. Depth is at most JSON_WRITER_DEPTH.
  */
 #pragma once
 
@@ -58,13 +59,15 @@ void json_put_text(struct json_writer *w, const char *s, size_t len);
 void json_put_cstr(struct json_writer *w, const char *s); /* NULL: null */
 void json_put_int(struct json_writer *w, int64_t v);
 void json_put_uint(struct json_writer *w, uint64_t v);
-void json_put_double(struct json_writer *w, double v); /* whole numbers without a fraction; not finite: null */
+void json_put_double(
+	struct json_writer *w, double v); /* whole numbers without a fraction; not finite: null */
 void json_put_bool(struct json_writer *w, bool v);
 void json_put_null(struct json_writer *w);
-void json_put_base64(struct json_writer *w, const void *data, size_t len);            /* as a string */
-void json_put_raw(struct json_writer *w, const char *json, size_t len);               /* a whole valid JSON value */
+void json_put_base64(struct json_writer *w, const void *data, size_t len); /* as a string */
+void json_put_raw(struct json_writer *w, const char *json, size_t len);    /* a whole valid JSON value */
 
-/* One string value in pieces. A character may be split between two pieces. Nothing else may be put in between. */
+/* One string value in pieces. A character may be split between two pieces. Nothing else may be put in
+ * between. */
 void json_string_begin(struct json_writer *w);
 void json_string_append(struct json_writer *w, const char *s, size_t len);
 void json_string_end(struct json_writer *w);
@@ -81,7 +84,8 @@ void json_field_base64(struct json_writer *w, const char *key, const void *data,
 void json_field_raw(struct json_writer *w, const char *key, const char *json, size_t len);
 
 /*
- * How many of the bytes can be written now so that no character is cut: len, or up to 3 less when the bytes end inside a
- * character that is valid so far. For output that arrives in arbitrary pieces and goes out as separate messages.
+ * How many of the bytes can be written now so that no character is cut: len, or up to 3 less when the bytes
+ * end inside a character that is valid so far. For output that arrives in arbitrary pieces and goes out as
+ * separate messages.
  */
 size_t json_utf8_whole(const char *s, size_t len);

@@ -178,8 +178,8 @@ def interrupted(code, *signals):
                          stdin=subprocess.DEVNULL)
     p.stdout.readline()
     for number in signals:
+        time.sleep(0.3)  # what follows the print is under way
         p.send_signal(number)
-        time.sleep(0.3)
     out, err = p.communicate(timeout=20)
     return p.returncode, out, err
 

@@ -1,6 +1,6 @@
 /*
- * The request parser: however the bytes are cut into reads, the same events come out, and what passes keeps the promises of
- * http_parser.h. The first byte of the input chooses the size of the reads.
+ * The request parser: however the bytes are cut into reads, the same events come out, and what passes keeps
+ * the promises of http_parser.h. The first byte of the input chooses the size of the reads.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -82,7 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	struct outcome whole = run(data + 1, size - 1, size), cut = run(data + 1, size - 1, 1 + data[0] % 16);
 	assert(whole.messages == cut.messages && !whole.status == !cut.status);
-	/* The bytes of a body before the error may have been given out or not, depending on the cut; without one all are. */
+	/* The bytes of a body before the error may have been given out or not, depending on the cut; without
+	 * one all are. */
 	assert(whole.status || whole.hash == cut.hash);
 	return 0;
 }

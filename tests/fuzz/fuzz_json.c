@@ -1,6 +1,6 @@
 /*
- * The JSON reader and writer: what the scan accepts jansson accepts too (but for what only a tree shows), and whatever
- * bytes go into a string, what comes out is JSON that reads back as the same text.
+ * The JSON reader and writer: what the scan accepts jansson accepts too (but for what only a tree shows), and
+ * whatever bytes go into a string, what comes out is JSON that reads back as the same text.
  */
 #include <assert.h>
 #include <stdint.h>

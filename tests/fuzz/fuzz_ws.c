@@ -1,4 +1,5 @@
-/* WebSocket frames: no bytes bring the engine down, and messages are valid UTF-8 within the limit however the bytes are cut. */
+/* WebSocket frames: no bytes bring the engine down, and messages are valid UTF-8 within the limit however the
+ * bytes are cut. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * The live server: a loop in the main thread, clients in another one that do what clients do, good and bad. Only the client
- * thread reports; what the handler saw is in atomics.
+ * The live server: a loop in the main thread, clients in another one that do what clients do, good and bad.
+ * Only the client thread reports; what the handler saw is in atomics.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,8 +25,8 @@
 #include "http/http.h"
 #include "http/http_client.h"
 #include "http/sse.h"
-#include "json/json_read.h"
 #include "tap.h"
+#include "json/json_read.h"
 
 /* ---- the server side -------------------------------------------------- */
 
@@ -34,7 +34,8 @@ static uv_loop_t loop;
 static uv_async_t stop_signal;
 static struct http_server *server, *hasty, *small, *local; /* ordinary; short limits; two connections; unix */
 static char unix_path[64];
-static atomic_uint gone, logged, last_status, ws_closed_code, ws_full, drained_calls, closed_servers, upload_bytes;
+static atomic_uint gone, logged, last_status, ws_closed_code, ws_full, drained_calls, closed_servers,
+	upload_bytes;
 static atomic_ulong upload_sum;
 
 struct delayed {
@@ -73,8 +74,9 @@ static void respond_info(struct http_exchange *x)
 	char name[32] = "";
 	int has = http_query_param(x, "name", name, sizeof(name));
 	const char *accept = http_header(x, "accept");
-	buffer_printf(&b, "%s %s ?%s name=%d:%s id=%s accept=%s ws=%d len=%lld", http_method_name(http_method(x)), http_path(x),
-		http_query(x), has, has == 1 ? name : "", http_request_id(x), accept ? accept : "-", http_wants_websocket(x),
+	buffer_printf(&b, "%s %s ?%s name=%d:%s id=%s accept=%s ws=%d len=%lld",
+		http_method_name(http_method(x)), http_path(x), http_query(x), has, has == 1 ? name : "",
+		http_request_id(x), accept ? accept : "-", http_wants_websocket(x),
 		(long long)http_content_length(x));
 	http_add_header(x, "X-Test", "a\r\nInjected: b");
 	http_respond(x, 200, "text/plain", &b);
@@ -230,7 +232,8 @@ static void on_request(struct http_exchange *x, void *userdata)
 	else if (text_eq(path, "/none"))
 		http_respond(x, 204, NULL, NULL);
 	else if (text_eq(path, "/upload"))
-		http_respond_copy(x, 201, "text/plain", text, (size_t)snprintf(text, sizeof(text), "%u", (unsigned)upload_bytes));
+		http_respond_copy(x, 201, "text/plain", text,
+			(size_t)snprintf(text, sizeof(text), "%u", (unsigned)upload_bytes));
 	else if (text_eq(path, "/ws"))
 		http_upgrade(x, NULL, &ws_handler, NULL);
 	else if (!text_eq(path, "/never"))
@@ -285,7 +288,8 @@ static bool say(int fd, const char *text)
 	return send(fd, text, strlen(text), MSG_NOSIGNAL) == (ssize_t)strlen(text);
 }
 
-/* Reads until the end, until `stop` was seen (when given), or until nothing came for ms. True at the end of the stream. */
+/* Reads until the end, until `stop` was seen (when given), or until nothing came for ms. True at the end of
+ * the stream. */
 static bool hear(int fd, struct buffer *b, const char *stop, int ms)
 {
 	char piece[65536];
@@ -349,14 +353,20 @@ static void answers(void)
 	char address[64];
 	snprintf(address, sizeof(address), "http://%s/", http_server_address(server));
 	OK(http_client_create(address, &e, &c) == 0);
-	struct http_client_request q = { .method = "GET", .target = "/info?a=b&name=J%C3%B6+x", .accept = "x/y", .silence_ms = 3000 };
+	struct http_client_request q = {
+		.method = "GET", .target = "/info?a=b&name=J%C3%B6+x", .accept = "x/y", .silence_ms = 3000
+	};
 	OK(http_client_call(c, &q, &e, &r) == 0 && r.status == 200);
 	OK_STR(r.content_type, "text/plain");
 	OK(strstr(buffer_cstr(&r.body), "GET /info ?a=b&name=J%C3%B6+x name=1:Jö x id="));
 	OK(r.request_id[0] && strstr(buffer_cstr(&r.body), r.request_id));
 	http_client_response_finish(&r);
 	for (int i = 0; i < 3; i++) {
-		struct http_client_request post = { .method = "POST", .target = "/echo", .body = "hello", .body_len = 5, .silence_ms = 3000 };
+		struct http_client_request post = { .method = "POST",
+			.target = "/echo",
+			.body = "hello",
+			.body_len = 5,
+			.silence_ms = 3000 };
 		OK(http_client_call(c, &post, &e, &r) == 0 && r.status == 200);
 		OK_STR(buffer_cstr(&r.body), "hello");
 		http_client_response_finish(&r);
@@ -395,19 +405,24 @@ static void answers(void)
 
 static void heads(void)
 {
-	char *text = ask(server, "GET /info HTTP/1.1\r\nHost: a\r\nX-Request-Id: my.id-7\r\nConnection: close\r\n\r\n");
+	char *text = ask(server,
+		"GET /info HTTP/1.1\r\nHost: a\r\nX-Request-Id: my.id-7\r\nConnection: close\r\n\r\n");
 	OK(strstr(text, "HTTP/1.1 200 OK\r\n") == text && strstr(text, "\r\nX-Request-Id: my.id-7\r\n"));
-	OK(strstr(text, "\r\nX-Content-Type-Options: nosniff\r\n") && strstr(text, "\r\nCache-Control: no-store\r\n"));
+	OK(strstr(text, "\r\nX-Content-Type-Options: nosniff\r\n") &&
+		strstr(text, "\r\nCache-Control: no-store\r\n"));
 	OK(strstr(text, "\r\nContent-Type: text/plain\r\n") && strstr(text, "\r\nConnection: close\r\n"));
-	OK(!strstr(text, "\r\nInjected") && strstr(text, "X-Test: a  Injected: b\r\n") && !strstr(text, "Server:"));
+	OK(!strstr(text, "\r\nInjected") && strstr(text, "X-Test: a  Injected: b\r\n") &&
+		!strstr(text, "Server:"));
 	free(text);
-	text = ask(server, "GET /info HTTP/1.1\r\nHost: a\r\nX-Request-Id: bad id\r\nConnection: close\r\n\r\n");
+	text = ask(
+		server, "GET /info HTTP/1.1\r\nHost: a\r\nX-Request-Id: bad id\r\nConnection: close\r\n\r\n");
 	OK(!strstr(text, "bad id") && strstr(text, "\r\nX-Request-Id: "));
 	free(text);
 	text = ask(server, "GET /info HTTP/1.0\r\n\r\n");
 	OK(strstr(text, "HTTP/1.1 200") && strstr(text, "\r\nConnection: close\r\n"));
 	free(text);
-	text = ask(server, "GET /info HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /chunked HTTP/1.0\r\n\r\n");
+	text = ask(
+		server, "GET /info HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /chunked HTTP/1.0\r\n\r\n");
 	OK(strstr(text, "\r\nConnection: keep-alive\r\n") && count(text, "HTTP/1.1 200") == 2);
 	OK(!strstr(text, "chunked\r\n") && strlen(text) > DOWNLOAD_BYTES);
 	free(text);
@@ -430,25 +445,35 @@ static void refusals(void)
 		{ "\x16\x03\x01", "HTTP/1.1 400 " },
 		{ "GET / HTTP/2.0\r\nHost: a\r\n\r\n", "HTTP/1.1 505 " },
 		{ "POST /tight HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n", "HTTP/1.1 413 " },
-		{ "POST /tight HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n01234567890\r\n0\r\n\r\n", "HTTP/1.1 413 " },
-		{ "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10995116277760\r\n\r\n", "HTTP/1.1 413 " },
-		{ "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}" GET("/info"), "HTTP/1.1 400 " },
-		{ "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n" GET("/info"), "HTTP/1.1 400 " },
+		{ "POST /tight HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: "
+		  "chunked\r\n\r\nb\r\n01234567890\r\n0\r\n\r\n",
+			"HTTP/1.1 413 " },
+		{ "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10995116277760\r\n\r\n",
+			"HTTP/1.1 413 " },
+		{ "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nTransfer-Encoding: "
+		  "chunked\r\n\r\n{}" GET("/info"),
+			"HTTP/1.1 400 " },
+		{ "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n" GET("/info"),
+			"HTTP/1.1 400 " },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		char *text = ask(server, cases[i].request);
 		OK(strstr(text, cases[i].answer) == text && strstr(text, "\r\nConnection: close\r\n"));
-		OK(strstr(text, "application/problem+json") && strstr(text, "\r\nX-Request-Id: ") && count(text, "\r\nX-Request-Id") == 1);
+		OK(strstr(text, "application/problem+json") && strstr(text, "\r\nX-Request-Id: ") &&
+			count(text, "\r\nX-Request-Id") == 1);
 		char *body = strstr(text, "\r\n\r\n");
 		OK(body && json_validate(body + 4, strlen(body + 4), NULL) == 0);
 		free(text);
 	}
 	/* An answer that comes before a small body keeps the connection. */
-	char *text = ask(server, "POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" GET_CLOSE("/info"));
+	char *text = ask(server,
+		"POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" GET_CLOSE("/info"));
 	OK(strstr(text, "HTTP/1.1 401 ") == text && strstr(text, "HTTP/1.1 200 "));
 	free(text);
-	text = ask(server, "POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\nhello" GET("/info"));
-	OK(strstr(text, "HTTP/1.1 401 ") == text && !strstr(text, "HTTP/1.1 200 ") && strstr(text, "Connection: close"));
+	text = ask(server,
+		"POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\nhello" GET("/info"));
+	OK(strstr(text, "HTTP/1.1 401 ") == text && !strstr(text, "HTTP/1.1 200 ") &&
+		strstr(text, "Connection: close"));
 	free(text);
 }
 
@@ -458,7 +483,8 @@ static void pipelines(void)
 	int fd = dial(server);
 	for (int i = 0; i < 300; i++)
 		buffer_printf(&in, "GET /info?n=%d. HTTP/1.1\r\nHost: a\r\n\r\n", i);
-	buffer_append_str(&in, "GET /later HTTP/1.1\r\nHost: a\r\n\r\nPOST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\ndone"
+	buffer_append_str(&in, "GET /later HTTP/1.1\r\nHost: a\r\n\r\nPOST /echo HTTP/1.1\r\nHost: "
+			       "a\r\nContent-Length: 4\r\n\r\ndone"
 			       "GET /info?last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
 	OK(fd_write_full(fd, in.data, in.len) == 0);
 	OK(hear(fd, &out, NULL, 3000));
@@ -471,14 +497,16 @@ static void pipelines(void)
 		order &= at != NULL;
 	}
 	OK(order && count(text, "HTTP/1.1 200 OK") == 303);
-	const char *later = strstr(text, "GET /later"), *echo = strstr(text, "done"), *last = strstr(text, "?last");
+	const char *later = strstr(text, "GET /later"), *echo = strstr(text, "done"),
+		   *last = strstr(text, "?last");
 	OK(at && later > at && echo > later && last > echo);
 	fd_close(fd);
 	buffer_finish(&in);
 	buffer_finish(&out);
 
 	/* In single bytes. */
-	static const char request[] = "POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 5\r\n\r\nbytes";
+	static const char request[] =
+		"POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 5\r\n\r\nbytes";
 	fd = dial(server);
 	for (size_t i = 0; i < sizeof(request) - 1; i++) {
 		(void)!send(fd, request + i, 1, MSG_NOSIGNAL);
@@ -516,13 +544,18 @@ static void uploads(void)
 	for (int slow = 0; slow < 2; slow++) {
 		struct buffer out = BUFFER_INIT(0);
 		int fd = dial(server);
-		snprintf(head, sizeof(head), "PUT /upload%s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", slow ? "?slow" : "", SIZE);
+		snprintf(head, sizeof(head),
+			"PUT /upload%s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n",
+			slow ? "?slow" : "", SIZE);
 		OK(say(fd, head) && fd_write_full(fd, data, SIZE) == 0);
 		hear(fd, &out, "3000000", 5000);
-		OK(strstr(buffer_cstr(&out), "HTTP/1.1 201 Created") && strstr(out.data, "\r\n\r\n3000000") && upload_sum == sum);
+		OK(strstr(buffer_cstr(&out), "HTTP/1.1 201 Created") && strstr(out.data, "\r\n\r\n3000000") &&
+			upload_sum == sum);
 		/* the same in chunks, on the same connection */
 		out.len = 0;
-		snprintf(head, sizeof(head), "PUT /upload%s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", slow ? "?slow" : "");
+		snprintf(head, sizeof(head),
+			"PUT /upload%s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+			slow ? "?slow" : "");
 		OK(say(fd, head));
 		bool sent = true;
 		for (size_t at = 0; at < SIZE; at += 50000) {
@@ -545,7 +578,8 @@ static void uploads(void)
 	OK(strstr(buffer_cstr(&out), "HTTP/1.1 200 OK") != NULL);
 	fd_close(fd);
 	buffer_finish(&out);
-	char *text = ask(server, "POST /early HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+	char *text = ask(server,
+		"POST /early HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
 	OK(strstr(text, "HTTP/1.1 401 ") == text && strstr(text, "Connection: close"));
 	free(text);
 	free(data);
@@ -564,7 +598,8 @@ static void downloads(void)
 	size_t got = 0;
 	OK(http_client_create(http_server_address(server), NULL, &c) == 0);
 	struct http_client_request q = { .method = "GET", .target = "/download", .silence_ms = 3000 };
-	OK(http_client_call(c, &q, NULL, &r) == 0 && r.body.len == DOWNLOAD_BYTES && r.body.data[10000] == 'b');
+	OK(http_client_call(c, &q, NULL, &r) == 0 && r.body.len == DOWNLOAD_BYTES &&
+		r.body.data[10000] == 'b');
 	http_client_response_finish(&r);
 	q.target = "/chunked";
 	q.on_data = swallow;
@@ -592,7 +627,8 @@ struct event_list {
 static int note_event(const char *event, const char *id, const char *data, size_t len, void *userdata)
 {
 	struct event_list *list = userdata;
-	list->len += (size_t)snprintf(list->text + list->len, sizeof(list->text) - list->len, "%s/%s/%.*s;", event, id, (int)len, data);
+	list->len += (size_t)snprintf(list->text + list->len, sizeof(list->text) - list->len, "%s/%s/%.*s;",
+		event, id, (int)len, data);
 	return 0;
 }
 
@@ -609,8 +645,12 @@ static void event_streams(void)
 	struct http_client_response r = { 0 };
 	sse_reader_init(&list.reader, 10000, note_event, &list);
 	OK(http_client_create(http_server_address(server), NULL, &c) == 0);
-	struct http_client_request q = { .method = "GET", .target = "/sse", .accept = "text/event-stream", .silence_ms = 3000,
-		.on_data = feed_events, .userdata = &list };
+	struct http_client_request q = { .method = "GET",
+		.target = "/sse",
+		.accept = "text/event-stream",
+		.silence_ms = 3000,
+		.on_data = feed_events,
+		.userdata = &list };
 	OK(http_client_call(c, &q, NULL, &r) == 0);
 	OK_STR(r.content_type, "text/event-stream");
 	OK_STR(list.text, "started/1/{};output/2/two\nlines;message/2/x;");
@@ -713,9 +753,9 @@ static void slow_clients(void)
 
 /* ---- WebSocket -------------------------------------------------------- */
 
-#define WS_HEAD(version, key)                                                                                \
-	"GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: " version        \
-	"\r\nSec-WebSocket-Key: " key "\r\n\r\n"
+#define WS_HEAD(version, key)                                               \
+	"GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: " \
+	"Upgrade\r\nSec-WebSocket-Version: " version "\r\nSec-WebSocket-Key: " key "\r\n\r\n"
 #define WS_OPEN WS_HEAD("13", "dGhlIHNhbXBsZSBub25jZQ==")
 
 /* Masked with zeros, so the bytes stay readable. */
@@ -743,7 +783,8 @@ static void websockets(void)
 {
 	struct buffer out = BUFFER_INIT(0);
 	int fd = ws_dial(&out);
-	OK(strstr(buffer_cstr(&out), "HTTP/1.1 101 ") && strstr(out.data, "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
+	OK(strstr(buffer_cstr(&out), "HTTP/1.1 101 ") &&
+		strstr(out.data, "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
 	OK(eventually(&last_status, 101));
 	ws_say(fd, 0x81, "hello");
 	hear(fd, &out, "\x81\x05hello", 2000);
@@ -759,8 +800,9 @@ static void websockets(void)
 	fd = ws_dial(&out); /* the server closes */
 	ws_say(fd, 0x81, "close");
 	hear(fd, &out, "as you wish", 2000);
-	OK(memmem(out.data, out.len, "\x88\x0d\x0f\xa0"
-				     "as you wish",
+	OK(memmem(out.data, out.len,
+		"\x88\x0d\x0f\xa0"
+		"as you wish",
 		15));
 	ws_say(fd, 0x88, "\x0f\xa0");
 	OK(hear(fd, &out, NULL, 2000) && eventually(&ws_closed_code, 4000));
@@ -768,7 +810,8 @@ static void websockets(void)
 
 	fd = ws_dial(&out); /* frames that break the rules */
 	ws_say(fd, 0xc1, "x");
-	OK(hear(fd, &out, NULL, 2000) && memmem(out.data, out.len, "\x88\x02\x03\xea", 4) && eventually(&ws_closed_code, 1002));
+	OK(hear(fd, &out, NULL, 2000) && memmem(out.data, out.len, "\x88\x02\x03\xea", 4) &&
+		eventually(&ws_closed_code, 1002));
 	fd_close(fd);
 
 	fd = ws_dial(&out); /* the connection is cut */
@@ -801,7 +844,8 @@ static void websockets(void)
 		{ "GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
 		  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
 			"HTTP/1.1 400 " },
-		{ "GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+		{ "GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: "
+		  "Upgrade\r\nSec-WebSocket-Version: 13\r\n"
 		  "Content-Length: 2\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\nxx",
 			"HTTP/1.1 400 " },
 	};
@@ -874,7 +918,8 @@ static double cpu_seconds(void)
 {
 	struct rusage u;
 	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
 /* Without descriptors the server turns clients away without spinning, and works again when there are some. */
@@ -892,7 +937,8 @@ static void out_of_descriptors(void)
 		n++;
 	OK(n > 0 && n < 256);
 	double before = cpu_seconds();
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)http_server_port(server)) };
+	struct sockaddr_in in = { .sin_family = AF_INET,
+		.sin_port = htons((uint16_t)http_server_port(server)) };
 	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	OK(connect(client, (struct sockaddr *)&in, sizeof(in)) == 0);
 	struct buffer out = BUFFER_INIT(0);
@@ -926,7 +972,9 @@ static void unix_sockets(void)
 	http_client_response_finish(&r);
 	http_client_destroy(c);
 	OK(stat(unix_path, &st) == 0 && (st.st_mode & 0777) == 0600);
-	struct http_server_config again = { .loop = &loop, .listen = http_server_address(local), .handler = &handler };
+	struct http_server_config again = {
+		.loop = &loop, .listen = http_server_address(local), .handler = &handler
+	};
 	struct http_server *none = NULL;
 	OK(http_server_create(&again, &e, &none) == -EADDRINUSE && !none && e.remedy[0]);
 	again.listen = http_server_address(server);
@@ -969,7 +1017,8 @@ static void closing(void)
 	usleep(20000);
 	uv_async_send(&stop_signal);
 	out.len = 0;
-	OK(hear(pending_fd, &out, NULL, 3000) && strstr(buffer_cstr(&out), "HTTP/1.1 200 ") && strstr(out.data, "Connection: close"));
+	OK(hear(pending_fd, &out, NULL, 3000) && strstr(buffer_cstr(&out), "HTTP/1.1 200 ") &&
+		strstr(out.data, "Connection: close"));
 	out.len = 0;
 	OK(hear(cut_fd, &out, NULL, 3000) && out.len == 0 && eventually(&gone, before + 1));
 	OK(hear(idle, &out, NULL, 3000) && out.len == 0);
@@ -1031,7 +1080,10 @@ int main(void)
 	snprintf(unix_path, sizeof(unix_path), "/tmp/test_http.%d.sock", (int)getpid());
 	snprintf(address, sizeof(address), "unix:%s", unix_path);
 	server = start("127.0.0.1:0", (struct http_server_config){ 0 });
-	hasty = start("127.0.0.1:0", (struct http_server_config){ .header_ms = 300, .body_ms = 300, .idle_ms = 300, .write_ms = 400,
+	hasty = start("127.0.0.1:0", (struct http_server_config){ .header_ms = 300,
+					     .body_ms = 300,
+					     .idle_ms = 300,
+					     .write_ms = 400,
 					     .heartbeat_ms = 100 });
 	small = start("127.0.0.1:0", (struct http_server_config){ .max_connections = 2 });
 	local = start(address, (struct http_server_config){ 0 });

@@ -1,4 +1,5 @@
-/* Everything of src/http that does no I/O: the request parser, WebSocket frames, events, encodings, addresses. */
+/* Everything of src/http that does no I/O: the request parser, WebSocket frames, events, encodings,
+ * addresses. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,8 +14,8 @@
 #include "http/sha1.h"
 #include "http/sse.h"
 #include "http/ws.h"
-#include "json/json_read.h"
 #include "tap.h"
+#include "json/json_read.h"
 
 /* ---- the parser ------------------------------------------------------- */
 
@@ -32,11 +33,13 @@ static void trace_event(struct tracer *t, enum http_event event)
 		t->in_body = false;
 	}
 	if (event == HTTP_EVENT_HEAD) {
-		buffer_printf(&t->text, "[%s %s path=%s 1.%u len=%lld%s%s%s", http_method_name(h->method), http_head_target(h),
-			http_head_path(h), h->minor, (long long)h->content_length, h->keep_alive ? "" : " close",
-			h->expects_continue ? " 100" : "", h->websocket ? " ws" : "");
+		buffer_printf(&t->text, "[%s %s path=%s 1.%u len=%lld%s%s%s", http_method_name(h->method),
+			http_head_target(h), http_head_path(h), h->minor, (long long)h->content_length,
+			h->keep_alive ? "" : " close", h->expects_continue ? " 100" : "",
+			h->websocket ? " ws" : "");
 		for (unsigned i = 0; i < h->n_headers; i++)
-			buffer_printf(&t->text, " %s=%s;", h->bytes.data + h->header[i].name, h->bytes.data + h->header[i].value);
+			buffer_printf(&t->text, " %s=%s;", h->bytes.data + h->header[i].name,
+				h->bytes.data + h->header[i].value);
 		buffer_append_str(&t->text, "]");
 	} else if (event == HTTP_EVENT_BODY) {
 		if (!t->in_body)
@@ -120,28 +123,37 @@ static void parses_requests(void)
 		{ "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "[GET / path=/ 1.1 len=0 Host=a;]." },
 		{ "\r\nGET /x?y=1&z HTTP/1.1\r\nhost:  a:80 \r\nX-Empty:\r\nX: \t v w\t \r\n\r\n",
 			"[GET /x?y=1&z path=/x 1.1 len=0 host=a:80; X-Empty=; X=v w;]." },
-		{ "POST /v1 HTTP/1.1\r\nHost: [::1]:8000\r\nContent-Length: 5\r\nExpect: 100-Continue\r\n\r\nhello",
-			"[POST /v1 path=/v1 1.1 len=5 100 Host=[::1]:8000; Content-Length=5; Expect=100-Continue;]<hello>." },
-		{ "PUT /f HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\nTrailer: "
+		{ "POST /v1 HTTP/1.1\r\nHost: [::1]:8000\r\nContent-Length: 5\r\nExpect: "
+		  "100-Continue\r\n\r\nhello",
+			"[POST /v1 path=/v1 1.1 len=5 100 Host=[::1]:8000; Content-Length=5; "
+			"Expect=100-Continue;]<hello>." },
+		{ "PUT /f HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: "
+		  "Chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\nTrailer: "
 		  "t\r\n\r\n",
 			"[PUT /f path=/f 1.1 len=-1 Host=a; Transfer-Encoding=Chunked;]<abc0123456789>." },
 		{ "DELETE /s HTTP/1.0\r\n\r\n", "[DELETE /s path=/s 1.0 len=0 close]." },
-		{ "HEAD /s HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "[HEAD /s path=/s 1.0 len=0 Connection=keep-alive;]." },
+		{ "HEAD /s HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+			"[HEAD /s path=/s 1.0 len=0 Connection=keep-alive;]." },
 		{ "PATCH /s HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
 			"[PATCH /s path=/s 1.1 len=0 close Host=a; Connection=close; Content-Length=0;]." },
 		{ "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "[OPTIONS * path=* 1.1 len=0 Host=a;]." },
 		/* three in one go */
-		{ "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nokGET /3 "
+		{ "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: "
+		  "2\r\n\r\nokGET /3 "
 		  "HTTP/1.1\r\nHost: a\r\n\r\n",
-			"[GET /1 path=/1 1.1 len=0 Host=a;].[POST /2 path=/2 1.1 len=2 Host=a; Content-Length=2;]<ok>."
+			"[GET /1 path=/1 1.1 len=0 Host=a;].[POST /2 path=/2 1.1 len=2 Host=a; "
+			"Content-Length=2;]<ok>."
 			"[GET /3 path=/3 1.1 len=0 Host=a;]." },
 		/* an offer to change protocols that nobody takes up changes nothing */
-		{ "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\nGET /n HTTP/1.1\r\nHost: "
+		{ "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: "
+		  "h2c\r\n\r\nGET /n HTTP/1.1\r\nHost: "
 		  "a\r\n\r\n",
 			"[GET / path=/ 1.1 len=0 Host=a; Connection=Upgrade, HTTP2-Settings; Upgrade=h2c;]."
 			"[GET /n path=/n 1.1 len=0 Host=a;]." },
-		{ "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n\r\n",
-			"[GET /ws path=/ws 1.1 len=0 ws Host=a; Connection=keep-alive, Upgrade; Upgrade=WebSocket;]." },
+		{ "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: "
+		  "WebSocket\r\n\r\n",
+			"[GET /ws path=/ws 1.1 len=0 ws Host=a; Connection=keep-alive, Upgrade; "
+			"Upgrade=WebSocket;]." },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(good); i++)
 		same_for_every_split(good[i].in, strlen(good[i].in), good[i].out);
@@ -155,21 +167,30 @@ struct refused {
 	size_t len;
 	int status;
 };
-#define REFUSED(text, status) { text, sizeof(text) - 1, status }
+#define REFUSED(text, status)                  \
+	{                                      \
+		text, sizeof(text) - 1, status \
+	}
 
 static void refuses_smuggling(void)
 {
 	static const struct refused bad[] = {
 		REFUSED(HEAD "Content-Length: 42\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" INNER, 400),
-		REFUSED(HEAD "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n25\r\n" INNER "\r\n0\r\n\r\n", 400),
+		REFUSED(HEAD "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n25\r\n" INNER
+			     "\r\n0\r\n\r\n",
+			400),
 		REFUSED(HEAD "Transfer-Encoding : chunked\r\nContent-Length: 2\r\n\r\n{}" INNER, 400),
 		REFUSED(HEAD "Transfer-Encoding: xchunked\r\nContent-Length: 2\r\n\r\n{}" INNER, 400),
 		REFUSED(HEAD "Transfer-Encoding: xchunked\r\n\r\n{}" INNER, 501),
 		REFUSED(HEAD "Transfer-Encoding: identity\r\n\r\n{}" INNER, 501),
 		REFUSED(HEAD "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" INNER, 501),
 		REFUSED(HEAD "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n" INNER, 400),
-		REFUSED(HEAD "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" INNER, 400),
-		REFUSED(HEAD "Transfer-Encoding: \x0b" "chunked\r\n\r\n0\r\n\r\n" INNER, 400),
+		REFUSED(HEAD
+			"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" INNER,
+			400),
+		REFUSED(HEAD "Transfer-Encoding: \x0b"
+			     "chunked\r\n\r\n0\r\n\r\n" INNER,
+			400),
 		REFUSED(HEAD "Content-Length: 2\r\nContent-Length: 39\r\n\r\n{}" INNER, 400),
 		REFUSED(HEAD "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}" INNER, 400),
 		REFUSED(HEAD "Content-Length: +2\r\n\r\n{}" INNER, 400),
@@ -190,7 +211,8 @@ static void refuses_smuggling(void)
 		REFUSED(HEAD "X: a\0b\r\nContent-Length: 2\r\n\r\n{}" INNER, 400),
 		REFUSED(HEAD "X\0: a\r\nContent-Length: 2\r\n\r\n{}" INNER, 400),
 		REFUSED(HEAD ": a\r\nContent-Length: 2\r\n\r\n{}" INNER, 400),
-		REFUSED(HEAD "Transfer-Encoding: chunked\r\n\r\n10000000000000002\r\n{}\r\n0\r\n\r\n" INNER, 400),
+		REFUSED(HEAD "Transfer-Encoding: chunked\r\n\r\n10000000000000002\r\n{}\r\n0\r\n\r\n" INNER,
+			400),
 		REFUSED(HEAD "Transfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n0\r\n\r\n" INNER, 400),
 		REFUSED(HEAD "Transfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n0\r\n\r\n" INNER, 400),
 		REFUSED(HEAD "Transfer-Encoding: chunked\r\n\r\n2\n{}\r\n0\r\n\r\n" INNER, 400),
@@ -199,7 +221,8 @@ static void refuses_smuggling(void)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		char want[8];
-		char *got = trace(bad[i].in, bad[i].len, bad[i].len, bad[i].len), *bytes = trace_bytewise(bad[i].in, bad[i].len);
+		char *got = trace(bad[i].in, bad[i].len, bad[i].len, bad[i].len),
+		     *bytes = trace_bytewise(bad[i].in, bad[i].len);
 		snprintf(want, sizeof(want), "!%d", bad[i].status);
 		OK(strstr(got, want) && !strstr(got, "smuggled HTTP") && !strstr(got, "[GET"));
 		if (!strstr(got, want) || strstr(got, "[GET"))
@@ -225,7 +248,7 @@ static void refuses_odd_requests(void)
 		REFUSED("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
 		REFUSED("GET / HTTP/9.9\r\nHost: a\r\n\r\n", 505),
 		REFUSED("GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
-		REFUSED("GET / HTTP/1.1\r\n\r\n", 400),                        /* no Host */
+		REFUSED("GET / HTTP/1.1\r\n\r\n", 400), /* no Host */
 		REFUSED("GET / HTTP/1.1\r\nHost:\r\n\r\n", 400),
 		REFUSED("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
 		REFUSED("GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
@@ -244,7 +267,8 @@ static void refuses_odd_requests(void)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		char want[8];
-		char *got = trace(bad[i].in, bad[i].len, bad[i].len, bad[i].len), *bytes = trace_bytewise(bad[i].in, bad[i].len);
+		char *got = trace(bad[i].in, bad[i].len, bad[i].len, bad[i].len),
+		     *bytes = trace_bytewise(bad[i].in, bad[i].len);
 		snprintf(want, sizeof(want), "!%d", bad[i].status);
 		OK_STR(got, want);
 		if (strcmp(got, want))
@@ -321,7 +345,8 @@ static void stays_bad(void)
 /* Whoever waits keeps the rest of the input: nothing is read ahead. */
 static void can_stop_anywhere(void)
 {
-	static const char text[] = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /next HTTP/1.1\r\n";
+	static const char text[] =
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /next HTTP/1.1\r\n";
 	struct http_input in = { text, sizeof(text) - 1 };
 	struct http_parser p;
 	http_parser_init(&p);
@@ -334,7 +359,8 @@ static void can_stop_anywhere(void)
 	OK(!strncmp(in.data, "GET /next", 9));
 	OK(http_parser_next(&p, &in) == HTTP_EVENT_MORE && p.started && in.len == 0);
 	http_parser_finish(&p);
-	OK(http_list_has("keep-alive, Upgrade", "upgrade") && !http_list_has("upgraded", "upgrade") && !http_list_has(NULL, "x"));
+	OK(http_list_has("keep-alive, Upgrade", "upgrade") && !http_list_has("upgraded", "upgrade") &&
+		!http_list_has(NULL, "x"));
 	OK(http_list_has(" a ;q=1,b", "a") && http_list_has("a,b", "b") && !http_list_has("", "a"));
 }
 
@@ -367,7 +393,8 @@ static void hashes(void)
 	OK(ws_accept_token("dGhlIHNhbXBsZSBub25jZQ==", token));
 	OK_STR(token, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
 	OK(!ws_accept_token("AA==", token) && !ws_accept_token("", token));
-	OK(!ws_accept_token("dGhlIHNhbXBsZSBub25jZQ=a", token) && !ws_accept_token("dGhlIHNhbXBsZSBub25jZ!==", token));
+	OK(!ws_accept_token("dGhlIHNhbXBsZSBub25jZQ=a", token) &&
+		!ws_accept_token("dGhlIHNhbXBsZSBub25jZ!==", token));
 }
 
 struct ws_tester {
@@ -438,9 +465,11 @@ static void ws_messages(void)
 		bool fine = true;
 		for (size_t at = 0; at < n; at += step)
 			fine &= ws_feed(t->ws, data + at, n - at < step ? n - at : step) == 0;
-		OK(fine && t->got.len == 2 + 1 + 5 + 1 + 300 + 1 + 1 && !memcmp(t->got.data, "hi|hello|bb", 11));
+		OK(fine && t->got.len == 2 + 1 + 5 + 1 + 300 + 1 + 1 &&
+			!memcmp(t->got.data, "hi|hello|bb", 11));
 		OK(t->out.len == 2 + 2 + (2 + 5) + (2 + 1) + (4 + 300) + 2 && !ws_is_closing(t->ws));
-		OK(memmem(t->out.data, t->out.len, "\x81\x02hi", 4) && memmem(t->out.data, t->out.len, "\x8a\x01p", 3));
+		OK(memmem(t->out.data, t->out.len, "\x81\x02hi", 4) &&
+			memmem(t->out.data, t->out.len, "\x8a\x01p", 3));
 		ws_tester_destroy(t);
 	}
 }
@@ -481,20 +510,15 @@ static void ws_refuses(void)
 		const char *data;
 		size_t len;
 	} bad[] = {
-		{ 0xc1, 1002, "x", 1 },              /* reserved bit */
-		{ 0xf1, 1002, "x", 1 },
-		{ 0x83, 1002, "x", 1 },              /* reserved opcodes */
-		{ 0x8b, 1002, "x", 1 },
-		{ 0x09, 1002, "x", 1 },              /* fragmented control frame */
-		{ 0x80, 1002, "x", 1 },              /* continuation of nothing */
-		{ 0x88, 0, "x", 1 },                 /* close codes; 0: answered with none */
-		{ 0x88, 1002, "\0\0", 2 },
-		{ 0x88, 1002, "\x03\xed", 2 },       /* 1005 */
-		{ 0x88, 1002, "\xff\xff", 2 },
-		{ 0x88, 1007, "\x03\xe8\xff\xfe", 4 },
-		{ 0x81, 1007, "\xff\xfe\xfd", 3 },
-		{ 0x81, 1007, "\xed\xa0\x80", 3 },
-		{ 0x82, 1003, "bin", 3 },            /* binary */
+		{ 0xc1, 1002, "x", 1 },                         /* reserved bit */
+		{ 0xf1, 1002, "x", 1 }, { 0x83, 1002, "x", 1 }, /* reserved opcodes */
+		{ 0x8b, 1002, "x", 1 }, { 0x09, 1002, "x", 1 }, /* fragmented control frame */
+		{ 0x80, 1002, "x", 1 },                         /* continuation of nothing */
+		{ 0x88, 0, "x", 1 },                            /* close codes; 0: answered with none */
+		{ 0x88, 1002, "\0\0", 2 }, { 0x88, 1002, "\x03\xed", 2 }, /* 1005 */
+		{ 0x88, 1002, "\xff\xff", 2 }, { 0x88, 1007, "\x03\xe8\xff\xfe", 4 },
+		{ 0x81, 1007, "\xff\xfe\xfd", 3 }, { 0x81, 1007, "\xed\xa0\x80", 3 },
+		{ 0x82, 1003, "bin", 3 }, /* binary */
 	};
 	char data[64];
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
@@ -503,7 +527,9 @@ static void ws_refuses(void)
 		int r = ws_feed(t->ws, data, n);
 		OK(r == 0 && t->got.len == 0 && ws_is_closing(t->ws));
 		OK(t->out.len >= 2 && (unsigned char)t->out.data[0] == 0x88);
-		unsigned code = t->out.len >= 4 ? (unsigned)(unsigned char)t->out.data[2] << 8 | (unsigned char)t->out.data[3] : 0;
+		unsigned code = t->out.len >= 4 ? (unsigned)(unsigned char)t->out.data[2] << 8 |
+							  (unsigned char)t->out.data[3]
+						: 0;
 		OK(code == bad[i].code);
 		if (code != bad[i].code)
 			printf("# case %zu: %u\n", i, code);
@@ -532,7 +558,8 @@ static void events(void)
 	OK(sse_write(&b, "out\nput", "7", "one\ntwo\r\nthree\rfour", 19) == 0);
 	OK_STR(buffer_cstr(&b), "event: out put\nid: 7\ndata: one\ndata: two\ndata: three\ndata: four\n\n");
 	OK(sse_write(&b, NULL, NULL, "", 0) == 0);
-	buffer_append_str(&b, ":\n\nevent: x\n\ndata:no space\r\nignored: y\r\nnocolon\r\n\r\nid: 9\ndata: {\"a\":1}\n\ndata: cut");
+	buffer_append_str(&b, ":\n\nevent: x\n\ndata:no space\r\nignored: y\r\nnocolon\r\n\r\nid: 9\ndata: "
+			      "{\"a\":1}\n\ndata: cut");
 	for (size_t step = 1; step <= b.len; step++) {
 		struct buffer got = BUFFER_INIT(0);
 		struct sse_reader r;
@@ -540,7 +567,8 @@ static void events(void)
 		sse_reader_init(&r, 1000, sse_got, &got);
 		for (size_t at = 0; at < b.len; at += step)
 			e |= sse_feed(&r, b.data + at, b.len - at < step ? b.len - at : step);
-		const char *want = "(out put,7,one\ntwo\nthree\nfour)(message,7,)(message,7,no space)(message,9,{\"a\":1})";
+		const char *want = "(out put,7,one\ntwo\nthree\nfour)(message,7,)(message,7,no "
+				   "space)(message,9,{\"a\":1})";
 		if (e || strcmp(buffer_cstr(&got), want))
 			OK_STR(buffer_cstr(&got), want);
 		sse_reader_finish(&r);
@@ -591,8 +619,8 @@ static void encodings(void)
 static void addresses(void)
 {
 	struct http_address a = { 0 };
-	static const char *const bad[] = { "", "localhost", "localhost:", "localhost:x", "localhost:70000", "::1:80", ":80", "unix:rel",
-		"http://a", "a:80/x", "[]:80", "a:800000" };
+	static const char *const bad[] = { "", "localhost", "localhost:", "localhost:x", "localhost:70000",
+		"::1:80", ":80", "unix:rel", "http://a", "a:80/x", "[]:80", "a:800000" };
 	OK(http_address_parse("127.0.0.1:8000", NULL, &a) == 0 && !a.is_unix);
 	OK_STR(a.host, "127.0.0.1");
 	OK_STR(a.port, "8000");

@@ -8,16 +8,17 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "tap.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
-#include "tap.h"
 
 /* ---- reader ----------------------------------------------------------- */
 
 static void reads_values(void)
 {
-	static const char *const good[] = { "{}", "[]", " [ ] ", "0", "-0", "-1.5e+10", "1E3", "\"\"", "true", "false", "null",
-		"{\"a\":[1,2,{\"b\":null}],\"c\":\"\\u00e9\\ud83d\\ude00\\n\\/\"}", "\t\r\n[1 , 2]\n", "\"aé€😀\"", "[[],{},[{}]]" };
+	static const char *const good[] = { "{}", "[]", " [ ] ", "0", "-0", "-1.5e+10", "1E3", "\"\"", "true",
+		"false", "null", "{\"a\":[1,2,{\"b\":null}],\"c\":\"\\u00e9\\ud83d\\ude00\\n\\/\"}",
+		"\t\r\n[1 , 2]\n", "\"aé€😀\"", "[[],{},[{}]]" };
 	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
 		_cleanup_json_ json_t *tree = NULL;
 		struct error e = { 0 };
@@ -139,10 +140,12 @@ static void bounds_depth_and_count(void)
 	buffer_finish(&b);
 }
 
-/* No prefix of a text that does not end in a number is a text, and none reads beyond its end (ASan sees to that). */
+/* No prefix of a text that does not end in a number is a text, and none reads beyond its end (ASan sees to
+ * that). */
 static void refuses_every_prefix(void)
 {
-	static const char text[] = "{\"a\":[1.5e-3,true,{\"b\":null,\"é\":\"\\u00e9\\ud83d\\ude00\\\\\"}],\"c\":false}";
+	static const char text[] =
+		"{\"a\":[1.5e-3,true,{\"b\":null,\"é\":\"\\u00e9\\ud83d\\ude00\\\\\"}],\"c\":false}";
 	bool all = true;
 	for (size_t len = 0; len < sizeof(text) - 1; len++) {
 		char *copy = malloc(len ? len : 1);
@@ -201,7 +204,8 @@ static const char *double_text(struct buffer *b, double v)
 
 static void writes_doubles(void)
 {
-	static const double values[] = { 0.1, 1.0 / 3, 1e300, -2.5e-308, 4.9e-324, 123456.789, 1e15 + 0.5, 1.7976931348623157e308 };
+	static const double values[] = { 0.1, 1.0 / 3, 1e300, -2.5e-308, 4.9e-324, 123456.789, 1e15 + 0.5,
+		1.7976931348623157e308 };
 	struct buffer b = BUFFER_INIT(0);
 	OK_STR(double_text(&b, 30), "30");
 	OK_STR(double_text(&b, -7), "-7");
@@ -225,10 +229,10 @@ static void replaces_bad_utf8(void)
 	} pairs[] = {
 		{ "aé€😀", "\"aé€😀\"" },
 		{ "\xff", "\"" FFFD "\"" },
-		{ "a\xe2\x82z", "\"a" FFFD "z\"" },          /* one replacement for the cut character */
+		{ "a\xe2\x82z", "\"a" FFFD "z\"" }, /* one replacement for the cut character */
 		{ "\xe2\x82", "\"" FFFD "\"" },
-		{ "\xc0\x80", "\"" FFFD FFFD "\"" },         /* overlong */
-		{ "\xed\xa0\x80", "\"" FFFD FFFD FFFD "\"" },/* surrogate */
+		{ "\xc0\x80", "\"" FFFD FFFD "\"" },          /* overlong */
+		{ "\xed\xa0\x80", "\"" FFFD FFFD FFFD "\"" }, /* surrogate */
 		{ "\xf0\x9f\x98\"", "\"" FFFD "\\\"\"" },
 		{ "\xf4\x90\x80\x80", "\"" FFFD FFFD FFFD FFFD "\"" },
 		{ "12345678\xc3", "\"12345678" FFFD "\"" },
@@ -264,7 +268,8 @@ static void joins_split_strings(void)
 			json_string_append(&w, text + i, j - i);
 			json_string_append(&w, text + j, len - j);
 			json_string_end(&w);
-			same &= json_writer_end(&w) == 0 && b.len == whole.len && !memcmp(b.data, whole.data, b.len);
+			same &= json_writer_end(&w) == 0 && b.len == whole.len &&
+				!memcmp(b.data, whole.data, b.len);
 		}
 	}
 	OK(same);

@@ -1,0 +1,17 @@
+"""One file per thing that is measured; each has a function that takes the effort and returns a Section."""
+
+from parts.cell import cell
+from parts.compute import compute
+from parts.first_use import first_use
+from parts.idle import idle
+from parts.printing import printing
+from parts.start import start
+
+PARTS = {
+    'start': start,
+    'cell': cell,
+    'compute': compute,
+    'idle': idle,
+    'printing': printing,
+    'first_use': first_use,
+}

@@ -1,0 +1,86 @@
+"""How fast code runs inside a session, against the same interpreter outside."""
+
+import contextlib
+import json
+import statistics
+
+from harness.daemon import Daemon
+from harness.peers import Worker
+from harness.stats import Section
+
+LIMIT = 1.03
+
+# Each leaves its CPU seconds in `answer`: time in which somebody else had the CPU does not count.
+_TIMED = """
+import time
+def work():
+{body}
+began = time.process_time()
+work()
+answer = time.process_time() - began
+"""
+PROGRAMS = {
+    'loop': """
+    total = 0
+    for i in range(600_000):
+        total += i & 7
+    return total
+""",
+    'string': """
+    words = []
+    for i in range(60_000):
+        words.append(f'{i:05d}'.replace('0', 'o').upper())
+    return len(','.join(words).split(','))
+""",
+    'recursion': """
+    def fib(n):
+        return n if n < 2 else fib(n - 1) + fib(n - 2)
+    return fib(25)
+""",
+}
+
+
+class _Here:
+    """A fresh session as one contender."""
+
+    def __init__(self, daemon):
+        self.connection = daemon.connect()
+        self.session = self.connection.create()['id']
+
+    def run(self, code):
+        observation = self.connection.cell(self.session, code + '\nanswer')
+        return json.loads(observation['result']['text/plain'])
+
+    def close(self):
+        self.connection.delete(self.session)
+        self.connection.close()
+
+
+def compute(effort):
+    """a loop, strings and recursion inside a session and in python3"""
+    section = Section(
+        'compute',
+        'Speed of code inside a session',
+        'CPU time of the same function, alternately in a session and in python3, both replaced by new ones several times.',
+    )
+    rows = {}
+    for name in PROGRAMS:
+        outside = section.row(f'{name}: python3', 'ms')
+        rows[name] = outside, section.row(f'{name}: session', 'ms', outside)
+    code = {name: _TIMED.format(body=body.strip('\n')) for name, body in PROGRAMS.items()}
+    with Daemon() as daemon:
+        for _ in range(effort(8)):
+            with Worker() as worker, contextlib.closing(_Here(daemon)) as here:
+                for turn in range(6):
+                    for name, (outside, inside) in rows.items():
+                        # Who goes first changes: a warm CPU helps whoever comes second.
+                        for side in (outside, inside) if turn % 2 else (inside, outside):
+                            if side is outside:
+                                side.attempt(lambda: worker.run(code[name])[1] * 1e3)
+                            else:
+                                side.attempt(lambda: here.run(code[name]) * 1e3)
+    for name, (outside, inside) in rows.items():
+        pairs = statistics.median(i / o for i, o in zip(inside.samples, outside.samples))
+        section.fact(f'{name}: best against best {inside.best / outside.best:.3f}, median of the pairs {pairs:.3f}')
+        section.target(f'{name} in a session against python3, ratio of medians', inside.median / outside.median, LIMIT, '')
+    return section
