@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 
-enum { LOOK_MS = 50, CHILDREN_BYTES = 4 << 20, SWEEP_ROUNDS = 100, SWEEP_MS = 10 };
+enum { LOOK_MS = 10, CHILDREN_BYTES = 4 << 20, SWEEP_ROUNDS = 100, SWEEP_MS = 10 };
 
 /* Calls back for each child of the main thread, which is the only one that forks. Returns how many times it
  * said true. */

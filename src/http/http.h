@@ -93,8 +93,8 @@ struct http_handler {
 
 struct http_server_config {
 	uv_loop_t *loop;
-	const char *listen; /* "127.0.0.1:8000", "[::1]:8000", "localhost:0" (any free port),
-			       "unix:/run/glovebox.sock" */
+	/* "127.0.0.1:8000", "[::1]:8000", "localhost:0" (any free port), "unix:/run/glovebox.sock" */
+	const char *listen;
 	const struct http_handler *handler;
 	void *userdata;
 	unsigned max_connections; /* 0: LIMIT_CONNECTIONS */
@@ -109,8 +109,8 @@ struct http_server_config {
  */
 int http_server_create(const struct http_server_config *config, struct error *e, struct http_server **ret);
 
-const char *http_server_address(
-	const struct http_server *s);                   /* as bound, with the real port: "127.0.0.1:41873" */
+/* As bound, with the real port: "127.0.0.1:41873". */
+const char *http_server_address(const struct http_server *s);
 unsigned http_server_port(const struct http_server *s); /* 0 for a unix socket */
 
 /*
@@ -137,12 +137,11 @@ const struct http_server_stats *http_server_stats(const struct http_server *s);
 /* Texts are NUL-terminated (a NUL never comes from outside) and valid as long as x, but for the body. */
 enum http_method http_method(const struct http_exchange *x);
 const char *http_target(const struct http_exchange *x); /* as sent: "/v1/sessions?limit=3" */
-const char *http_path(
-	const struct http_exchange *x); /* before the '?', still percent-encoded; starts with '/' or is "*" */
-const char *http_query(
-	const struct http_exchange *x); /* behind the '?', still encoded; "" when there is none */
-const char *http_header(
-	const struct http_exchange *x, const char *name);   /* case does not matter; NULL when absent */
+/* What stands before the '?', still percent-encoded; starts with '/' or is "*". */
+const char *http_path(const struct http_exchange *x);
+const char *http_query(const struct http_exchange *x); /* what stands behind it, still encoded; or "" */
+/* The first header of that name, in whatever case; NULL when there is none. */
+const char *http_header(const struct http_exchange *x, const char *name);
 const char *http_request_id(const struct http_exchange *x); /* the client's when it is sane, else made */
 const char *http_remote(const struct http_exchange *x);     /* "127.0.0.1:50112", "[::1]:50112", or "unix" */
 bool http_wants_websocket(const struct http_exchange *x);   /* Upgrade: websocket was asked for */
@@ -179,19 +178,17 @@ int http_query_param(const struct http_exchange *x, const char *name, char *out,
 void http_add_header(struct http_exchange *x, const char *name, const char *value);
 void http_allow_caching(struct http_exchange *x); /* leaves Cache-Control to the handler */
 
-/* Answers with the buffer's content, which is taken without a copy (body may be NULL; it is empty after).
- * Ends x. */
+/* Ends x with the buffer's content, which is taken without a copy (body may be NULL; it is empty after). */
 void http_respond(struct http_exchange *x, int status, const char *content_type, struct buffer *body);
 /* The same for bytes that stay the caller's. */
 void http_respond_copy(
 	struct http_exchange *x, int status, const char *content_type, const void *body, size_t len);
 
-/* Answers with application/problem+json: {type, title, status, code, detail, remediation, request_id}. Ends
- * x. */
+/* Ends x with application/problem+json: {type, title, status, code, detail, remediation, request_id}. */
 void http_respond_problem(
 	struct http_exchange *x, int status, const char *code, const char *detail, const char *remedy);
-void http_respond_error(
-	struct http_exchange *x, int status, const struct error *e); /* slug, text and remedy of e */
+/* The same with slug, text and remedy of e. */
+void http_respond_error(struct http_exchange *x, int status, const struct error *e);
 
 /* Appends such a problem to a buffer (the API and the command line show the same shape). */
 int http_problem_write(struct buffer *out, int status, const char *code, const char *detail,
@@ -206,7 +203,8 @@ void http_stream_begin(struct http_exchange *x, int status, const char *content_
 /*
  * Sends or queues a piece (copied as far as it has to wait). 0: go on; 1: more than the high-water mark is
  * waiting, wait for on_drained; -EPIPE: the connection is lost; -ENOBUFS: the client does not read and more
- * than LIMIT_OUT_QUEUE_BYTES wait already. After an error on_gone follows in a later turn.
+ * than LIMIT_OUT_QUEUE_BYTES wait already. After an error on_gone follows in a later turn. Bytes beyond the
+ * announced content_length are dropped.
  */
 int http_stream_write(struct http_exchange *x, const void *data, size_t len);
 size_t http_stream_queued(const struct http_exchange *x); /* bytes the kernel has not taken yet */
@@ -231,9 +229,9 @@ struct http_ws_handler {
 };
 
 /*
- * Answers 101 and turns the connection into a WebSocket; ends x. From on_request only. Returns NULL when the
- * request is not a sound handshake: then it was answered (400, or 426 for a wrong version), x has ended and
- * the handler hears no more. `protocol` is the subprotocol the server chose, or NULL. Binary messages are
+ * Answers 101 and turns the connection into a WebSocket; ends x. From on_request or later. Returns NULL when
+ * the request is not a sound handshake: then it was answered (400, or 426 for a wrong version), x has ended
+ * and the handler hears no more. `protocol` is the subprotocol the server chose, or NULL. Binary messages are
  * refused with 1003.
  */
 struct http_ws *http_upgrade(

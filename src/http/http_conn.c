@@ -157,7 +157,7 @@ void http_conn_answered(struct http_exchange *x)
 {
 	struct http_conn *c = x->conn;
 	x->answered = true;
-	x->told = false;
+	x->told = x->paused = false;
 	http_conn_log(x, x->status);
 	if (c->inside)
 		return;

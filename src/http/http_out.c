@@ -166,6 +166,8 @@ static bool must_close(const struct http_exchange *x)
 	const struct http_head *h = &c->parser.head;
 	if (x->close_after || c->server->closing || c->eof || x->head_bad || !h->keep_alive)
 		return true;
+	if (h->websocket)
+		return true; /* refused: what follows may be meant as frames, never as a request */
 	if (x->request_done)
 		return false;
 	/* The answer came before the end of the body: swallow a small rest that is certain to come. */
@@ -301,9 +303,10 @@ int http_stream_write(struct http_exchange *x, const void *data, size_t len)
 		return -EPIPE;
 	if (c->queued > LIMIT_OUT_QUEUE_BYTES)
 		return give_up(c, -ENOBUFS);
-	assert(x->out_left < 0 || len <= (uint64_t)x->out_left);
-	if (x->out_left >= 0)
+	if (x->out_left >= 0) {
+		len = len < (uint64_t)x->out_left ? len : (size_t)x->out_left;
 		x->out_left -= (int64_t)len;
+	}
 	if (!len || is_head_request(x))
 		return 0;
 	uv_buf_t plain = uv_buf_init((char *)data, (unsigned)len);

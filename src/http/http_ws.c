@@ -39,8 +39,6 @@ static bool refuse_handshake(struct http_exchange *x, char token[WS_ACCEPT_LEN +
 {
 	const char *version = http_head_find(&x->conn->parser.head, "sec-websocket-version");
 	const char *wrong = check_handshake(x, token);
-	x->close_after |=
-		x->conn->parser.head.websocket; /* what follows may be meant as frames, never as a request */
 	if (!wrong && text_eq(version, "13"))
 		return false;
 	if (wrong) {

@@ -184,6 +184,12 @@ static void on_body(struct http_exchange *x, const char *data, size_t len, void 
 		sum += (unsigned char)data[i];
 	upload_sum += sum;
 	upload_bytes += (unsigned)len;
+	if (text_eq(http_query(x),
+		    "enough")) { /* answered in the middle of the body, while it is held back */
+		http_pause(x);
+		after(x, 10, respond_info);
+		return;
+	}
 	if (http_query(x)[0]) { /* slow consumer */
 		http_pause(x);
 		after(x, 1, http_resume);
@@ -576,6 +582,17 @@ static void uploads(void)
 	say(fd, "body");
 	hear(fd, &out, "body", 2000);
 	OK(strstr(buffer_cstr(&out), "HTTP/1.1 200 OK") != NULL);
+	fd_close(fd);
+	buffer_finish(&out);
+	char *enough = ask(server, "PUT /upload?enough HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nsome");
+	OK(strstr(enough, "HTTP/1.1 200 ") == enough);
+	free(enough);
+	fd = dial(server);
+	out = (struct buffer)BUFFER_INIT(0);
+	say(fd, "PUT /upload?enough HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nsome");
+	hear(fd, &out, "len=9", 2000);
+	say(fd, " more" GET_CLOSE("/info"));
+	OK(hear(fd, &out, NULL, 2000) && count(buffer_cstr(&out), "HTTP/1.1 200 ") == 2);
 	fd_close(fd);
 	buffer_finish(&out);
 	char *text = ask(server,

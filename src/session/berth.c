@@ -1,0 +1,350 @@
+/* One berth: its jail, the guests that live in it, its end. */
+#include "session/berth.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/process.h"
+
+/* ---- host ids ------------------------------------------------------------------ */
+
+static uint32_t take_host_id(struct nursery *n)
+{
+	for (unsigned tried = 0; tried < JAIL_HOST_ID_COUNT; tried++) {
+		uint32_t id = n->next_host_id++ % JAIL_HOST_ID_COUNT;
+		if (!(n->host_ids[id / 8] & (1U << (id % 8)))) {
+			n->host_ids[id / 8] |= (uint8_t)(1U << (id % 8));
+			return JAIL_HOST_ID + id;
+		}
+	}
+	return JAIL_HOST_ID; /* more live berths than ids: cannot be, descriptors run out long before */
+}
+
+static void give_back_host_id(struct nursery *n, uint32_t host_id)
+{
+	uint32_t id = host_id - JAIL_HOST_ID;
+	n->host_ids[id / 8] &= (uint8_t) ~(1U << (id % 8));
+}
+
+/* ---- life of a berth -------------------------------------------------------------- */
+
+struct berth *berth_find(struct nursery *n, uint32_t serial)
+{
+	struct berth *b;
+	TAILQ_FOREACH(b, &n->berths, link)
+		if (b->serial == serial)
+			return b;
+	return NULL;
+}
+
+static void free_berth(struct berth *b)
+{
+	struct nursery *n = b->nursery;
+	TAILQ_REMOVE(&n->berths, b, link);
+	give_back_host_id(n, b->host_id);
+	fd_close(b->init_pidfd);
+	fd_close(b->init_control);
+	fd_close(b->workspace);
+	for (int i = 0; i < 3; i++)
+		fd_close(b->far[i]);
+	free(b->problem);
+	free(b);
+	nursery_finish_when_empty(n);
+}
+
+static void free_when_closed(struct berth *b)
+{
+	if (b->state == BERTH_CLOSED && !b->open_polls && !b->jail_asked)
+		free_berth(b);
+}
+
+static void poll_closed(uv_handle_t *h)
+{
+	struct berth *b = h->data;
+	b->open_polls--;
+	free_when_closed(b);
+}
+
+static void close_poll(uv_poll_t *p)
+{
+	if (!uv_is_closing((uv_handle_t *)p))
+		uv_close((uv_handle_t *)p, poll_closed);
+}
+
+void berth_close(struct berth *b)
+{
+	if (!b || b->state == BERTH_CLOSED)
+		return;
+	b->state = BERTH_CLOSED;
+	b->owner = NULL;
+	guest_close(b->guest);
+	b->guest = NULL;
+	if (b->init_pidfd >= 0 && !b->init_reaped)
+		process_signal(b->init_pidfd, SIGKILL);
+	if (b->open_polls) {
+		close_poll(&b->control_poll);
+		if (b->init_reaped)
+			close_poll(&b->init_poll);
+	}
+	free_when_closed(b);
+}
+
+void berth_fail(struct berth *b, const char *text)
+{
+	struct nursery *n = b->nursery;
+	log_warning("a guest could not be made: %s", text);
+	if (b->owner)
+		n->config.events->on_failed(b->owner, text);
+	else
+		berth_close(b);
+}
+
+struct guest *berth_guest(struct berth *b)
+{
+	return b->guest;
+}
+
+int berth_workspace(const struct berth *b)
+{
+	return b->workspace;
+}
+
+uint32_t berth_host_id(const struct berth *b)
+{
+	return b->host_id;
+}
+
+/* ---- the guest's events, passed on or kept ------------------------------------------ */
+
+static void text_of_frame(const struct wire_frame *f, char *text, size_t size)
+{
+	struct wire_field field;
+	size_t at = 0;
+	snprintf(text, size, "no reason given");
+	while (wire_field_next(f, &at, &field) == 1)
+		if (field.tag == WIRE_TEXT)
+			snprintf(text, size, "%.*s", (int)(field.len < size ? field.len : size - 1), field.data);
+}
+
+static void berth_on_frame(void *userdata, const struct wire_frame *f)
+{
+	struct berth *b = userdata;
+	char text[256];
+	if (b->state != BERTH_STARTING) {
+		if (b->owner)
+			b->nursery->config.events->guest.on_frame(b->owner, f);
+	} else if (f->type == WIRE_READY) {
+		b->state = BERTH_READY;
+		if (b->owner)
+			b->nursery->config.events->on_ready(b->owner);
+		else
+			b->nursery->stats.stock_ready++;
+	} else if (f->type == WIRE_FAILED) {
+		text_of_frame(f, text, sizeof(text));
+		berth_fail(b, text);
+	}
+}
+
+static void berth_on_output(void *userdata, enum stream s, const char *data, size_t len)
+{
+	struct berth *b = userdata;
+	if (b->owner)
+		b->nursery->config.events->guest.on_output(b->owner, s, data, len);
+}
+
+static void berth_on_exit(void *userdata, const struct process_exit *end, bool broken)
+{
+	struct berth *b = userdata;
+	if (b->state == BERTH_STARTING) {
+		char text[96];
+		snprintf(text, sizeof(text), "it died while it started (%s %d)", end->signaled ? "signal" : "exit code", end->status);
+		berth_fail(b, text);
+	} else if (b->owner) {
+		b->nursery->config.events->guest.on_exit(b->owner, end, broken);
+	} else {
+		if (b->state == BERTH_READY)
+			b->nursery->stats.stock_ready--;
+		berth_close(b);
+	}
+}
+
+static const struct guest_events berth_guest_events = { berth_on_frame, berth_on_output, berth_on_exit };
+
+/* ---- asking ------------------------------------------------------------------------- */
+
+void berth_ask_jail(struct berth *b)
+{
+	struct nursery *n = b->nursery;
+	struct jail_request q = { .serial = b->serial, .host_id = b->host_id, .disk_bytes = b->disk_bytes };
+	if (!n->jailer_up || b->jail_asked)
+		return; /* asked when it is up */
+	if (helper_send(&n->jailer, &q, sizeof(q), NULL, 0) == 0)
+		b->jail_asked = true;
+}
+
+void berth_ask_guest(struct berth *b)
+{
+	struct nursery *n = b->nursery;
+	struct wire_spawn q = { .serial = b->serial };
+	if (!n->zygote_warm)
+		return; /* asked when it is warm */
+	if (!b->guest) {
+		int r = guest_create(n->config.loop, &berth_guest_events, b, &b->guest, b->far);
+		if (r < 0) {
+			berth_fail(b, strerror(-r));
+			return;
+		}
+	}
+	int fds[4] = { b->init_pidfd, b->far[0], b->far[1], b->far[2] };
+	if (helper_send(&n->zygote, &q, sizeof(q), fds, 4) == 0)
+		b->state = BERTH_STARTING;
+}
+
+static void on_init_exit(uv_poll_t *p, int status, int events)
+{
+	struct berth *b = p->data;
+	struct process_exit end;
+	(void)status, (void)events;
+	if (process_reap(b->init_pidfd, &end) == 0)
+		return;
+	b->init_reaped = true;
+	uv_poll_stop(p);
+	if (b->state == BERTH_CLOSED) {
+		close_poll(p);
+		return;
+	}
+	/* Its jail is gone, and all in it. A stock berth is dropped; an owner hears of it through his guest's end, or here. */
+	if (!b->guest || b->state != BERTH_READY)
+		berth_fail(b, "the jail's init died");
+}
+
+static void on_swept(uv_poll_t *p, int status, int events)
+{
+	struct berth *b = p->data;
+	char byte;
+	(void)status, (void)events;
+	if (read(b->init_control, &byte, 1) != 1) {
+		uv_poll_stop(p);
+		return;
+	}
+	if (b->state == BERTH_SWEEP && byte == JAIL_SWEEP) {
+		b->state = BERTH_GUEST;
+		berth_ask_guest(b);
+	}
+}
+
+static int watch_jail(struct berth *b)
+{
+	uv_loop_t *loop = b->nursery->config.loop;
+	fd_set_nonblock(b->init_control, 1);
+	int r = uv_poll_init(loop, &b->init_poll, b->init_pidfd);
+	if (r == 0)
+		r = uv_poll_init(loop, &b->control_poll, b->init_control);
+	if (r < 0)
+		return r;
+	b->init_poll.data = b->control_poll.data = b;
+	b->open_polls = 2;
+	uv_poll_start(&b->init_poll, UV_READABLE, on_init_exit);
+	uv_poll_start(&b->control_poll, UV_READABLE, on_swept);
+	return 0;
+}
+
+void berth_take_jail(struct berth *b, const struct jail_answer *a, int *fds, size_t n_fds)
+{
+	b->jail_asked = false;
+	if (b->state == BERTH_CLOSED && (a->err || n_fds != 3)) {
+		free_when_closed(b);
+		return;
+	}
+	if (a->err || n_fds != 3) {
+		berth_fail(b, a->text);
+		return;
+	}
+	b->init_pidfd = TAKE_FD(fds[0]);
+	b->init_control = TAKE_FD(fds[1]);
+	b->workspace = TAKE_FD(fds[2]);
+	int r = watch_jail(b);
+	if (b->state == BERTH_CLOSED) { /* closed while the jail was being made: undo it */
+		process_signal(b->init_pidfd, SIGKILL);
+		close_poll(&b->control_poll);
+		return;
+	}
+	if (r < 0) {
+		berth_fail(b, uv_strerror(r));
+		return;
+	}
+	b->state = BERTH_GUEST;
+	berth_ask_guest(b);
+}
+
+
+struct berth *berth_new(struct nursery *n, uint64_t disk_bytes, void *owner)
+{
+	struct berth *b = calloc(1, sizeof(*b));
+	if (!b)
+		return NULL;
+	b->nursery = n;
+	b->owner = owner;
+	b->serial = ++n->next_serial;
+	b->host_id = take_host_id(n);
+	b->disk_bytes = disk_bytes;
+	b->init_pidfd = b->init_control = b->workspace = b->far[0] = b->far[1] = b->far[2] = -1;
+	TAILQ_INSERT_TAIL(&n->berths, b, link);
+	berth_ask_jail(b);
+	return b;
+}
+
+bool berth_is_stock(const struct berth *b)
+{
+	return !b->owner && b->state != BERTH_CLOSED;
+}
+
+void berth_take_guest(struct berth *b, int pidfd, pid_t pid)
+{
+	for (int i = 0; i < 3; i++)
+		fd_close_clear(&b->far[i]);
+	int r = guest_attach(b->guest, pidfd, pid);
+	if (r < 0)
+		berth_fail(b, uv_strerror(r));
+}
+
+/* Lets go of the guest and of the ends that were meant for it. */
+static void drop_guest(struct berth *b)
+{
+	guest_close(b->guest);
+	b->guest = NULL;
+	for (int i = 0; i < 3; i++)
+		fd_close_clear(&b->far[i]);
+}
+
+void berth_forget_guest(struct berth *b)
+{
+	if (b->state != BERTH_STARTING || !b->guest || guest_pid(b->guest))
+		return;
+	drop_guest(b);
+	b->state = BERTH_GUEST;
+}
+
+void berth_forget_jail(struct berth *b)
+{
+	b->jail_asked = false;
+	free_when_closed(b);
+}
+
+void berth_replace_guest(struct berth *b)
+{
+	char byte = JAIL_SWEEP;
+	drop_guest(b);
+	if (b->state == BERTH_JAIL)
+		return; /* nothing there yet: its first guest will do */
+	if (b->init_reaped || write(b->init_control, &byte, 1) != 1) {
+		berth_fail(b, "the jail's init died");
+		return;
+	}
+	b->state = BERTH_SWEEP;
+}

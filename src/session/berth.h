@@ -1,0 +1,70 @@
+/* What nursery.c and berth.c share; not for others. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "jail/jail.h"
+#include "session/helper.h"
+#include "session/nursery.h"
+
+/* A berth's way: JAIL (asked of the jailer) → SWEEP? → GUEST (asked of the zygote) → READY; or CLOSED from anywhere. */
+enum berth_state { BERTH_JAIL, BERTH_SWEEP, BERTH_GUEST, BERTH_STARTING, BERTH_READY, BERTH_CLOSED };
+
+struct berth {
+	TAILQ_ENTRY(berth) link;
+	struct nursery *nursery;
+	void *owner; /* NULL: stock */
+	enum berth_state state;
+	uint32_t serial, host_id;
+	uint64_t disk_bytes;
+	int init_pidfd, init_control, workspace;
+	uv_poll_t init_poll, control_poll;
+	unsigned open_polls;
+	bool init_reaped, jail_asked;
+	struct guest *guest;
+	int far[3]; /* the guest's ends, until the zygote has them */
+	char *problem;
+};
+
+TAILQ_HEAD(berth_list, berth);
+
+struct nursery {
+	struct nursery_config config;
+	struct helper jailer, zygote;
+	bool jailer_up, zygote_warm, destroying;
+	unsigned failures;
+	uv_timer_t refill, restart;
+	unsigned open_timers;
+	struct berth_list berths;
+	uint32_t next_serial, next_host_id;
+	uint8_t host_ids[JAIL_HOST_ID_COUNT / 8];
+	char report[WIRE_ZYGOTE_TEXT];
+	struct nursery_stats stats;
+	void (*done)(void *);
+	void *done_userdata;
+};
+
+/* berth.c */
+struct berth *berth_new(struct nursery *n, uint64_t disk_bytes, void *owner); /* asks for its jail; NULL without memory */
+struct berth *berth_find(struct nursery *n, uint32_t serial);
+bool berth_is_stock(const struct berth *b);
+
+void berth_ask_jail(struct berth *b);  /* now, or when the jailer is up */
+void berth_ask_guest(struct berth *b); /* now, or when the zygote is warm */
+void berth_take_jail(struct berth *b, const struct jail_answer *a, int *fds, size_t n_fds);
+void berth_take_guest(struct berth *b, int pidfd, pid_t pid);
+
+/* There will be no guest: its owner is told, or a stock berth is closed. */
+void berth_fail(struct berth *b, const char *text);
+
+/* The zygote died before it forked what was asked for: back to asking. */
+void berth_forget_guest(struct berth *b);
+
+/* The jailer died: an answer that was awaited will not come. */
+void berth_forget_jail(struct berth *b);
+
+/* nursery.c */
+void nursery_finish_when_empty(struct nursery *n);
