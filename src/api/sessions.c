@@ -1,5 +1,6 @@
 /* Sessions over HTTP: create, list, look, end, interrupt, reset. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,7 +46,7 @@ void answer_put_session(struct json_writer *w, const struct session *s)
 	put_time(w, "last_used", info.used_wall_ns);
 	json_field_double(w, "ttl_s", info.ttl_s);
 	json_field_double(w, "idle_timeout_s", info.idle_timeout_s);
-	json_field_double(w, "expires_in_s", info.expires_in_s);
+	json_field_double(w, "expires_in_s", round(info.expires_in_s * 1000) / 1000);
 	json_field_uint(w, "cells", info.cells);
 	json_field_uint(w, "queued", info.queued);
 	json_field_bool(w, "warm", info.warm);

@@ -174,8 +174,8 @@ static void print_invitation(const struct server *s)
 	printf("\nGlovebox is ready. In another terminal, try:\n"
 	       "  %s/v1/run -H 'Content-Type: application/json' -d '{\"code\": \"print(6 * 7)\"}'\n"
 	       "  %s/v1/sessions -H 'Content-Type: application/json' -d '{\"name\": \"first\"}'\n"
-	       "  glovebox run -c 'print(6 * 7)'      (needs no server)\n",
-		call, call);
+	       "  %s run -c 'print(6 * 7)'      (needs no server)\n",
+		call, call, program_invocation_name);
 	if (http_server_port(s->http))
 		printf("All calls: http://%s/docs\n", address);
 	printf("Ctrl-C ends it.\n\n");

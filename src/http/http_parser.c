@@ -8,6 +8,9 @@
 
 /* All chunk extensions of one message together; nobody uses them but attackers. */
 enum { CHUNK_EXTENSION_BYTES = 256 };
+/* The texts of the refusals name these. */
+_Static_assert(LIMIT_TARGET_BYTES == 8 * 1024 && LIMIT_HEADER_BYTES == 32 * 1024 && LIMIT_HEADER_COUNT == 100,
+	"the limits in the texts are the limits");
 /* One large head does not stay in memory for the life of the connection. */
 enum { HEAD_KEPT_BYTES = 4096 };
 

@@ -52,7 +52,6 @@ static void free_berth(struct berth *b)
 	fd_close(b->workspace);
 	for (int i = 0; i < 3; i++)
 		fd_close(b->far[i]);
-	free(b->problem);
 	free(b);
 	nursery_finish_when_empty(n);
 }

@@ -26,7 +26,6 @@ struct berth {
 	bool init_reaped, jail_asked;
 	struct guest *guest;
 	int far[3]; /* the guest's ends, until the zygote has them */
-	char *problem;
 };
 
 TAILQ_HEAD(berth_list, berth);

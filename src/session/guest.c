@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/fds.h"
 #include "base/limits.h"
+#include "session/output.h"
 
 enum {
 	READ_AT_ONCE = 64 * 1024,
@@ -30,6 +32,10 @@ struct guest {
 	unsigned open_polls;
 	pid_t pid;
 	bool attached, closing, reaped, broken;
+	struct {
+		char data[4];
+		size_t len;
+	} unfinished[2]; /* the start of a character at the end of what was read of stdout, stderr */
 	struct wire_reader in;
 	struct buffer queue; /* frames the socket did not take yet */
 };
@@ -89,30 +95,54 @@ static void stop_poll(struct guest *g, int which)
 	uv_poll_stop(&g->poll[which]);
 }
 
+/* Passes on whole characters, so that what is kept, logged or streamed in pieces can be joined or shown as it is. */
+static void deliver_output(struct guest *g, int which, size_t len)
+{
+	size_t open = output_unfinished(scratch, len);
+	memcpy(g->unfinished[which - END_STDOUT].data, scratch + len - open, open);
+	g->unfinished[which - END_STDOUT].len = open;
+	if (len > open)
+		g->events->on_output(g->owner, which == END_STDOUT ? STREAM_STDOUT : STREAM_STDERR, scratch, len - open);
+}
+
 /* Reads up to max bytes of one pipe. False when nothing more will come. */
 static bool read_pipe(struct guest *g, int which, size_t max)
 {
 	while (max && !g->closing) {
-		ssize_t n = read(g->fd[which], scratch, sizeof(scratch));
+		size_t held = g->unfinished[which - END_STDOUT].len, room = sizeof(scratch) - held;
+		memcpy(scratch, g->unfinished[which - END_STDOUT].data, held);
+		ssize_t n = read(g->fd[which], scratch + held, room);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return errno == EAGAIN;
 		if (n == 0)
 			return false;
-		g->events->on_output(g->owner, which == END_STDOUT ? STREAM_STDOUT : STREAM_STDERR, scratch, (size_t)n);
+		deliver_output(g, which, held + (size_t)n);
 		max -= (size_t)n < max ? (size_t)n : max;
-		if ((size_t)n < sizeof(scratch))
+		if ((size_t)n < room)
 			return true; /* a short read emptied it */
 	}
 	return true;
 }
 
+/* What was begun and never finished is told as it is. */
+static void deliver_rest(struct guest *g, int which)
+{
+	size_t len = g->unfinished[which - END_STDOUT].len;
+	g->unfinished[which - END_STDOUT].len = 0;
+	if (len && !g->closing)
+		g->events->on_output(g->owner, which == END_STDOUT ? STREAM_STDOUT : STREAM_STDERR,
+			g->unfinished[which - END_STDOUT].data, len);
+}
+
 void guest_drain(struct guest *g)
 {
-	read_pipe(g, END_STDOUT, DRAIN_MAX);
-	if (!g->closing)
-		read_pipe(g, END_STDERR, DRAIN_MAX);
+	for (int which = END_STDOUT; which <= END_STDERR; which++) {
+		if (!g->closing)
+			read_pipe(g, which, DRAIN_MAX);
+		deliver_rest(g, which);
+	}
 }
 
 static void deliver_frames(struct guest *g)

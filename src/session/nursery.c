@@ -274,6 +274,7 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 	n->config = *config;
 	n->jailer.pidfd = n->jailer.socket = n->zygote.pidfd = n->zygote.socket = -1;
 	TAILQ_INIT(&n->berths);
+	n->next_host_id = (uint32_t)getpid() * 97; /* two daemons on one machine seldom share ids */
 	uv_timer_init(config->loop, &n->refill);
 	uv_timer_init(config->loop, &n->restart);
 	n->refill.data = n->restart.data = n;

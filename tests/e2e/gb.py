@@ -148,7 +148,7 @@ class Daemon:
     def _address(self):
         if self.process.poll() is not None:
             raise AssertionError(f'the daemon ended with {self.process.returncode}:\n{self.log()}')
-        found = re.search(r'listening on (\S+); warming', self.log())
+        found = re.search(r'listening on ([^\s;]+)', self.log())
         return found and found[1]
 
     def log(self):

@@ -172,6 +172,8 @@ def _unlink(shot):
 def _snapshot(exc):
     """One exception without its chain."""
     try:
+        if isinstance(exc, SyntaxError):
+            _add_text(exc)
         tb, gaps = _frames_to_show(_traceback_of(exc))
         # TracebackException follows the chain itself, except to what it has seen.
         seen = {id(_cause_of(exc)), id(_context_of(exc))}
@@ -184,6 +186,16 @@ def _snapshot(exc):
         return shot
     except BaseException:
         return _Remark(_brief(exc))
+
+
+def _add_text(exc):
+    """The compiler finds the line of an error in the file itself, and a cell is no file."""
+    filename, line = SyntaxError.filename.__get__(exc), SyntaxError.lineno.__get__(exc)
+    if SyntaxError.text.__get__(exc) is not None or type(line) is not int or type(filename) is not str:
+        return
+    lines = _entries[filename][2] if filename in _entries else ()
+    if 0 < line <= len(lines):
+        SyntaxError.text.__set__(exc, lines[line - 1])
 
 
 # ---- frames ------------------------------------------------------------
