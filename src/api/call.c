@@ -232,7 +232,8 @@ static void end_sessions(struct api *a)
 		struct ending *ending = SLIST_FIRST(&a->endings);
 		struct session *s;
 		SLIST_REMOVE_HEAD(&a->endings, next);
-		if (!session_find(a->sessions, ending->id, NULL, &s))
+		/* The drain ends every session, and then the table itself: it is not ours to ask any more. */
+		if (!a->draining && !session_find(a->sessions, ending->id, NULL, &s))
 			session_end(s, "its run was over");
 		free(ending);
 	}

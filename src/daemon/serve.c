@@ -396,6 +396,7 @@ int serve_run(const struct config *config)
 	}
 	int code = serve(&s);
 	api_destroy(s.api);
+	uv_run(&s.loop, UV_RUN_DEFAULT); /* the API's timer closes */
 	free(s.guest_module);
 	uv_loop_close(&s.loop);
 	unsigned left = reaper_sweep_all();

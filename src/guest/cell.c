@@ -148,6 +148,7 @@ static bool awaits(PyObject *code)
  * runs as a whole on the session's event loop. */
 static PyObject *run_parts(PyObject *first, PyObject *second)
 {
+	memory_lend(false);
 	if (awaits(first) || awaits(second))
 		return PyObject_CallFunctionObjArgs(support.run_async_cell, first ? first : Py_None, second ? second : Py_None,
 			globals, NULL);
@@ -393,12 +394,14 @@ void cell_run(const char *code, size_t len, uint32_t serial, struct buffer *out,
 	now.displays = 0;
 	now.send = send;
 	snprintf(name, sizeof(name), "<cell %u>", serial);
+	memory_lend(true); /* until the code runs: a session that used up its memory can still be told to let go of some */
 	PyObject *filename = PyUnicode_FromString(name), *value = NULL;
 	PyObject *source = PyUnicode_DecodeUTF8(code, (Py_ssize_t)len, "replace");
 	PyObject *known = filename && source ? PyObject_CallFunctionObjArgs(support.register_source, filename, source, NULL) : NULL;
 	Py_XDECREF(source);
 	if (known)
 		value = run_source(code, len, filename);
+	memory_lend(false); /* when it did not compile */
 	Py_XDECREF(known);
 	if (!value || show_value(value, out, serial) < 0)
 		o = report_exception(out, serial, filename);

@@ -302,6 +302,15 @@ static void say_ready(void)
 	send_frames(&out);
 }
 
+/* Modules in the working directory can be imported, as under `python3 -c`; the zygote itself must not look there. */
+static void add_working_directory(void)
+{
+	PyObject *path = PySys_GetObject("path"), *here = PyUnicode_FromString(""); /* path is borrowed */
+	if (!path || !here || PyList_Insert(path, 0, here) < 0)
+		PyErr_Clear();
+	Py_XDECREF(here);
+}
+
 void guest_run(void)
 {
 	struct wire_frame f;
@@ -313,6 +322,7 @@ void guest_run(void)
 	if (stream_start() < 0)
 		guest_fail(GUEST_CONTROL_FD, "making the output streams", -ENOMEM);
 	set_stdin(-1);
+	add_working_directory();
 	files_forget_changes();
 	wire_reader_init(&in, LIMIT_FRAME_BYTES);
 	say_ready();

@@ -44,8 +44,8 @@ static const char *const devices[] = { "null", "zero", "full", "random", "urando
 static const struct {
 	const char *path, *target;
 } dev_links[] = { { "dev/fd", "/proc/self/fd" }, { "dev/stdin", "/proc/self/fd/0" }, { "dev/stdout", "/proc/self/fd/1" },
-	{ "dev/stderr", "/proc/self/fd/2" }, { "var/tmp", "/tmp" } };
-static const char *const empty_dirs[] = { "etc", "etc/ssl", "proc", "dev", "dev/shm", "tmp", "workspace", "var", "run", "home" };
+	{ "dev/stderr", "/proc/self/fd/2" } };
+static const char *const empty_dirs[] = { "etc", "etc/ssl", "proc", "dev", "dev/shm", "tmp", "workspace", "var", "var/tmp", "run", "home" };
 
 static int bind_read_only(const char *from, const char *to)
 {

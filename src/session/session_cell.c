@@ -284,43 +284,49 @@ void cell_abandon(struct cell *c)
 
 /* ---- the guest's life ------------------------------------------------------------------ */
 
-void session_guest_exit(struct session *s, const struct process_exit *end, bool broken)
+/* Why the interpreter ended under a running cell, in words. */
+static void say_death(struct session *s, const struct process_exit *end, bool broken)
 {
 	char text[256];
-	s->guest_ready = s->setup_sent = false;
-	if (s->running) {
-		struct cell *c = s->running;
-		enum cell_status status = CELL_KILLED;
-		int exit_code = end->signaled ? 128 + end->status : end->status;
-		s->outcome.has_result = false;
-		if (c->timed_out) {
-			status = CELL_TIMEOUT;
-			exit_code = 124;
-			say_timeout(s, true);
-		} else if (c->interrupted) {
-			status = CELL_INTERRUPTED;
-			override_error(s, "KeyboardInterrupt", "interrupted", "",
-				"the cell was killed, because it did not stop when interrupted");
-		} else {
-			if (broken)
-				snprintf(text, sizeof(text), "the interpreter was ended: the code wrote to its control socket");
-			else if (end->signaled)
-				snprintf(text, sizeof(text), "the interpreter was ended by signal %d (%s)", end->status,
-					strsignal(end->status));
-			else
-				snprintf(text, sizeof(text), "the code ended the interpreter itself with exit code %d (os._exit)",
-					end->status);
-			override_error(s, "InterpreterDied", "interpreter_died",
-				"Variables are gone, files under /workspace are still there; run the imports and definitions again.", text);
-		}
-		s->table->stats.guests_replaced++;
-		/* The new guest first: the cell's end may start the next cell. */
-		berth_replace_guest(s->berth);
-		end_cell(s, status, exit_code, true);
+	if (broken)
+		snprintf(text, sizeof(text), "the interpreter was ended: the code wrote to its control socket");
+	else if (end->signaled)
+		snprintf(text, sizeof(text), "the interpreter was ended by signal %d (%s)", end->status, strsignal(end->status));
+	else
+		snprintf(text, sizeof(text), "the code ended the interpreter itself with exit code %d (os._exit)", end->status);
+	override_error(s, "InterpreterDied", "interpreter_died",
+		"Variables are gone, files under /workspace are still there; run the imports and definitions again.", text);
+}
+
+/* The guest is gone, and the running cell with it. */
+static void end_with_guest(struct session *s, const struct process_exit *end, bool broken)
+{
+	struct cell *c = s->running;
+	enum cell_status status = CELL_KILLED;
+	int exit_code = end->signaled ? 128 + end->status : end->status;
+	s->guest_ready = s->setup_sent = false; /* no queued cell may start now */
+	s->table->stats.guests_replaced++;
+	if (!c)
+		return;
+	s->outcome.has_result = false;
+	if (c->timed_out) {
+		status = CELL_TIMEOUT;
+		exit_code = 124;
+		say_timeout(s, true);
+	} else if (c->interrupted) {
+		status = CELL_INTERRUPTED;
+		override_error(s, "KeyboardInterrupt", "interrupted", "",
+			"the cell was killed, because it did not stop when interrupted");
 	} else {
-		s->table->stats.guests_replaced++;
-		berth_replace_guest(s->berth);
+		say_death(s, end, broken);
 	}
+	end_cell(s, status, exit_code, true);
+}
+
+void session_guest_exit(struct session *s, const struct process_exit *end, bool broken)
+{
+	end_with_guest(s, end, broken);
+	berth_replace_guest(s->berth);
 }
 
 void session_guest_ready(struct session *s)
@@ -353,9 +359,9 @@ void session_fail_all_cells(struct session *s, enum cell_status status, const ch
 
 void session_guest_failed(struct session *s, const char *text)
 {
-	s->guest_ready = s->setup_sent = false;
 	if (s->running) /* its jail went with it */
-		session_guest_exit(s, &(struct process_exit){ .signaled = true, .status = SIGKILL }, false);
+		end_with_guest(s, &(struct process_exit){ .signaled = true, .status = SIGKILL }, false);
+	s->guest_ready = s->setup_sent = false;
 	if (++s->retries <= GUEST_RETRIES_MAX && !s->ending) {
 		bool ready;
 		berth_close(s->berth);
@@ -367,6 +373,7 @@ void session_guest_failed(struct session *s, const char *text)
 		}
 	}
 	session_fail_all_cells(s, CELL_KILLED, "no_guest", text, "The server's log says more; `glovebox doctor` checks the machine.");
+	session_end(s, "its interpreter could not be started"); /* kept, it would let cells wait for what does not come */
 }
 
 /* ---- starting -------------------------------------------------------------------------- */

@@ -23,6 +23,7 @@
 
 #include "base/fds.h"
 #include "guest/guest.h"
+#include "jail/filter.h"
 #include "jail/jail.h"
 #include "wire/wire.h"
 #include "zygote/pages.h"
@@ -30,6 +31,7 @@
 #include "zygote/zygote.h"
 
 static struct support support;
+static struct filter filter; /* what every guest is put under */
 
 static void __attribute__((noreturn)) die(const char *what)
 {
@@ -220,6 +222,9 @@ static void __attribute__((noreturn)) become_guest(const int fds[4])
 	syscall(SYS_close_range, GUEST_CONTROL_FD + 1U, ~0U, 0);
 	prctl(PR_SET_NAME, "python3");
 	title_set("python3");
+	/* Last of the walls, before the first line of Python: nothing of a session ever runs without it. */
+	if ((r = filter_load(&filter)) < 0)
+		guest_fail(GUEST_CONTROL_FD, "loading the system call filter", r);
 	PyOS_AfterFork_Child();
 	forget_frames();
 	guest_run();
@@ -265,6 +270,8 @@ static PyObject *run(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "O!s", &PyList_Type, &names, &cache))
 		return NULL;
 	prctl(PR_SET_NAME, "glovebox-zygote");
+	if (filter_build(&filter) < 0)
+		die("the system call filter cannot be built");
 	offer_to_oom_killer();
 	warm_up(names, cache, &hello);
 	join_jailer();

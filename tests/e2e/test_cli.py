@@ -10,7 +10,9 @@ import time
 
 import pytest
 
-GLOVEBOX = os.environ.get("GLOVEBOX") or os.path.join(os.path.dirname(__file__), "../../build/glovebox")
+import gb
+
+GLOVEBOX = str(gb.PROGRAM)
 
 
 def glovebox(*words, **kw):
@@ -290,6 +292,7 @@ def test_shell_history_and_end(shell, tmp_path):
     shell.line("7 * 6", r"\r\n42\r\n")
     shell.line("\x1b[A", r"7 \* 6\r\n42\r\n")
     shell.expect(">>> $")
+    time.sleep(0.3)  # the editor takes the keyboard over just after it showed the prompt
     shell.send("\x04")
     assert wait_until(lambda: (tmp_path / "state/glovebox/history").exists())
     assert "6" in (tmp_path / "state/glovebox/history").read_text()

@@ -1,8 +1,8 @@
 """Time limits, interrupts, clients that leave, interpreters that die: always a definite end, and the next request works."""
 
+import json
 import os
 import signal
-import socket
 import time
 
 import pytest
@@ -24,7 +24,7 @@ ENDLESS = {
     'catches all': 'import time\nwhile True:\n  try: time.sleep(1000)\n  except BaseException: pass',
     'ignores SIGINT': 'import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(1e6)',
     'finally loops': 'try:\n  while True: pass\nfinally:\n  while True: pass',
-    'C call': 'import ctypes; ctypes.CDLL(None).pause() or ctypes.CDLL(None).sleep(1000000)',
+    'handles SIGINT': 'import signal\nsignal.signal(signal.SIGINT, lambda *a: None)\nwhile True: pass',
     'stops itself': 'import os, signal; os.kill(os.getpid(), signal.SIGSTOP)',
     'in a repr': 'class R:\n  def __repr__(self):\n    while True: pass\nR()',
     'in an import': 'import time\nopen("slow.py", "w").write("import time; time.sleep(1e6)")\nimport slow',
@@ -60,7 +60,7 @@ def test_state_survives_what_can_be_interrupted(session, kind):
     assert session.value('kept') == '5'
 
 
-@pytest.mark.parametrize('kind', ['catches it', 'ignores SIGINT', 'stops itself', 'blocks signals'])
+@pytest.mark.parametrize('kind', ['handles SIGINT', 'ignores SIGINT', 'stops itself', 'blocks signals'])
 def test_state_lost_says_when_it_had_to_be_killed(session, kind):
     seen = session.execute(ENDLESS[kind], timeout_s=0.3)
     assert seen.status == 'timeout' and seen.state_lost is True
@@ -110,8 +110,8 @@ def test_interrupt_from_another_connection(session, kind):
 
 
 def test_interrupt_of_code_that_refuses(session):
-    running = session.in_background(ENDLESS['catches it'])
-    session.wait_busy()
+    running = session.in_background('print("deaf", flush=True)\n' + ENDLESS['handles SIGINT'])
+    gb.wait_until(lambda: session.logs()['entries'], 'it runs')
     session.interrupt()
     seen = running.result()
     assert seen.status == 'interrupted' and seen.state_lost is True
@@ -169,8 +169,6 @@ def test_reset_gives_a_fresh_interpreter_and_keeps_files(session):
 
 def send_and_leave(daemon, session, code, **fields):
     """Starts a cell on a connection that is dropped once the cell runs."""
-    import json
-
     body = json.dumps({'code': code, **fields})
     with gb.Wire(daemon) as wire:
         wire.send(
@@ -199,8 +197,6 @@ def test_detached_cell_goes_on(daemon, session):
 def test_disconnect_of_a_queued_cell_takes_it_out(daemon, session):
     running = session.in_background('import time; time.sleep(1)')
     session.wait_busy()
-    import json
-
     body = json.dumps({'code': 'never = True'})
     with gb.Wire(daemon) as wire:
         wire.send(
@@ -211,21 +207,6 @@ def test_disconnect_of_a_queued_cell_takes_it_out(daemon, session):
     gb.wait_until(lambda: session.get()['queued'] == 0, 'it is taken out')
     running.result().ok()
     assert session.value('"never" in globals()') == 'False'
-
-
-def test_half_closed_client_still_gets_its_answer(daemon, session):
-    """`curl | …` and netcat close their sending side and read on."""
-    import json
-
-    body = json.dumps({'code': 'import time; time.sleep(0.3); 42'})
-    with gb.Wire(daemon) as wire:
-        wire.send(
-            f'POST {session.path}/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
-            f'Content-Length: {len(body)}\r\n\r\n{body}'
-        )
-        wire.socket.shutdown(socket.SHUT_WR)
-        status, _, answer = wire.answer()
-    assert status == 200 and json.loads(answer)['result']['text/plain'] == '42'
 
 
 # ---- deaths ------------------------------------------------------------------------------

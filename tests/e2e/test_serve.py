@@ -12,7 +12,9 @@ import time
 
 import pytest
 
-GLOVEBOX = os.environ.get("GLOVEBOX") or os.path.join(os.path.dirname(__file__), "../../build/glovebox")
+import gb
+
+GLOVEBOX = str(gb.PROGRAM)
 TOKEN = "0123456789abcdef0123"
 
 

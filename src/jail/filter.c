@@ -1,0 +1,231 @@
+#include "jail/filter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+#define NAMESPACES                                                                                           \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | 0x80 /* NEWTIME */)
+
+/* By name; names this libseccomp or architecture does not know are left out, and so denied. */
+static const char *const allowed[] = {
+	/* memory */
+	"brk", "mmap", "munmap", "mprotect", "mremap", "madvise", "msync", "mincore", "membarrier",
+	/* threads and time */
+	"futex", "set_robust_list", "get_robust_list", "set_tid_address", "sched_yield", "sched_getaffinity", "sched_setaffinity",
+	"sched_getparam", "sched_getscheduler", "sched_get_priority_max", "sched_get_priority_min", "gettid", "getcpu",
+	"clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time", "times", "getitimer", "setitimer",
+	"alarm", "timer_create", "timer_settime", "timer_gettime", "timer_delete", "timer_getoverrun", "timerfd_create",
+	"timerfd_settime", "timerfd_gettime", "arch_prctl", "restart_syscall",
+	/* files */
+	"open", "openat", "creat", "close", "close_range", "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv",
+	"pwritev", "lseek", "stat", "fstat", "lstat", "newfstatat", "statx", "statfs", "fstatfs", "access", "faccessat", "getdents",
+	"getdents64", "getcwd", "chdir", "fchdir", "readlink", "readlinkat", "mkdir", "mkdirat", "rmdir", "rename", "renameat",
+	"renameat2", "unlink", "unlinkat", "symlink", "symlinkat", "link", "linkat", "chmod", "fchmod", "fchmodat", "utime", "utimes",
+	"utimensat", "futimesat", "truncate", "ftruncate", "fallocate", "fsync", "fdatasync", "flock", "umask", "dup", "dup2", "dup3",
+	"pipe", "pipe2", "fadvise64", "readahead", "getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
+	"memfd_create",
+	/* waiting */
+	"poll", "ppoll", "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "eventfd",
+	"eventfd2",
+	/* unix sockets, once made */
+	"connect", "bind", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt", "setsockopt", "sendto",
+	"recvfrom", "sendmsg", "recvmsg", "shutdown",
+	/* processes and signals, inside the pid namespace */
+	"fork", "vfork", "execve", "wait4", "waitid", "exit", "exit_group", "rt_sigaction", "rt_sigprocmask", "rt_sigpending",
+	"rt_sigreturn", "rt_sigsuspend", "rt_sigtimedwait", "sigaltstack", "pause", "getpid", "getppid", "getpgid", "setpgid",
+	"getpgrp", "getsid", "setsid", "getpriority", "setpriority",
+	/* who and how much */
+	"getuid", "geteuid", "getgid", "getegid", "getgroups", "getresuid", "getresgid", "getrlimit", "getrusage", "sysinfo", "uname",
+	"getrandom",
+	/* shared images of X clients, in the jail's own ipc namespace */
+	"shmget", "shmat", "shmdt", "shmctl",
+};
+
+/* Missing, as on an older kernel: the caller has another way. clone3 because its flags lie in memory, out of a filter's sight. */
+static const char *const missing[] = { "clone3", "openat2", "faccessat2", "copy_file_range", "io_uring_setup", "futex_waitv", "rseq",
+	"pidfd_open", "epoll_pwait2", "fchmodat2", "cachestat" };
+
+/* A call that passes when its argument's low 32 bits are one of the values; the kernel looks at no more of an int. */
+struct listed {
+	const char *call;
+	unsigned argument, n;
+	const uint32_t *values;
+};
+
+#define VALUES(...) .n = sizeof((uint32_t[]){ __VA_ARGS__ }) / 4, .values = (const uint32_t[]){ __VA_ARGS__ }
+
+static const struct listed listed[] = {
+	/* No family but unix: even without a network, others are code to attack. */
+	{ "socket", 0, VALUES(AF_UNIX) },
+	{ "socketpair", 0, VALUES(AF_UNIX) },
+	/* Not TIOCSTI and its like, which type into terminals. */
+	{ "ioctl", 1, VALUES(TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, TIOCGPGRP) },
+	{ "prctl", 0, VALUES(PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_CAPBSET_READ, PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS,
+			      PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_SECCOMP, PR_SET_VMA) },
+	{ "personality", 0, VALUES(0xffffffff) }, /* asking only */
+	{ "prlimit64", 0, VALUES(0) },            /* one's own */
+	{ "setrlimit", 0, VALUES(0, 1, 2, 3, 4, 6, 7, 8, 9) },
+	/* Leases, notes and redirected signals reach other processes through files. */
+	{ "fcntl", 1, VALUES(F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK, F_SETLK, F_SETLKW, F_OFD_GETLK,
+			      F_OFD_SETLK, F_OFD_SETLKW, F_SETPIPE_SZ, F_GETPIPE_SZ, F_ADD_SEALS, F_GET_SEALS) },
+};
+
+/* Signals to everybody in the jail but its init. */
+static const char *const signals[] = { "kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo" };
+
+static int number(const char *name)
+{
+	int nr = seccomp_syscall_resolve_name(name);
+	return nr < 0 ? -1 : nr;
+}
+
+static int add_simple(scmp_filter_ctx c, uint32_t action, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int nr = number(names[i]);
+		int r = nr < 0 ? 0 : seccomp_rule_add(c, action, nr, 0);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int add_listed(scmp_filter_ctx c)
+{
+	for (size_t i = 0; i < ARRAY_LEN(listed); i++) {
+		for (unsigned k = 0; k < listed[i].n; k++) {
+			struct scmp_arg_cmp low = SCMP_CMP(listed[i].argument, SCMP_CMP_MASKED_EQ, 0xffffffffU, listed[i].values[k]);
+			int r = seccomp_rule_add_array(c, SCMP_ACT_ALLOW, number(listed[i].call), 1, &low);
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+/* mkfifo(): a mknod that makes no device. */
+static int add_fifo(scmp_filter_ctx c)
+{
+	struct scmp_arg_cmp path = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, S_IFMT, S_IFIFO);
+	struct scmp_arg_cmp at = SCMP_CMP(2, SCMP_CMP_MASKED_EQ, S_IFMT, S_IFIFO);
+	int r = number("mknod") < 0 ? 0 : seccomp_rule_add_array(c, SCMP_ACT_ALLOW, number("mknod"), 1, &path);
+	return r < 0 ? r : seccomp_rule_add_array(c, SCMP_ACT_ALLOW, number("mknodat"), 1, &at);
+}
+
+/* kill(1): the filter language has no "low 32 bits are not 1", so the one refusal is a check of its own in front (see join). */
+static int add_rules(scmp_filter_ctx c)
+{
+	struct scmp_arg_cmp no_namespaces = SCMP_CMP(0, SCMP_CMP_MASKED_EQ, NAMESPACES, 0);
+	int r = add_simple(c, SCMP_ACT_ALLOW, allowed, ARRAY_LEN(allowed));
+	if (r == 0)
+		r = add_simple(c, SCMP_ACT_ERRNO(ENOSYS), missing, ARRAY_LEN(missing));
+	if (r == 0)
+		r = add_simple(c, SCMP_ACT_ALLOW, signals, ARRAY_LEN(signals));
+	if (r == 0)
+		r = add_listed(c);
+	if (r == 0)
+		r = add_fifo(c);
+	if (r == 0)
+		r = seccomp_rule_add_array(c, SCMP_ACT_ALLOW, number("clone"), 1, &no_namespaces);
+	return r;
+}
+
+/* The program libseccomp makes of the rules. */
+static int export(struct filter *ret)
+{
+	scmp_filter_ctx c = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	_cleanup_fd_ int fd = memfd_create("filter", MFD_CLOEXEC);
+	if (!c || fd < 0) {
+		seccomp_release(c);
+		return -ENOMEM;
+	}
+	seccomp_attr_set(c, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+	seccomp_attr_set(c, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree, not a list: ten steps for any call */
+	int r = add_rules(c);
+	if (r == 0)
+		r = seccomp_export_bpf(c, fd);
+	seccomp_release(c);
+	off_t size = r < 0 ? r : lseek(fd, 0, SEEK_END);
+	if (size <= 0)
+		return r < 0 ? r : -EIO;
+	ret->code = malloc((size_t)size);
+	ret->len = (unsigned short)((size_t)size / sizeof(*ret->code));
+	return ret->code && pread(fd, ret->code, (size_t)size, 0) == (ssize_t)size ? 0 : -EIO;
+}
+
+#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+#define ANSWER(action) BPF_STMT(BPF_RET | BPF_K, action)
+
+/* Puts the checks libseccomp cannot say in front: jumps in a program are relative, so the rest stays as it is. */
+static int join(const struct filter *rest, struct filter *ret)
+{
+	struct sock_filter front[32];
+	unsigned short n = 0;
+#define PUT(...) front[n++] = (struct sock_filter)__VA_ARGS__
+	PUT(LOAD(nr));
+#ifdef __x86_64__
+	PUT(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1)); /* x32 */
+	PUT(ANSWER(SECCOMP_RET_KILL_PROCESS));
+#endif
+	PUT(LOAD(arch));
+	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, seccomp_arch_native(), 1, 0));
+	PUT(ANSWER(SECCOMP_RET_KILL_PROCESS));
+	PUT(LOAD(nr));
+	PUT(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, FILTER_NEWEST, 0, 1));
+	PUT(ANSWER(SECCOMP_RET_ERRNO | ENOSYS));
+	unsigned short calls = ARRAY_LEN(signals);
+	for (unsigned short i = 0; i < calls; i++) /* one of the signal calls: go and look at the target */
+		PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number(signals[i]), (unsigned char)(calls - i), 0));
+	PUT(BPF_JUMP(BPF_JMP | BPF_JA, 3, 0, 0));
+	PUT(LOAD(args[0])); /* little-endian: the low half */
+	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1));
+	PUT(ANSWER(SECCOMP_RET_ERRNO | EPERM));
+#undef PUT
+	ret->len = (unsigned short)(n + rest->len);
+	ret->code = malloc(ret->len * sizeof(*ret->code));
+	if (!ret->code)
+		return -ENOMEM;
+	memcpy(ret->code, front, n * sizeof(*front));
+	memcpy(ret->code + n, rest->code, rest->len * sizeof(*rest->code));
+	return 0;
+}
+
+int filter_build(struct filter *ret)
+{
+	struct filter rest = { 0 }, whole = { 0 };
+	int r = export(&rest);
+	if (r == 0)
+		r = join(&rest, &whole);
+	filter_finish(&rest);
+	if (r == 0)
+		*ret = whole;
+	return r;
+}
+
+void filter_finish(struct filter *f)
+{
+	free(f->code);
+	*f = (struct filter){ 0 };
+}
+
+int filter_load(const struct filter *f)
+{
+	struct sock_fprog program = { .len = f->len, .filter = f->code };
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
+}

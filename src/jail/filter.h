@@ -1,0 +1,26 @@
+/*
+ * The seccomp filter of a guest: which system calls reach the kernel from a session.
+ *
+ * An allow-list. What is not on it fails with EPERM, so that a program sees an error and not a death; calls that libc or CPython
+ * replace by older ones when they are missing fail with ENOSYS, and so does every number newer than the list; another ABI
+ * (i386, x32) ends the process. Arguments are checked where a call is both needed and dangerous. Built once with libseccomp in the
+ * zygote, loaded by every guest just before it serves, inherited by all it starts, impossible to take off.
+ */
+#pragma once
+
+#include <linux/filter.h>
+#include <stddef.h>
+
+struct filter {
+	struct sock_filter *code; /* owned */
+	unsigned short len;
+};
+
+/* The newest call this list was made for (Linux 6.18); numbers above it do not exist for a guest. */
+enum { FILTER_NEWEST = 470 };
+
+int filter_build(struct filter *ret);
+void filter_finish(struct filter *f);
+
+/* Puts this process and its future children under the filter. no_new_privs must be set. Async-signal-safe. */
+int filter_load(const struct filter *f);

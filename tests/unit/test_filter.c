@@ -1,0 +1,168 @@
+/* Every system call number on every ABI, through the filter's own program: what it answers, exactly. */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jail/filter.h"
+#include "tap.h"
+
+static struct filter filter;
+
+/* A classic-BPF machine, as the kernel runs seccomp programs: loads of whole words, jumps, masks, answers. */
+static uint32_t answer(uint32_t arch, uint32_t nr, const uint64_t args[6])
+{
+	struct seccomp_data d = { .nr = (int)nr, .arch = arch };
+	uint32_t a = 0;
+	memcpy(d.args, args, sizeof(d.args));
+	for (unsigned pc = 0; pc < filter.len; pc++) {
+		const struct sock_filter *i = &filter.code[pc];
+		int hit;
+		switch (i->code) {
+		case BPF_LD | BPF_W | BPF_ABS:
+			memcpy(&a, (char *)&d + i->k, 4);
+			continue;
+		case BPF_ALU | BPF_AND | BPF_K:
+			a &= i->k;
+			continue;
+		case BPF_RET | BPF_K:
+			return i->k;
+		case BPF_JMP | BPF_JA:
+			pc += i->k;
+			continue;
+		case BPF_JMP | BPF_JEQ | BPF_K:
+			hit = a == i->k;
+			break;
+		case BPF_JMP | BPF_JGT | BPF_K:
+			hit = a > i->k;
+			break;
+		case BPF_JMP | BPF_JGE | BPF_K:
+			hit = a >= i->k;
+			break;
+		case BPF_JMP | BPF_JSET | BPF_K:
+			hit = (a & i->k) != 0;
+			break;
+		default:
+			printf("# unknown instruction %x\n", i->code);
+			return 0xdead;
+		}
+		pc += hit ? i->jt : i->jf;
+	}
+	return 0xdead;
+}
+
+static const uint64_t zeros[6];
+#define ALLOW SECCOMP_RET_ALLOW
+#define NO (SECCOMP_RET_ERRNO | EPERM)
+#define NOT_THERE (SECCOMP_RET_ERRNO | ENOSYS)
+#define DEAD SECCOMP_RET_KILL_PROCESS
+
+static uint32_t with(long nr, unsigned argument, uint64_t value)
+{
+	uint64_t args[6] = { 0 };
+	args[argument] = value;
+	return answer(AUDIT_ARCH_X86_64, (uint32_t)nr, args);
+}
+
+/* Counts over all numbers; a call that slips onto the list shows here first. */
+static void every_number(void)
+{
+	unsigned allowed = 0, denied = 0, missing = 0, other = 0, dead = 0;
+	for (uint32_t nr = 0; nr < 1024; nr++) {
+		uint32_t v = answer(AUDIT_ARCH_X86_64, nr, zeros);
+		allowed += v == ALLOW;
+		denied += v == NO;
+		missing += v == NOT_THERE;
+		other += v != ALLOW && v != NO && v != NOT_THERE;
+		dead += answer(AUDIT_ARCH_X86_64, nr | 0x40000000, zeros) == DEAD; /* x32 */
+		dead += answer(AUDIT_ARCH_I386, nr, zeros) == DEAD;
+		dead += answer(AUDIT_ARCH_AARCH64, nr, zeros) == DEAD;
+	}
+	printf("# allowed %u, EPERM %u, ENOSYS %u\n", allowed, denied, missing);
+	OK(other == 0);
+	OK(dead == 3 * 1024);
+	OK(allowed > 150 && allowed < 200);
+	OK(missing == 1023 - FILTER_NEWEST + 11);
+	OK(answer(AUDIT_ARCH_X86_64, 0x3fffffff, zeros) == NOT_THERE);
+	OK(answer(AUDIT_ARCH_X86_64, 0xffffffff, zeros) == DEAD);
+}
+
+static void never(void)
+{
+	static const long calls[] = { SYS_ptrace, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_unshare, SYS_setns, SYS_bpf, SYS_keyctl,
+		SYS_add_key, SYS_request_key, SYS_perf_event_open, SYS_userfaultfd, SYS_process_vm_readv, SYS_process_vm_writev,
+		SYS_splice, SYS_tee, SYS_vmsplice, SYS_sendfile, SYS_io_setup, SYS_kexec_load, SYS_init_module, SYS_finit_module,
+		SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_mknod, SYS_mknodat, SYS_chroot, SYS_reboot, SYS_setuid, SYS_setresuid,
+		SYS_capset, SYS_seccomp, SYS_execveat, SYS_pidfd_getfd, SYS_pidfd_send_signal, SYS_chown, SYS_fchown, SYS_setxattr,
+		SYS_mlock, SYS_mlockall, SYS_mq_open, SYS_msgget, SYS_semget, SYS_inotify_init1, SYS_fanotify_init, SYS_modify_ldt,
+		SYS_quotactl, SYS_swapon, SYS_settimeofday, SYS_clock_settime, SYS_sethostname, SYS_iopl, SYS_ioperm, SYS_kcmp,
+		SYS_move_pages, SYS_mbind, SYS_memfd_secret, SYS_landlock_create_ruleset, SYS_io_uring_enter };
+	int good = 1;
+	for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (answer(AUDIT_ARCH_X86_64, (uint32_t)calls[i], zeros) != NO) {
+			printf("# call %ld\n", calls[i]);
+			good = 0;
+		}
+	OK(good);
+}
+
+/* Only the low half counts for the kernel where the argument is an int: rubbish above it neither opens nor closes a way. */
+static void arguments(void)
+{
+	const uint64_t high = 0xdeadbeef00000000;
+	OK(with(SYS_socket, 0, AF_UNIX) == ALLOW && with(SYS_socket, 0, high | AF_UNIX) == ALLOW);
+	OK(with(SYS_socket, 0, AF_INET) == NO && with(SYS_socket, 0, AF_NETLINK) == NO && with(SYS_socket, 0, AF_ALG) == NO);
+	OK(with(SYS_socketpair, 0, AF_INET) == NO);
+	OK(with(SYS_ioctl, 1, TCGETS) == ALLOW && with(SYS_ioctl, 1, TIOCSTI) == NO && with(SYS_ioctl, 1, high | TIOCSTI) == NO);
+	OK(with(SYS_prctl, 0, PR_SET_NAME) == ALLOW && with(SYS_prctl, 0, PR_SET_DUMPABLE) == NO && with(SYS_prctl, 0, PR_SET_SECCOMP) == NO);
+	OK(with(SYS_personality, 0, 0xffffffff) == ALLOW && with(SYS_personality, 0, 0x40000) == NO);
+	OK(with(SYS_prlimit64, 0, 0) == ALLOW && with(SYS_prlimit64, 0, 1) == NO);
+	OK(with(SYS_fcntl, 1, 3) == ALLOW && with(SYS_fcntl, 1, 1024) == NO && with(SYS_fcntl, 1, 8) == NO);
+	OK(with(SYS_kill, 0, 1) == NO && with(SYS_kill, 0, high | 1) == NO && with(SYS_kill, 0, 2) == ALLOW);
+	OK(with(SYS_kill, 0, (uint64_t)-1) == ALLOW && with(SYS_tgkill, 0, 1) == NO && with(SYS_rt_sigqueueinfo, 0, 1) == NO);
+	OK(with(SYS_mknodat, 2, 0010644) == ALLOW && with(SYS_mknodat, 2, 0020666) == NO && with(SYS_mknod, 1, 0060666) == NO);
+	OK(with(SYS_clone, 0, 0x3d0f00) == ALLOW); /* a thread */
+	static const uint64_t namespaces[] = { CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNS, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS,
+		CLONE_NEWCGROUP, 0x80 };
+	for (unsigned i = 0; i < sizeof(namespaces) / sizeof(namespaces[0]); i++)
+		OK(with(SYS_clone, 0, namespaces[i]) == NO && with(SYS_clone, 0, namespaces[i] | 17) == NO);
+	OK(with(SYS_clone3, 0, 0) == NOT_THERE);
+}
+
+/* And once for real, in the kernel. */
+static void loaded(void)
+{
+	int status;
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		int bad = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || filter_load(&filter) < 0;
+		bad |= (socket(AF_INET, SOCK_STREAM, 0) >= 0 || errno != EPERM) << 1;
+		bad |= (unshare(CLONE_NEWUSER) == 0 || errno != EPERM) << 2;
+		bad |= (syscall(SYS_clone3, NULL, 0) == 0 || errno != ENOSYS) << 3;
+		bad |= (socket(AF_UNIX, SOCK_STREAM, 0) < 0) << 4;
+		_exit(bad);
+	}
+	waitpid(pid, &status, 0);
+	OK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+int main(void)
+{
+	OK(filter_build(&filter) == 0);
+	printf("# %u instructions\n", filter.len);
+	every_number();
+	never();
+	arguments();
+	loaded();
+	filter_finish(&filter);
+	return tap_done();
+}
