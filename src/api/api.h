@@ -44,8 +44,8 @@ struct api_config {
 /* -EINVAL when a token is empty or not printable ASCII, -ENOMEM. */
 int api_create(const struct api_config *config, struct error *e, struct api **ret);
 
-/* Frees it in the loop's next turn, so the loop must run once more. No request may be under way any more (the server is
- * closed). NULL is fine. */
+/* Frees it in the loop's next turn, so the loop must run once more. No request may be under way any more (the
+ * server is closed). NULL is fine. */
 void api_destroy(struct api *a);
 
 /* What to give to the HTTP server, with the api itself as userdata. */

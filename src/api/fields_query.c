@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "api/fields.h"
-#include "base/buffer.h"
 #include "base/limits.h"
 #include "base/nearest.h"
 #include "base/text.h"
@@ -137,6 +136,17 @@ static int store(const struct field *f, const char *key, const char *value, void
 	}
 }
 
+/* "name[KEY]", as OpenAPI's deepObject style writes it, means "name.KEY". */
+static void unbracket(char *name)
+{
+	char *open = strchr(name, '[');
+	size_t len = strlen(name);
+	if (!open || name[len - 1] != ']')
+		return;
+	*open = '.';
+	name[len - 1] = '\0';
+}
+
 static int decode_pair(const struct fields *f, const char *pair, size_t len, void *base, struct error *e)
 {
 	char name[NAME_BYTES], value[VALUE_BYTES];
@@ -147,6 +157,7 @@ static int decode_pair(const struct fields *f, const char *pair, size_t len, voi
 			"the query holds a parameter name that is too long or wrongly percent-encoded");
 		return bad(e, "invalid_parameter");
 	}
+	unbracket(name);
 	const struct field *field = find(f, name, &key);
 	if (!field)
 		return unknown(e, f, name);

@@ -11,7 +11,6 @@
 #include "api/call.h"
 #include "api/events.h"
 #include "api/requests.h"
-#include "base/nearest.h"
 #include "base/text.h"
 #include "json/json_read.h"
 #include "json/json_write.h"

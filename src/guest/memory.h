@@ -7,7 +7,7 @@
 /* Lets the process use `bytes` of data beyond what it was born with; 0 for no limit. */
 int memory_limit(uint64_t bytes);
 
-/* While an error is being reported the limit is a little higher: a traceback costs memory too. */
+/* The limit is a little higher while a cell is compiled and while its error is reported: both must work when nothing is left. */
 void memory_lend(bool on);
 
 void memory_reset_peak(void);

@@ -26,8 +26,8 @@
 static const char *const allowed[] = {
 	/* memory */
 	"brk", "mmap", "munmap", "mprotect", "mremap", "madvise", "msync", "mincore", "membarrier",
-	/* threads and time */
-	"futex", "set_robust_list", "get_robust_list", "set_tid_address", "sched_yield", "sched_getaffinity", "sched_setaffinity",
+	/* threads and time; rseq because glibc gives up when a thread cannot register and the main one could, before the filter */
+	"rseq", "futex", "set_robust_list", "get_robust_list", "set_tid_address", "sched_yield", "sched_getaffinity", "sched_setaffinity",
 	"sched_getparam", "sched_getscheduler", "sched_get_priority_max", "sched_get_priority_min", "gettid", "getcpu",
 	"clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time", "times", "getitimer", "setitimer",
 	"alarm", "timer_create", "timer_settime", "timer_gettime", "timer_delete", "timer_getoverrun", "timerfd_create",
@@ -58,7 +58,7 @@ static const char *const allowed[] = {
 };
 
 /* Missing, as on an older kernel: the caller has another way. clone3 because its flags lie in memory, out of a filter's sight. */
-static const char *const missing[] = { "clone3", "openat2", "faccessat2", "copy_file_range", "io_uring_setup", "futex_waitv", "rseq",
+static const char *const missing[] = { "clone3", "openat2", "faccessat2", "copy_file_range", "io_uring_setup", "futex_waitv",
 	"pidfd_open", "epoll_pwait2", "fchmodat2", "cachestat" };
 
 /* A call that passes when its argument's low 32 bits are one of the values; the kernel looks at no more of an int. */

@@ -232,7 +232,8 @@ static void queries(void)
 	struct session_query q = { 0 };
 	struct error e = { 0 };
 	OK(fields_decode_query(&session_query_fields,
-		   "name=a+b%21&state=idle&metadata.task=42&metadata.x.y=z&limit=7&&cursor=9", &q, &e) == 0);
+		   "name=a+b%21&state=idle&metadata.task=42&metadata%5Bx.y%5D=z&limit=7&&cursor=9", &q,
+		   &e) == 0);
 	OK_STR(q.name, "a b!");
 	OK_STR(q.state, "idle");
 	OK(q.metadata.n == 2 && q.limit == 7 && q.cursor == 9);

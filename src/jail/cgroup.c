@@ -1,0 +1,376 @@
+#include "jail/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+enum { CPU_PERIOD_US = 100000 };
+
+struct cgroup_ops {
+	const char *kind;
+	const char *const *controllers; /* one home directory each; NULL at the end */
+	/* Writes the limits that are set, and "no limit" where they are not. */
+	int (*set_limits)(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits);
+	int (*ticket)(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret);
+	void (*usage)(struct cgroup_home *h, const char *name, struct cgroup_usage *ret);
+	void (*reset_peak)(struct cgroup_home *h, const char *name);
+};
+
+/* ---- small files ------------------------------------------------------------------ */
+
+static int open_file(int dir, const char *name, const char *file, int flags)
+{
+	char path[CGROUP_NAME_MAX + 64];
+	snprintf(path, sizeof(path), "%s/%s", name, file);
+	int fd = openat(dir, path, flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int write_text(int dir, const char *name, const char *file, const char *text)
+{
+	_cleanup_fd_ int fd = open_file(dir, name, file, O_WRONLY);
+	if (fd < 0)
+		return fd;
+	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+static int write_u64(int dir, const char *name, const char *file, uint64_t value)
+{
+	char text[32];
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	return write_text(dir, name, file, text);
+}
+
+static int write_or(int dir, const char *name, const char *file, uint64_t value, const char *no_limit)
+{
+	return value ? write_u64(dir, name, file, value) : write_text(dir, name, file, no_limit);
+}
+
+/* The number behind `key ` in a file of lines, or the file's first number when key is NULL; 0 when there is none. */
+static uint64_t read_number(int dir, const char *name, const char *file, const char *key)
+{
+	char text[2048];
+	_cleanup_fd_ int fd = open_file(dir, name, file, O_RDONLY);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	if (!key)
+		return strtoull(text, NULL, 10);
+	size_t len = strlen(key);
+	for (const char *p = text; p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
+		if (!strncmp(p, key, len) && p[len] == ' ')
+			return strtoull(p + len + 1, NULL, 10);
+	return 0;
+}
+
+/* ---- version 2 --------------------------------------------------------------------- */
+
+static const char *const v2_controllers[] = { "", NULL };
+
+static int v2_set_limits(struct cgroup_home *h, const char *name, const struct cgroup_limits *l)
+{
+	int dir = h->dirs[0];
+	char cpu[64];
+	int r = write_or(dir, name, "memory.max", l->memory_bytes, "max");
+	if (r == 0)
+		r = write_or(dir, name, "pids.max", l->processes, "max");
+	if (r < 0)
+		return r;
+	write_text(dir, name, "memory.swap.max", "0"); /* absent where the kernel has no swap accounting */
+	write_text(dir, name, "memory.oom.group", "0"); /* the offender, not the whole session: Python may survive it */
+	if (l->cpus > 0)
+		snprintf(cpu, sizeof(cpu), "%lld %d", (long long)(l->cpus * CPU_PERIOD_US), CPU_PERIOD_US);
+	else
+		snprintf(cpu, sizeof(cpu), "max %d", CPU_PERIOD_US);
+	r = write_text(dir, name, "cpu.max", cpu);
+	return r == -ENOENT && l->cpus <= 0 ? 0 : r;
+}
+
+static int v2_ticket(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret)
+{
+	int fd = openat(h->dirs[0], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*ret = (struct cgroup_ticket){ .fds = { fd }, .n = 1, .into = 1 };
+	return 0;
+}
+
+static void v2_usage(struct cgroup_home *h, const char *name, struct cgroup_usage *ret)
+{
+	ret->cpu_ns = read_number(h->dirs[0], name, "cpu.stat", "usage_usec") * 1000;
+	ret->memory_peak_bytes = read_number(h->dirs[0], name, "memory.peak", NULL);
+	ret->oom_kills = read_number(h->dirs[0], name, "memory.events", "oom_kill");
+}
+
+static void v2_reset_peak(struct cgroup_home *h, const char *name)
+{
+	write_text(h->dirs[0], name, "memory.peak", "0"); /* writable since 6.12; per descriptor, so only a hint before */
+}
+
+static const struct cgroup_ops v2 = { "v2", v2_controllers, v2_set_limits, v2_ticket, v2_usage, v2_reset_peak };
+
+/* ---- version 1 --------------------------------------------------------------------- */
+
+enum { V1_MEMORY, V1_PIDS, V1_CPU, V1_CPUACCT };
+static const char *const v1_controllers[] = { "memory", "pids", "cpu", "cpuacct", NULL };
+
+static int v1_set_memory(int dir, const char *name, uint64_t bytes)
+{
+	/* With swap, the sum must never be below memory alone: up means sum first, down means memory first. Without swap
+	 * accounting the second file is not there. */
+	int r = write_or(dir, name, "memory.limit_in_bytes", bytes, "-1");
+	int sum = write_or(dir, name, "memory.memsw.limit_in_bytes", bytes, "-1");
+	if (r < 0 && sum == 0)
+		r = write_or(dir, name, "memory.limit_in_bytes", bytes, "-1");
+	return r;
+}
+
+static int v1_set_limits(struct cgroup_home *h, const char *name, const struct cgroup_limits *l)
+{
+	int r = v1_set_memory(h->dirs[V1_MEMORY], name, l->memory_bytes);
+	if (r == 0)
+		r = write_or(h->dirs[V1_PIDS], name, "pids.max", l->processes, "max");
+	if (r == 0)
+		r = write_u64(h->dirs[V1_CPU], name, "cpu.cfs_period_us", CPU_PERIOD_US);
+	if (r == 0)
+		r = write_or(h->dirs[V1_CPU], name, "cpu.cfs_quota_us", (uint64_t)(l->cpus * CPU_PERIOD_US), "-1");
+	return r;
+}
+
+static int v1_ticket(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret)
+{
+	*ret = (struct cgroup_ticket){ 0 };
+	for (unsigned i = 0; v1_controllers[i]; i++) {
+		int fd = open_file(h->dirs[i], name, "tasks", O_WRONLY);
+		if (fd < 0) {
+			cgroup_ticket_close(ret);
+			return fd;
+		}
+		ret->fds[ret->n++] = fd;
+	}
+	return 0;
+}
+
+static void v1_usage(struct cgroup_home *h, const char *name, struct cgroup_usage *ret)
+{
+	ret->cpu_ns = read_number(h->dirs[V1_CPUACCT], name, "cpuacct.usage", NULL);
+	ret->memory_peak_bytes = read_number(h->dirs[V1_MEMORY], name, "memory.max_usage_in_bytes", NULL);
+	ret->oom_kills = read_number(h->dirs[V1_MEMORY], name, "memory.oom_control", "oom_kill");
+}
+
+static void v1_reset_peak(struct cgroup_home *h, const char *name)
+{
+	write_text(h->dirs[V1_MEMORY], name, "memory.max_usage_in_bytes", "0");
+}
+
+static const struct cgroup_ops v1 = { "v1", v1_controllers, v1_set_limits, v1_ticket, v1_usage, v1_reset_peak };
+
+/* ---- none --------------------------------------------------------------------------- */
+
+static const char *const no_controllers[] = { NULL };
+
+static int none_set_limits(struct cgroup_home *h, const char *name, const struct cgroup_limits *l)
+{
+	(void)h, (void)name, (void)l;
+	return 0;
+}
+
+static int none_ticket(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret)
+{
+	(void)h, (void)name;
+	*ret = (struct cgroup_ticket){ 0 };
+	return 0;
+}
+
+static void none_usage(struct cgroup_home *h, const char *name, struct cgroup_usage *ret)
+{
+	(void)h, (void)name, (void)ret;
+}
+
+static void none_reset_peak(struct cgroup_home *h, const char *name)
+{
+	(void)h, (void)name;
+}
+
+static const struct cgroup_ops none = { "none", no_controllers, none_set_limits, none_ticket, none_usage, none_reset_peak };
+
+/* ---- the home -------------------------------------------------------------------------- */
+
+/* Our own group in the hierarchy of `controller` ("" for version 2), from the text of /proc/self/cgroup. */
+static bool own_group(const char *text, const char *controller, char *ret, size_t size)
+{
+	size_t len = strlen(controller);
+	for (const char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+		const char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
+		const char *end = path ? strchrnul(path, '\n') : NULL;
+		if (!path)
+			continue;
+		for (const char *p = names + 1; p <= path; p++) { /* names separated by commas, ended by a colon */
+			const char *stop = p + strcspn(p, ",:");
+			if ((size_t)(stop - p) == len && !strncmp(p, controller, len)) {
+				snprintf(ret, size, "%.*s", (int)(end - path - 1), path + 1);
+				return true;
+			}
+			p = stop;
+		}
+	}
+	return false;
+}
+
+static int make_home_in(struct cgroup_home *h, unsigned i, const char *parent)
+{
+	_cleanup_fd_ int dir = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 || (mkdirat(dir, h->name, 0755) < 0 && errno != EEXIST))
+		return -errno;
+	h->dirs[i] = openat(dir, h->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	snprintf(h->parents[i], sizeof(h->parents[i]), "%s", parent);
+	return h->dirs[i] < 0 ? -errno : 0;
+}
+
+static int try_v1(struct cgroup_home *h, const char *mount, const char *self)
+{
+	for (unsigned i = 0; v1_controllers[i]; i++) {
+		char group[160], parent[256];
+		if (!own_group(self, v1_controllers[i], group, sizeof(group)))
+			return -ENOENT;
+		if (snprintf(parent, sizeof(parent), "%s/%s%s", mount, v1_controllers[i], group) >= (int)sizeof(parent))
+			return -ENAMETOOLONG;
+		int r = make_home_in(h, i, parent);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Version 2 wants a group without processes of its own above ours. Below our own group that is so only when it was delegated to us
+ * and we are alone in a leaf; the top of the tree always is, and root may use it. */
+static int try_v2(struct cgroup_home *h, const char *mount, const char *self)
+{
+	static const char wanted[] = "+memory +pids +cpu";
+	char group[160], parent[256];
+	if (!own_group(self, "", group, sizeof(group)))
+		return -ENOENT;
+	const char *below[] = { group, "" };
+	int r = -ENOENT;
+	for (unsigned i = 0; i < 2; i++) {
+		if (snprintf(parent, sizeof(parent), "%s%s", mount, strcmp(below[i], "/") ? below[i] : "") >= (int)sizeof(parent))
+			continue;
+		r = make_home_in(h, 0, parent);
+		if (r < 0)
+			continue;
+		_cleanup_fd_ int up = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		write_text(up, ".", "cgroup.subtree_control", wanted);
+		if (faccessat(h->dirs[0], "memory.max", W_OK, 0) == 0 && faccessat(h->dirs[0], "pids.max", W_OK, 0) == 0 &&
+			(r = write_text(h->dirs[0], ".", "cgroup.subtree_control", wanted)) == 0)
+			return 0;
+		r = r < 0 ? r : -ENOTSUP;
+		cgroup_home_finish(h);
+	}
+	return r;
+}
+
+static void forget(struct cgroup_home *h)
+{
+	for (unsigned i = 0; i < CGROUP_CONTROLLERS_MAX; i++)
+		h->dirs[i] = -1;
+}
+
+void cgroup_home_init(struct cgroup_home *h, const char *mount, struct error *why)
+{
+	_cleanup_free_ char *self = NULL;
+	*h = (struct cgroup_home){ .ops = &v2 };
+	forget(h);
+	snprintf(h->name, sizeof(h->name), "glovebox-%d", (int)getpid());
+	int r = fd_read_file("/proc/self/cgroup", 16384, &self, NULL);
+	if (r == 0)
+		r = try_v2(h, mount, self);
+	if (r == 0)
+		return;
+	h->ops = &v1;
+	int r1 = self ? try_v1(h, mount, self) : r;
+	if (r1 == 0)
+		return;
+	cgroup_home_finish(h);
+	h->ops = &none;
+	error_set_errno(why, r1 == -ENOENT ? r : r1, "no control groups can be made below %s", mount);
+	error_remedy(why, "Limits hold per process instead of per session. Start as root, or under systemd with Delegate=yes.");
+}
+
+void cgroup_home_finish(struct cgroup_home *h)
+{
+	for (unsigned i = 0; i < CGROUP_CONTROLLERS_MAX; i++) {
+		if (h->dirs[i] < 0)
+			continue;
+		_cleanup_fd_ int parent = open(h->parents[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		fd_close(h->dirs[i]);
+		unlinkat(parent, h->name, AT_REMOVEDIR);
+	}
+	forget(h);
+}
+
+const char *cgroup_home_kind(const struct cgroup_home *h)
+{
+	return h->ops->kind;
+}
+
+/* ---- groups ------------------------------------------------------------------------------ */
+
+int cgroup_make(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits)
+{
+	int r = 0;
+	for (unsigned i = 0; r == 0 && h->ops->controllers[i]; i++)
+		if (mkdirat(h->dirs[i], name, 0755) < 0 && errno != EEXIST) /* cpu and cpuacct are often one */
+			r = -errno;
+	if (r == 0)
+		r = h->ops->set_limits(h, name, limits);
+	if (r < 0)
+		cgroup_remove(h, name);
+	return r;
+}
+
+int cgroup_set_limits(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits)
+{
+	return h->ops->set_limits(h, name, limits);
+}
+
+int cgroup_ticket_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret)
+{
+	return h->ops->ticket(h, name, ret);
+}
+
+void cgroup_ticket_close(struct cgroup_ticket *t)
+{
+	for (unsigned i = 0; i < t->n; i++)
+		fd_close(t->fds[i]);
+	t->n = 0;
+}
+
+int cgroup_usage_read(struct cgroup_home *h, const char *name, struct cgroup_usage *ret)
+{
+	*ret = (struct cgroup_usage){ 0 };
+	h->ops->usage(h, name, ret);
+	return 0;
+}
+
+void cgroup_reset_peak(struct cgroup_home *h, const char *name)
+{
+	h->ops->reset_peak(h, name);
+}
+
+int cgroup_remove(struct cgroup_home *h, const char *name)
+{
+	int r = 0;
+	for (unsigned i = 0; h->ops->controllers[i]; i++)
+		if (unlinkat(h->dirs[i], name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+			r = -errno;
+	return r;
+}

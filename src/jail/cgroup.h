@@ -1,0 +1,61 @@
+/*
+ * Control groups: memory, processes and CPU of a session with all it starts, and what it used.
+ *
+ * One home per daemon (`glovebox-PID` below the daemon's own group), one group per berth in it. Version 2, version 1 and none at all
+ * are variants behind one ops table; which one a machine has is found at start and shown by `glovebox doctor` and /version. A process
+ * joins by itself, right after it was cloned: attaching another one costs milliseconds on version 1.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { CGROUP_CONTROLLERS_MAX = 4, CGROUP_NAME_MAX = 32 };
+
+/* 0 stands for no limit. */
+struct cgroup_limits {
+	uint64_t memory_bytes;
+	unsigned processes;
+	double cpus; /* 0.5 is half a processor */
+};
+
+struct cgroup_usage {
+	uint64_t cpu_ns;
+	uint64_t memory_peak_bytes; /* since the last cgroup_reset_peak; 0 where the kernel cannot tell */
+	uint64_t oom_kills;
+};
+
+struct cgroup_ops;
+
+struct cgroup_home {
+	const struct cgroup_ops *ops;
+	int dirs[CGROUP_CONTROLLERS_MAX]; /* the home in each hierarchy, in the ops' order */
+	char parents[CGROUP_CONTROLLERS_MAX][256];
+	char name[CGROUP_NAME_MAX];
+};
+
+/* What a process needs to join: descriptors to write "0" to, or (into) one directory for CLONE_INTO_CGROUP. */
+struct cgroup_ticket {
+	int fds[CGROUP_CONTROLLERS_MAX];
+	unsigned n;
+	int into; /* 1: fds[0] is the directory */
+};
+
+/*
+ * Finds what the machine has below `mount` (/sys/fs/cgroup) and makes the home. Never fails: without usable groups the variant
+ * is "none", and *why says what is missing.
+ */
+void cgroup_home_init(struct cgroup_home *h, const char *mount, struct error *why);
+void cgroup_home_finish(struct cgroup_home *h); /* removes it; its groups must be gone */
+const char *cgroup_home_kind(const struct cgroup_home *h); /* "v2", "v1" or "none" */
+
+int cgroup_make(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits);
+int cgroup_set_limits(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits);
+int cgroup_ticket_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret);
+void cgroup_ticket_close(struct cgroup_ticket *t);
+int cgroup_usage_read(struct cgroup_home *h, const char *name, struct cgroup_usage *ret);
+void cgroup_reset_peak(struct cgroup_home *h, const char *name);
+
+/* -EBUSY while something still lives in it. */
+int cgroup_remove(struct cgroup_home *h, const char *name);

@@ -1,0 +1,107 @@
+/* The variant this machine has, for real; the other ones against a tree of plain files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fds.h"
+#include "jail/cgroup.h"
+#include "tap.h"
+
+static int join(const struct cgroup_ticket *t)
+{
+	for (unsigned i = 0; i < t->n; i++)
+		if (write(t->fds[i], "0", 1) != 1)
+			return -errno;
+	return 0;
+}
+
+/* A child in the group that touches `bytes`; its exit code, or 128 + its signal. */
+static int eat(struct cgroup_home *h, const char *name, size_t bytes)
+{
+	struct cgroup_ticket t;
+	int status;
+	if (cgroup_ticket_open(h, name, &t) < 0)
+		return -1;
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (t.into) { /* the zygote uses CLONE_INTO_CGROUP; the file does as well here */
+			int fd = openat(t.fds[0], "cgroup.procs", O_WRONLY);
+			if (write(fd, "0", 1) != 1)
+				_exit(9);
+		} else if (join(&t) < 0) {
+			_exit(9);
+		}
+		char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		for (size_t i = 0; i < bytes; i += 4096)
+			p[i] = 1;
+		_exit(fork() < 0 && errno == EAGAIN ? 7 : 0);
+	}
+	cgroup_ticket_close(&t);
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* The last process of the group may still be on its way out. */
+static int removed(struct cgroup_home *h, const char *name)
+{
+	int r;
+	for (int i = 0; (r = cgroup_remove(h, name)) == -EBUSY && i < 2000; i++)
+		usleep(1000);
+	return r;
+}
+
+static void real_ones(void)
+{
+	struct cgroup_home h;
+	struct error why = { 0 };
+	struct cgroup_usage u;
+	cgroup_home_init(&h, "/sys/fs/cgroup", &why);
+	printf("# this machine: %s %s\n", cgroup_home_kind(&h), why.text);
+	if (!strcmp(cgroup_home_kind(&h), "none")) {
+		OK(why.text[0] && why.remedy[0]); /* said, not silently done without */
+		return;
+	}
+	struct cgroup_limits l = { .memory_bytes = 32 << 20, .processes = 1, .cpus = 0.5 };
+	OK(cgroup_make(&h, "one", &l) == 0);
+	OK(eat(&h, "one", 1 << 20) == 7); /* a second process is refused */
+	OK(eat(&h, "one", 64 << 20) == 128 + 9);
+	cgroup_usage_read(&h, "one", &u);
+	OK(u.oom_kills >= 1 && u.cpu_ns > 0);
+	l = (struct cgroup_limits){ .memory_bytes = 256 << 20 };
+	OK(cgroup_set_limits(&h, "one", &l) == 0);
+	cgroup_reset_peak(&h, "one");
+	OK(eat(&h, "one", 64 << 20) == 0);
+	cgroup_usage_read(&h, "one", &u);
+	OK(u.memory_peak_bytes == 0 || u.memory_peak_bytes >= 64 << 20);
+	OK(removed(&h, "one") == 0);
+	OK(cgroup_make(&h, "two", &(struct cgroup_limits){ 0 }) == 0 && eat(&h, "two", 64 << 20) == 0);
+	OK(removed(&h, "two") == 0 && removed(&h, "two") == 0);
+	cgroup_home_finish(&h);
+}
+
+static void nowhere(void)
+{
+	struct cgroup_home h;
+	struct error why = { 0 };
+	struct cgroup_ticket t;
+	cgroup_home_init(&h, "/nonexistent", &why);
+	OK_STR(cgroup_home_kind(&h), "none");
+	OK(why.text[0] && why.remedy[0]);
+	OK(cgroup_make(&h, "x", &(struct cgroup_limits){ .memory_bytes = 1 }) == 0);
+	OK(cgroup_ticket_open(&h, "x", &t) == 0 && t.n == 0);
+	OK(cgroup_remove(&h, "x") == 0);
+	cgroup_home_finish(&h);
+}
+
+int main(void)
+{
+	real_ones();
+	nowhere();
+	return tap_done();
+}
