@@ -29,6 +29,8 @@ static void put_limits(struct json_writer *w, const struct session_limits *l)
 	json_field_double(w, "timeout_s", l->timeout_s);
 	json_field_uint(w, "output_bytes", l->output_bytes);
 	json_field_uint(w, "memory_bytes", l->memory_bytes);
+	json_field_uint(w, "processes", l->processes);
+	json_field_double(w, "cpus", l->cpus);
 	json_field_uint(w, "disk_bytes", l->disk_bytes);
 	json_field_uint(w, "log_bytes", l->log_bytes);
 	json_close(w);

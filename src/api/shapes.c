@@ -22,6 +22,8 @@ static const struct shape_row limits_rows[] = {
 	{ "timeout_s", "number", NULL, 0, NULL },
 	{ "output_bytes", "integer", NULL, 0, NULL },
 	{ "memory_bytes", "integer", NULL, 0, NULL },
+	{ "processes", "integer", NULL, 0, NULL },
+	{ "cpus", "number", NULL, 0, "0: as much as there is." },
 	{ "disk_bytes", "integer", NULL, 0, NULL },
 	{ "log_bytes", "integer", NULL, 0, NULL },
 };

@@ -10,6 +10,7 @@ static struct session_limits default_limits(const struct config *c)
 		.timeout_s = c->timeout,
 		.output_bytes = c->output,
 		.memory_bytes = c->memory,
+		.processes = c->processes,
 		.disk_bytes = c->disk,
 		.log_bytes = c->log,
 	};
@@ -21,6 +22,7 @@ static struct session_limits most_limits(const struct config *c)
 		.timeout_s = c->max_timeout,
 		.output_bytes = c->max_output,
 		.memory_bytes = c->max_memory,
+		.processes = c->max_processes,
 		.disk_bytes = c->max_disk,
 		.log_bytes = c->max_log,
 	};

@@ -82,6 +82,10 @@ const struct option_row config_rows[] = {
 	  .help = "memory of a session's interpreter" },
 	{ "max-memory", 0, OPTION_SIZE, AT(max_memory), 0, 0, "SIZE", "0",
 	  .help = "the most a session may ask for; 0: no limit" },
+	{ "processes", 0, OPTION_COUNT, AT(processes), 1, 65536, "N", "256",
+	  .help = "processes and threads of a session at once" },
+	{ "max-processes", 0, OPTION_COUNT, AT(max_processes), 1, 65536, "N", "4096",
+	  .help = "the most a session may ask for" },
 	{ "disk", 0, OPTION_SIZE, AT(disk), 1 << 20, 0, "SIZE", "256M",
 	  .help = "files in /workspace, and as much in /tmp" },
 	{ "max-disk", 0, OPTION_SIZE, AT(max_disk), 1 << 20, 0, "SIZE", "4G",
@@ -228,6 +232,8 @@ static int check_values(struct config *c, struct error *e)
 		r = check_order("output", (double)c->output, "max-output", (double)c->max_output, e);
 	if (r == 0)
 		r = check_order("memory", (double)c->memory, "max-memory", (double)c->max_memory, e);
+	if (r == 0)
+		r = check_order("processes", c->processes, "max-processes", c->max_processes, e);
 	if (r == 0)
 		r = check_order("disk", (double)c->disk, "max-disk", (double)c->max_disk, e);
 	if (r == 0)

@@ -38,6 +38,7 @@ struct config {
 	uint64_t log, max_log;
 	/* cells */
 	double timeout, max_timeout, grace;
+	unsigned processes, max_processes;
 	uint64_t output, max_output, memory, max_memory, disk, max_disk;
 	/* only a flag */
 	bool help, check;

@@ -45,17 +45,17 @@ static void child_of_fork(void)
 static int set_env(const struct wire_field *f)
 {
 	const char *equals = memchr(f->data, '=', f->len);
-	PyObject *os = PyImport_ImportModule("os"), *environ = os ? PyObject_GetAttrString(os, "environ") : NULL;
+	PyObject *os = PyImport_ImportModule("os"), *variables = os ? PyObject_GetAttrString(os, "environ") : NULL;
 	PyObject *name = NULL, *value = NULL;
 	int r = -1;
-	if (equals && environ) {
+	if (equals && variables) {
 		name = PyUnicode_DecodeUTF8(f->data, equals - f->data, "surrogateescape");
 		value = PyUnicode_DecodeUTF8(equals + 1, f->data + f->len - equals - 1, "surrogateescape");
-		r = name && value ? PyObject_SetItem(environ, name, value) : -1;
+		r = name && value ? PyObject_SetItem(variables, name, value) : -1;
 	}
 	Py_XDECREF(name);
 	Py_XDECREF(value);
-	Py_XDECREF(environ);
+	Py_XDECREF(variables);
 	Py_XDECREF(os);
 	return r;
 }

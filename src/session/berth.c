@@ -42,10 +42,62 @@ struct berth *berth_find(struct nursery *n, uint32_t serial)
 	return NULL;
 }
 
+/* ---- control groups -------------------------------------------------------------- */
+
+void berth_remove_leftovers(struct nursery *n)
+{
+	unsigned kept = 0;
+	for (unsigned i = 0; i < n->n_unremoved; i++) {
+		char name[CGROUP_NAME_MAX];
+		snprintf(name, sizeof(name), "b%u", n->unremoved[i]);
+		if (cgroup_remove(&n->cgroups, name) == -EBUSY)
+			n->unremoved[kept++] = n->unremoved[i];
+	}
+	n->n_unremoved = kept;
+}
+
+static void remove_cgroup(struct berth *b)
+{
+	struct nursery *n = b->nursery;
+	berth_remove_leftovers(n);
+	if (b->cgroup[0] && cgroup_remove(&n->cgroups, b->cgroup) == -EBUSY &&
+		n->n_unremoved < sizeof(n->unremoved) / sizeof(n->unremoved[0]))
+		n->unremoved[n->n_unremoved++] = b->serial;
+}
+
+/* Made when the guest is about to be: a berth that never gets there needs none. */
+static int make_cgroup(struct berth *b)
+{
+	if (b->cgroup[0])
+		return 0;
+	snprintf(b->cgroup, sizeof(b->cgroup), "b%u", b->serial);
+	int r = cgroup_make(&b->nursery->cgroups, b->cgroup, &b->limits);
+	if (r < 0)
+		b->cgroup[0] = '\0';
+	return r;
+}
+
+int berth_set_limits(struct berth *b, const struct cgroup_limits *limits)
+{
+	if (b->limits.memory_bytes == limits->memory_bytes && b->limits.processes == limits->processes &&
+		b->limits.cpus == limits->cpus)
+		return 0;
+	b->limits = *limits;
+	return b->cgroup[0] ? cgroup_set_limits(&b->nursery->cgroups, b->cgroup, limits) : 0;
+}
+
+void berth_usage(struct berth *b, struct cgroup_usage *ret)
+{
+	*ret = (struct cgroup_usage){ 0 };
+	if (b->cgroup[0])
+		cgroup_usage_read(&b->nursery->cgroups, b->cgroup, ret);
+}
+
 static void free_berth(struct berth *b)
 {
 	struct nursery *n = b->nursery;
 	TAILQ_REMOVE(&n->berths, b, link);
+	remove_cgroup(b);
 	give_back_host_id(n, b->host_id);
 	fd_close(b->init_pidfd);
 	fd_close(b->init_control);
@@ -190,18 +242,31 @@ void berth_ask_guest(struct berth *b)
 {
 	struct nursery *n = b->nursery;
 	struct wire_spawn q = { .serial = b->serial };
+	struct cgroup_ticket ticket = { 0 };
 	if (!n->zygote_warm)
 		return; /* asked when it is warm */
 	if (!b->guest) {
-		int r = guest_create(n->config.loop, &berth_guest_events, b, &b->guest, b->far);
-		if (r < 0) {
-			berth_fail(b, strerror(-r));
+		int e = guest_create(n->config.loop, &berth_guest_events, b, &b->guest, b->far);
+		if (e < 0) {
+			berth_fail(b, strerror(-e));
 			return;
 		}
 	}
-	int fds[4] = { b->init_pidfd, b->far[0], b->far[1], b->far[2] };
-	if (helper_send(&n->zygote, &q, sizeof(q), fds, 4) == 0)
+	int r = make_cgroup(b);
+	if (r == 0)
+		r = cgroup_ticket_open(&n->cgroups, b->cgroup, &ticket);
+	if (r < 0) {
+		char text[128];
+		snprintf(text, sizeof(text), "making its control group: %s", strerror(-r));
+		berth_fail(b, text);
+		return;
+	}
+	int fds[WIRE_SPAWN_FDS_MAX] = { b->init_pidfd, b->far[0], b->far[1], b->far[2] };
+	memcpy(fds + WIRE_SPAWN_FDS, ticket.fds, ticket.n * sizeof(int));
+	q.into = (uint32_t)ticket.into;
+	if (helper_send(&n->zygote, &q, sizeof(q), fds, WIRE_SPAWN_FDS + ticket.n) == 0)
 		b->state = BERTH_STARTING;
+	cgroup_ticket_close(&ticket);
 }
 
 static void on_init_exit(uv_poll_t *p, int status, int events)
@@ -282,7 +347,7 @@ void berth_take_jail(struct berth *b, const struct jail_answer *a, int *fds, siz
 }
 
 
-struct berth *berth_new(struct nursery *n, uint64_t disk_bytes, void *owner)
+struct berth *berth_new(struct nursery *n, uint64_t disk_bytes, const struct cgroup_limits *limits, void *owner)
 {
 	struct berth *b = calloc(1, sizeof(*b));
 	if (!b)
@@ -292,6 +357,7 @@ struct berth *berth_new(struct nursery *n, uint64_t disk_bytes, void *owner)
 	b->serial = ++n->next_serial;
 	b->host_id = take_host_id(n);
 	b->disk_bytes = disk_bytes;
+	b->limits = *limits;
 	b->init_pidfd = b->init_control = b->workspace = b->far[0] = b->far[1] = b->far[2] = -1;
 	TAILQ_INSERT_TAIL(&n->berths, b, link);
 	berth_ask_jail(b);

@@ -20,6 +20,8 @@ struct berth {
 	enum berth_state state;
 	uint32_t serial, host_id;
 	uint64_t disk_bytes;
+	char cgroup[CGROUP_NAME_MAX]; /* empty until it is made */
+	struct cgroup_limits limits;
 	int init_pidfd, init_control, workspace;
 	uv_poll_t init_poll, control_poll;
 	unsigned open_polls;
@@ -33,6 +35,9 @@ TAILQ_HEAD(berth_list, berth);
 struct nursery {
 	struct nursery_config config;
 	struct helper jailer, zygote;
+	struct cgroup_home cgroups;
+	uint32_t unremoved[64]; /* groups that were busy when their berth ended */
+	unsigned n_unremoved;
 	bool jailer_up, zygote_warm, destroying;
 	unsigned failures;
 	uv_timer_t refill, restart;
@@ -47,9 +52,15 @@ struct nursery {
 };
 
 /* berth.c */
-struct berth *berth_new(struct nursery *n, uint64_t disk_bytes, void *owner); /* asks for its jail; NULL without memory */
+struct berth *berth_new(struct nursery *n, uint64_t disk_bytes, const struct cgroup_limits *limits, void *owner); /* asks for its jail; NULL without memory */
 struct berth *berth_find(struct nursery *n, uint32_t serial);
 bool berth_is_stock(const struct berth *b);
+
+/* The limits of a berth that a session takes over. */
+int berth_set_limits(struct berth *b, const struct cgroup_limits *limits);
+
+/* Groups whose last process was still on its way out. */
+void berth_remove_leftovers(struct nursery *n);
 
 void berth_ask_jail(struct berth *b);  /* now, or when the jailer is up */
 void berth_ask_guest(struct berth *b); /* now, or when the zygote is warm */

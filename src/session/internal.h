@@ -37,6 +37,7 @@ struct session {
 	struct berth *berth;
 	bool guest_ready, setup_sent, warm, files_touched, ending;
 	unsigned cells, retries;
+	uint64_t oom_kills; /* of its control group, when last looked at */
 	uint64_t created_ns, created_wall_ns, used_ns, used_wall_ns;
 
 	struct cell_queue queue; /* waiting; the running one is not in it */
@@ -80,6 +81,9 @@ struct sessions {
 	void (*done)(void *);
 	void *done_userdata;
 };
+
+/* What the control group of a session is given: the memory limit, a little more so that Python's MemoryError comes first. */
+struct cgroup_limits session_cgroup_limits(const struct session_limits *l);
 
 /* session_cell.c */
 void session_guest_ready(struct session *s);

@@ -42,7 +42,7 @@ static void on_refill(uv_timer_t *t)
 	}
 	if (stock >= n->config.stock)
 		return;
-	if (berth_new(n, n->config.disk_bytes, NULL) && stock + 1 < n->config.stock)
+	if (berth_new(n, n->config.disk_bytes, &n->config.limits, NULL) && stock + 1 < n->config.stock)
 		uv_timer_start(t, on_refill, REFILL_MS, 0);
 }
 
@@ -52,7 +52,8 @@ static void refill_soon(struct nursery *n)
 		uv_timer_start(&n->refill, on_refill, REFILL_MS, 0);
 }
 
-int nursery_take(struct nursery *n, uint64_t disk_bytes, void *owner, bool *ret_ready, struct berth **ret)
+int nursery_take(struct nursery *n, uint64_t disk_bytes, const struct cgroup_limits *limits, void *owner, bool *ret_ready,
+	struct berth **ret)
 {
 	struct berth *b, *best = NULL;
 	/* The readiest one in stock, the oldest of those. */
@@ -63,9 +64,12 @@ int nursery_take(struct nursery *n, uint64_t disk_bytes, void *owner, bool *ret_
 				break;
 		}
 	if (!best)
-		best = berth_new(n, disk_bytes, owner);
+		best = berth_new(n, disk_bytes, limits, owner);
 	if (!best)
 		return -ENOMEM;
+	int r = berth_set_limits(best, limits);
+	if (r < 0)
+		return r; /* it stays in stock, with whatever limits it had */
 	best->owner = owner;
 	*ret_ready = best->state == BERTH_READY;
 	if (*ret_ready)
@@ -279,6 +283,10 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 	uv_timer_init(config->loop, &n->restart);
 	n->refill.data = n->restart.data = n;
 	n->open_timers = 2;
+	struct error why = { 0 };
+	cgroup_home_init(&n->cgroups, "/sys/fs/cgroup", &why);
+	if (why.err)
+		log_warning("%s. %s", why.text, why.remedy);
 	int r = start_jailer(n);
 	if (r < 0) {
 		error_set_errno(e, r, "starting the jailer");
@@ -302,6 +310,8 @@ void nursery_finish_when_empty(struct nursery *n)
 		return;
 	void (*done)(void *) = n->done;
 	void *userdata = n->done_userdata;
+	berth_remove_leftovers(n);
+	cgroup_home_finish(&n->cgroups);
 	free(n);
 	if (done)
 		done(userdata);
@@ -331,6 +341,11 @@ bool nursery_warm(const struct nursery *n)
 const char *nursery_report(const struct nursery *n)
 {
 	return n->report;
+}
+
+const char *nursery_cgroups(const struct nursery *n)
+{
+	return cgroup_home_kind(&n->cgroups);
 }
 
 const struct nursery_stats *nursery_stats(const struct nursery *n)

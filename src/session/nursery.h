@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "base/error.h"
+#include "jail/cgroup.h"
 #include "session/guest.h"
 
 struct nursery;
@@ -30,6 +31,7 @@ struct nursery_config {
 	char *const *preload; /* NULL at the end */
 	unsigned stock;       /* ready berths kept */
 	uint64_t disk_bytes;  /* of those in stock */
+	struct cgroup_limits limits; /* of those in stock */
 	const struct berth_events *events;
 };
 
@@ -46,13 +48,18 @@ void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata);
 bool nursery_warm(const struct nursery *n);
 const char *nursery_report(const struct nursery *n); /* what could not be preloaded, lines */
 const struct nursery_stats *nursery_stats(const struct nursery *n);
+const char *nursery_cgroups(const struct nursery *n); /* "v2", "v1", "none" */
 
 /* A berth for this owner: from stock when it fits (*ret_ready), else on its way. */
-int nursery_take(struct nursery *n, uint64_t disk_bytes, void *owner, bool *ret_ready, struct berth **ret);
+int nursery_take(struct nursery *n, uint64_t disk_bytes, const struct cgroup_limits *limits, void *owner, bool *ret_ready,
+	struct berth **ret);
 
 struct guest *berth_guest(struct berth *b); /* NULL while there is none */
 int berth_workspace(const struct berth *b); /* O_PATH fd, or -1 */
 uint32_t berth_host_id(const struct berth *b);
+
+/* What all processes of the berth used since it was made; zeros without control groups. */
+void berth_usage(struct berth *b, struct cgroup_usage *ret);
 
 /* Lets go of the guest (dead or not), kills all else in the jail, and asks for a new one: on_ready or on_failed follows. */
 void berth_replace_guest(struct berth *b);

@@ -37,10 +37,10 @@ void sessions_config_init(struct sessions_config *c)
 		.grace_s = 2,
 		.default_ttl_s = 24 * 3600,
 		.default_idle_timeout_s = 3600,
-		.defaults = { .timeout_s = 30, .output_bytes = 1 << 20, .memory_bytes = 2ULL << 30, .disk_bytes = 256 << 20,
-			.log_bytes = 16 << 20 },
-		.maxima = { .timeout_s = 3600, .output_bytes = 16 << 20, .memory_bytes = 0, .disk_bytes = 4ULL << 30,
-			.log_bytes = 256 << 20 },
+		.defaults = { .timeout_s = 30, .output_bytes = 1 << 20, .memory_bytes = 2ULL << 30, .processes = 256,
+			.disk_bytes = 256 << 20, .log_bytes = 16 << 20 },
+		.maxima = { .timeout_s = 3600, .output_bytes = 16 << 20, .memory_bytes = 0, .processes = 4096,
+			.disk_bytes = 4ULL << 30, .log_bytes = 256 << 20 },
 	};
 }
 
@@ -161,12 +161,17 @@ static int settle_limits(const struct sessions_config *c, struct session_limits 
 		uint64_t *value, fallback, max;
 	} sizes[] = { { "output_bytes", &l->output_bytes, d->output_bytes, m->output_bytes },
 		{ "memory_bytes", &l->memory_bytes, d->memory_bytes, m->memory_bytes },
+		{ "processes", &l->processes, d->processes, m->processes },
 		{ "disk_bytes", &l->disk_bytes, d->disk_bytes, m->disk_bytes },
 		{ "log_bytes", &l->log_bytes, d->log_bytes, m->log_bytes } };
 	if (l->timeout_s <= 0)
 		l->timeout_s = d->timeout_s;
 	if (m->timeout_s > 0 && l->timeout_s > m->timeout_s)
 		return too_large(e, "timeout_s", l->timeout_s, m->timeout_s);
+	if (l->cpus <= 0)
+		l->cpus = d->cpus;
+	if (m->cpus > 0 && l->cpus > m->cpus)
+		return too_large(e, "cpus", l->cpus, m->cpus);
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
 		if (!*sizes[i].value)
 			*sizes[i].value = sizes[i].fallback;
@@ -174,6 +179,14 @@ static int settle_limits(const struct sessions_config *c, struct session_limits 
 			return too_large(e, sizes[i].name, (double)*sizes[i].value, (double)sizes[i].max);
 	}
 	return 0;
+}
+
+struct cgroup_limits session_cgroup_limits(const struct session_limits *l)
+{
+	enum { HEADROOM = 64 << 20 };
+	return (struct cgroup_limits){ .memory_bytes = l->memory_bytes ? l->memory_bytes + HEADROOM : 0,
+		.processes = (unsigned)l->processes,
+		.cpus = l->cpus };
 }
 
 static int check_room(struct sessions *t, struct error *e)
@@ -238,7 +251,8 @@ int session_create(struct sessions *t, struct session_params *params, struct err
 	struct session *s = new_session(t);
 	if (!s)
 		return error_set(e, -ENOMEM, "out of memory");
-	r = nursery_take(t->nursery, limits.disk_bytes, s, &ready, &s->berth);
+	struct cgroup_limits wall = session_cgroup_limits(&limits);
+	r = nursery_take(t->nursery, limits.disk_bytes, &wall, s, &ready, &s->berth);
 	if (r < 0 || !tsearch(s, &t->index, by_id)) {
 		berth_close(s->berth);
 		release(s);
@@ -448,6 +462,7 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 		.preload = t->owned_preload,
 		.stock = config->ready_guests,
 		.disk_bytes = config->defaults.disk_bytes,
+		.limits = session_cgroup_limits(&config->defaults),
 		.events = &events };
 	if ((r = nursery_create(&nc, e, &t->nursery)) < 0)
 		goto fail;
@@ -519,6 +534,11 @@ void sessions_destroy(struct sessions *t, double deadline_s, void (*done)(void *
 bool sessions_ready(const struct sessions *t)
 {
 	return t->nursery && nursery_warm(t->nursery);
+}
+
+const char *sessions_cgroups(const struct sessions *t)
+{
+	return t->nursery ? nursery_cgroups(t->nursery) : "none";
 }
 
 const char *sessions_preload_report(const struct sessions *t)

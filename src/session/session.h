@@ -27,7 +27,9 @@ enum { SESSION_ID_LEN = 28 }; /* "s_" and 26 random characters (130 bits) */
 struct session_limits {
 	double timeout_s;      /* wall time of one cell */
 	uint64_t output_bytes; /* of stdout and of stderr, each, in an observation */
-	uint64_t memory_bytes; /* address space for data (a MemoryError beyond it) */
+	uint64_t memory_bytes; /* of the session: a MemoryError beyond it, and with control groups a wall for all it starts */
+	uint64_t processes;    /* and threads, at once */
+	double cpus;           /* processors' worth of time; 0 with no default: as much as there is */
 	uint64_t disk_bytes;   /* /workspace and /tmp, each */
 	uint64_t log_bytes;    /* output kept for GET …/logs */
 };
@@ -78,6 +80,9 @@ bool sessions_ready(const struct sessions *t); /* the zygote is warm */
 
 /* What could not be preloaded, as text lines "name: why" (empty when all was); valid until the next warm-up. */
 const char *sessions_preload_report(const struct sessions *t);
+
+/* Which control groups hold the sessions: "v2", "v1", or "none" (limits per process only). */
+const char *sessions_cgroups(const struct sessions *t);
 
 /* Figures for /metrics. Histograms count values at or below each bound; the last bucket is the total. */
 enum { STATS_BUCKETS = 14 };

@@ -298,6 +298,26 @@ static void say_death(struct session *s, const struct process_exit *end, bool br
 		"Variables are gone, files under /workspace are still there; run the imports and definitions again.", text);
 }
 
+/* True when the kernel killed something of the session for want of memory since the last look. */
+static bool ran_out_of_memory(struct session *s)
+{
+	struct cgroup_usage u;
+	berth_usage(s->berth, &u);
+	bool more = u.oom_kills > s->oom_kills;
+	s->oom_kills = u.oom_kills;
+	return more;
+}
+
+static void say_out_of_memory(struct session *s)
+{
+	char text[160];
+	snprintf(text, sizeof(text), "the session reached its memory limit of %llu bytes and its interpreter was killed",
+		(unsigned long long)s->params.limits.memory_bytes);
+	override_error(s, "MemoryError", "out_of_memory",
+		"Use less memory at once (files in /workspace and /tmp count), or make the session with a larger limits.memory_bytes.",
+		text);
+}
+
 /* The guest is gone, and the running cell with it. */
 static void end_with_guest(struct session *s, const struct process_exit *end, bool broken)
 {
@@ -317,6 +337,9 @@ static void end_with_guest(struct session *s, const struct process_exit *end, bo
 		status = CELL_INTERRUPTED;
 		override_error(s, "KeyboardInterrupt", "interrupted", "",
 			"the cell was killed, because it did not stop when interrupted");
+	} else if (end->signaled && end->status == SIGKILL && ran_out_of_memory(s)) {
+		status = CELL_OUT_OF_MEMORY;
+		say_out_of_memory(s);
 	} else {
 		say_death(s, end, broken);
 	}
@@ -366,7 +389,8 @@ void session_guest_failed(struct session *s, const char *text)
 		bool ready;
 		berth_close(s->berth);
 		s->berth = NULL;
-		if (nursery_take(s->table->nursery, s->params.limits.disk_bytes, s, &ready, &s->berth) == 0) {
+		struct cgroup_limits wall = session_cgroup_limits(&s->params.limits);
+		if (nursery_take(s->table->nursery, s->params.limits.disk_bytes, &wall, s, &ready, &s->berth) == 0) {
 			if (ready)
 				session_guest_ready(s);
 			return;

@@ -105,11 +105,13 @@ int wire_field_u64(const struct wire_field *f, uint64_t *ret);
 
 /* ---- daemon ↔ zygote, daemon ↔ jailer: one SEQPACKET message each way ---- */
 
-/* Ask the zygote for a guest; brings [jail init pidfd, control socket, stdout, stderr]. */
+/* Ask the zygote for a guest; brings [jail init pidfd, control socket, stdout, stderr], then what it needs to join its control
+ * groups: up to four files to write "0" to, or with `into` the one directory to be cloned into. */
 struct wire_spawn {
 	uint32_t serial;
-	uint32_t unused;
+	uint32_t into;
 };
+enum { WIRE_SPAWN_FDS = 4, WIRE_SPAWN_FDS_MAX = 8 };
 
 /* The zygote's messages. */
 enum wire_zygote_event { WIRE_ZYGOTE_WARM = 1, WIRE_ZYGOTE_SPAWNED, WIRE_ZYGOTE_PROBLEM };

@@ -100,13 +100,13 @@ static void set_argv(void)
 
 static void set_environ(const char *name, const char *value)
 {
-	PyObject *os = PyImport_ImportModule("os"), *environ = os ? PyObject_GetAttrString(os, "environ") : NULL;
+	PyObject *os = PyImport_ImportModule("os"), *all = os ? PyObject_GetAttrString(os, "environ") : NULL;
 	PyObject *v = value ? PyUnicode_FromString(value) : NULL;
-	int r = environ ? value ? PyMapping_SetItemString(environ, name, v) : PyMapping_DelItemString(environ, name) : -1;
+	int r = all ? value ? PyMapping_SetItemString(all, name, v) : PyMapping_DelItemString(all, name) : -1;
 	if (r < 0)
 		PyErr_Clear();
 	Py_XDECREF(v);
-	Py_XDECREF(environ);
+	Py_XDECREF(all);
 	Py_XDECREF(os);
 }
 
@@ -182,7 +182,7 @@ static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
  * Like fork(), but the child belongs to the daemon (CLONE_PARENT), which can then wait for it, and comes with its pidfd.
  * CLONE_CHILD_SETTID at libc's own place keeps pthread's idea of the thread id right without libc's fork().
  */
-static pid_t clone_guest(int *ret_pidfd)
+static pid_t clone_guest(int into, int *ret_pidfd)
 {
 	static int *tid_address;
 	if (!tid_address && prctl(PR_GET_TID_ADDRESS, &tid_address, 0, 0, 0) < 0)
@@ -190,6 +190,10 @@ static pid_t clone_guest(int *ret_pidfd)
 	struct clone_args args = { .flags = CLONE_PARENT | CLONE_PIDFD | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
 		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
 		.child_tid = (uint64_t)(uintptr_t)tid_address };
+	if (into >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)into;
+	}
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
@@ -207,13 +211,16 @@ static void forget_frames(void)
 }
 
 /* The child, from its first instruction: descriptors, jail, then Python's own after-fork work. */
-static void __attribute__((noreturn)) become_guest(const int fds[4])
+static void __attribute__((noreturn)) become_guest(const int *fds, size_t n_join)
 {
 	const char *step = "";
 	int r;
 	/* GUEST_CONTROL_FD is above every other descriptor of the zygote's, so nothing is overwritten. */
 	if (dup3(fds[1], GUEST_CONTROL_FD, O_CLOEXEC) < 0)
 		guest_fail(fds[1], "placing the control socket", -errno);
+	for (size_t i = 0; i < n_join; i++)
+		if (write(fds[WIRE_SPAWN_FDS + i], "0", 1) != 1)
+			guest_fail(GUEST_CONTROL_FD, "joining the control groups", -errno);
 	if ((r = jail_enter(fds[0], &step)) < 0)
 		guest_fail(GUEST_CONTROL_FD, step, r);
 	if (dup2(fds[2], STDOUT_FILENO) < 0 || dup2(fds[3], STDERR_FILENO) < 0)
@@ -230,22 +237,22 @@ static void __attribute__((noreturn)) become_guest(const int fds[4])
 	guest_run();
 }
 
-static void serve_one(const struct wire_spawn *q, int fds[4])
+static void serve_one(const struct wire_spawn *q, int *fds, size_t n)
 {
 	struct wire_zygote m = { .event = WIRE_ZYGOTE_SPAWNED, .serial = q->serial };
 	int pidfd = -1;
 	m.err = jail_aim_children(fds[0]);
 	if (m.err == 0) {
 		PyOS_BeforeFork();
-		m.pid = clone_guest(&pidfd);
+		m.pid = clone_guest(q->into ? fds[WIRE_SPAWN_FDS] : -1, &pidfd);
 		if (m.pid == 0)
-			become_guest(fds);
+			become_guest(fds, q->into ? 0 : n - WIRE_SPAWN_FDS);
 		m.err = m.pid < 0 ? -errno : 0;
 		PyOS_AfterFork_Parent();
 	}
 	fd_send(ZYGOTE_SOCKET_FD, &m, sizeof(m), &pidfd, m.err == 0 ? 1 : 0);
 	fd_close(pidfd);
-	for (int i = 0; i < 4; i++)
+	for (size_t i = 0; i < n; i++)
 		fd_close(fds[i]);
 }
 
@@ -264,7 +271,7 @@ static PyObject *run(PyObject *self, PyObject *args)
 	const char *cache;
 	static struct wire_zygote hello = { .event = WIRE_ZYGOTE_WARM };
 	struct wire_spawn q;
-	int fds[4];
+	int fds[WIRE_SPAWN_FDS_MAX];
 	size_t n;
 	(void)self;
 	if (!PyArg_ParseTuple(args, "O!s", &PyList_Type, &names, &cache))
@@ -279,9 +286,9 @@ static PyObject *run(PyObject *self, PyObject *args)
 	/* Sessions have another uid; nobody but root may look into, or trace, what all of them are copied from. */
 	prctl(PR_SET_DUMPABLE, 0);
 	fd_send(ZYGOTE_SOCKET_FD, &hello, sizeof(hello), NULL, 0);
-	while (fd_recv(ZYGOTE_SOCKET_FD, &q, sizeof(q), fds, 4, &n) == (ssize_t)sizeof(q)) {
-		if (n == 4)
-			serve_one(&q, fds);
+	while (fd_recv(ZYGOTE_SOCKET_FD, &q, sizeof(q), fds, WIRE_SPAWN_FDS_MAX, &n) == (ssize_t)sizeof(q)) {
+		if (n >= WIRE_SPAWN_FDS + q.into)
+			serve_one(&q, fds, n);
 	}
 	_exit(0);
 }

@@ -123,6 +123,7 @@ class Daemon:
         self.dir = Path(tempfile.mkdtemp(prefix='glovebox-e2e-'))
         self.log_path = self.dir / 'log'
         self.token = token
+        self.ready = int(args[args.index('--ready') + 1]) if '--ready' in args else 4
         argv = [PROGRAM, 'serve', '--listen', listen, '--state-dir', self.dir / 'state', *args]
         with open(self.log_path, 'wb') as log:
             self.process = subprocess.Popen(
@@ -161,10 +162,11 @@ class Daemon:
         with self.api() as api:
             wait_until(lambda: api.get('/readyz').status_code == 200, 'the daemon is ready')
 
-    def wait_stocked(self, ready):
-        """Until as many guests wait as were asked for, so that nothing is under way that a test could take for a leak."""
+    def settled_fds(self):
+        """Open descriptors when as many guests wait as were asked for, so that nothing under way looks like a leak."""
         with self.api() as api:
-            wait_until(lambda: api.metric('glovebox_guests_ready') == ready, f'{ready} guests are ready')
+            wait_until(lambda: api.metric('glovebox_guests_ready') == self.ready, f'{self.ready} guests are ready')
+            return self.fds()
 
     def children(self, command):
         """Pids of direct children by the name they gave themselves."""
@@ -380,10 +382,13 @@ class Socket:
         self.loop = asyncio.new_event_loop()
         self.n = 0
         try:
-            self.ws = self._wait(websockets.connect(url, max_size=None, ping_interval=None, close_timeout=5, **kwargs))
+            self.ws = self._wait(self._connect(url, kwargs))
         except BaseException:
             self.loop.close()
             raise
+
+    async def _connect(self, url, kwargs):
+        return await websockets.connect(url, max_size=None, ping_interval=None, close_timeout=5, **kwargs)
 
     def _wait(self, what):
         async def bounded():

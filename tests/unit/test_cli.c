@@ -14,7 +14,9 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/display.h"
+#include "daemon/config.h"
 #include "http/http.h"
+#include "session/session.h"
 #include "tap.h"
 
 enum { OUTPUT_MAX = 256 * 1024, ARGUMENTS_MAX = 16 };
@@ -109,6 +111,23 @@ static void test_amounts(void)
 	OK_STR(cli_format_age(600, buf), "10m");
 	OK_STR(cli_format_age(7200, buf), "2h");
 	OK_STR(cli_format_age(3 * 86400, buf), "3d");
+}
+
+/* `serve` and what links the session table directly must not differ in what they do by default. */
+static void test_defaults_agree(void)
+{
+	struct config c = { 0 };
+	struct sessions_config s;
+	options_init(config_rows, &c);
+	sessions_config_init(&s);
+	OK(c.ready == s.ready_guests && c.max_sessions == s.max_sessions && c.queue == s.max_queued_cells);
+	OK(c.grace == s.grace_s && c.ttl == s.default_ttl_s && c.idle_timeout == s.default_idle_timeout_s);
+	OK(c.timeout == s.defaults.timeout_s && c.max_timeout == s.maxima.timeout_s);
+	OK(c.output == s.defaults.output_bytes && c.max_output == s.maxima.output_bytes);
+	OK(c.memory == s.defaults.memory_bytes && c.max_memory == s.maxima.memory_bytes);
+	OK(c.disk == s.defaults.disk_bytes && c.max_disk == s.maxima.disk_bytes);
+	OK(c.log == s.defaults.log_bytes && c.max_log == s.maxima.log_bytes);
+	config_finish(&c);
 }
 
 /* ---- displays ---------------------------------------------------------- */
@@ -318,6 +337,7 @@ int main(void)
 	test_version();
 	test_usage();
 	test_amounts();
+	test_defaults_agree();
 	test_display();
 	test_no_server();
 	pid_t server = start_server(url, sizeof(url));

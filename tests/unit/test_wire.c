@@ -7,7 +7,7 @@ static void feed(struct wire_reader *r, const char *data, size_t len)
 {
 	char *at;
 	size_t room;
-	if (wire_reader_room(r, len, &at, &room) == 0 && room >= len) {
+	if (len && wire_reader_room(r, len, &at, &room) == 0 && room >= len) {
 		memcpy(at, data, len);
 		wire_reader_filled(r, len);
 	}
