@@ -61,7 +61,8 @@ class Daemon:
                 self.port = int(found[1])
                 return
             time.sleep(0.05)
-        raise SystemExit(f'the daemon does not start:\n{self.log.read_text(errors="replace")}')
+        tail = '\n'.join(self.log.read_text(errors='replace').splitlines()[-20:])
+        raise SystemExit(f'the daemon does not start:\n{tail}')
 
     @property
     def pid(self):

@@ -56,24 +56,37 @@ static int make(struct jail *j, uint64_t disk)
 	return a.err;
 }
 
-/* Runs check() inside the jail and returns its exit code. */
-static int inside(struct jail *j, int (*check)(void))
+/* A helper stands in for the zygote: aiming at a jail changes where all later children of a process are born. */
+static int code_of(pid_t pid)
 {
 	int status;
-	if (jail_aim_children(j->init) < 0)
-		return -1;
-	pid_t pid = fork();
-	if (pid == 0) {
-		const char *step;
-		if (jail_enter(j->init, &step) < 0) {
-			printf("# %s: %s\n", step, strerror(errno));
-			fflush(stdout);
-			_exit(99);
-		}
-		_exit(check());
-	}
 	waitpid(pid, &status, 0);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int enter_and(struct jail *j, int (*check)(void))
+{
+	const char *step;
+	if (jail_enter(j->init, &step) < 0) {
+		printf("# %s: %s\n", step, strerror(errno));
+		fflush(stdout);
+		return 99;
+	}
+	return check();
+}
+
+/* Runs check() inside the jail and returns its exit code; 98 when nothing can be started in it. */
+static int inside(struct jail *j, int (*check)(void))
+{
+	fflush(stdout);
+	pid_t helper = fork();
+	if (helper == 0) {
+		pid_t pid = jail_aim_children(j->init) < 0 ? -1 : fork();
+		if (pid == 0)
+			_exit(enter_and(j, check));
+		_exit(pid < 0 ? 98 : code_of(pid));
+	}
+	return code_of(helper);
 }
 
 static int check_identity(void)
@@ -134,33 +147,35 @@ static int check_leftover(void)
 	return access("/workspace/kept", F_OK) == 0 ? 0 : 1;
 }
 
+static int alive[2];
+
+static int multiply_and_wait(void)
+{
+	for (int i = 0; i < 3; i++)
+		if (fork() == 0)
+			setsid();
+	if (write(alive[1], "r", 1) != 1)
+		return 1;
+	for (;;)
+		pause();
+}
+
 static void sweeping(struct jail *j)
 {
-	int alive[2];
-	char byte = JAIL_SWEEP;
+	char byte = 0;
 	if (pipe(alive) < 0)
 		return;
-	jail_aim_children(j->init);
-	pid_t pid = fork();
-	if (pid == 0) {
-		const char *step;
-		jail_enter(j->init, &step);
-		for (int i = 0; i < 3; i++)
-			if (fork() == 0)
-				setsid();
-		if (write(alive[1], "r", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
+	fflush(stdout);
+	pid_t helper = fork();
+	if (helper == 0)
+		_exit(inside(j, multiply_and_wait));
 	fd_close(alive[1]);
 	OK(read(alive[0], &byte, 1) == 1);
 	byte = JAIL_SWEEP;
 	OK(write(j->control, &byte, 1) == 1 && read(j->control, &byte, 1) == 1 && byte == JAIL_SWEEP);
-	waitpid(pid, NULL, 0);
-	while (read(alive[0], &byte, 1) > 0) /* the others may have said "r" before they died */
+	OK(code_of(helper) == 128 + SIGKILL);
+	while (read(alive[0], &byte, 1) > 0) /* ends when every holder of the other side is dead */
 		;
-	OK(1); /* the end of the pipe: every holder of its other side is dead */
 	fd_close(alive[0]);
 }
 
@@ -182,7 +197,7 @@ int main(void)
 	sweeping(&a);
 	OK(inside(&a, check_leftover) == 0); /* a swept jail is usable again */
 	process_kill_wait(a.init);
-	OK(jail_aim_children(a.init) < 0 || inside(&a, check_leftover) != 0);
+	OK(inside(&a, check_leftover) == 98);
 	fd_close(b.control); /* the daemon is gone: the init ends itself */
 	struct pollfd p = { .fd = b.init, .events = POLLIN };
 	OK(poll(&p, 1, 5000) == 1);
