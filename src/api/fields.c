@@ -269,6 +269,21 @@ static int decode_word(const struct field *f, const json_t *v, void *to, const s
 	return r < 0 ? r : store_word(f, json_string_value(v), len, to, p);
 }
 
+static int decode_choice(const struct field *f, const json_t *v, void *to, const struct place *p)
+{
+	size_t len;
+	unsigned index = 0;
+	int r = check_string(v, 0, LIMIT_NAME_BYTES, false, p, &len);
+	if (r == 0)
+		r = check_choice(f, json_string_value(v), p);
+	if (r < 0)
+		return r;
+	while (!text_eq(f->choices[index], json_string_value(v)))
+		index++;
+	*(unsigned *)to = index;
+	return 0;
+}
+
 static int decode_text(const struct field *f, const json_t *v, void *to, const struct place *p)
 {
 	struct field_text *text = to;
@@ -469,6 +484,7 @@ static int decode_value(const struct field *f, const json_t *v, void *to, const 
 		[FIELD_UINT] = decode_uint,
 		[FIELD_NUMBER] = decode_number,
 		[FIELD_WORD] = decode_word,
+		[FIELD_CHOICE] = decode_choice,
 		[FIELD_TEXT] = decode_text,
 		[FIELD_WORDS] = decode_words,
 		[FIELD_ENV] = decode_env,

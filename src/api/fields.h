@@ -28,6 +28,7 @@ enum field_type {
 	FIELD_UINT,   /* uint64_t; min and max are values */
 	FIELD_NUMBER, /* double; min and max are values */
 	FIELD_WORD,   /* char *: text without NUL; min and max are bytes; one of `choices` when given */
+	FIELD_CHOICE, /* an enum: the index of the word among `choices` */
 	FIELD_TEXT,   /* struct field_text; min and max are bytes */
 	FIELD_WORDS,  /* char **, NULL at the end; max is the count, max_bytes of one */
 	FIELD_ENV,    /* char ** of "NAME=value"; max is the count, max_bytes of all */
@@ -74,7 +75,7 @@ struct field {
 	size_t offset, flag_offset;
 	double min, max;
 	size_t max_bytes;
-	const char *const *choices; /* FIELD_WORD: NULL at the end */
+	const char *const *choices; /* FIELD_WORD, FIELD_CHOICE: NULL at the end */
 	const struct fields *object;
 	const char *default_text; /* for the documentation; may be NULL */
 	const char *example;      /* JSON text; may be NULL */

@@ -113,6 +113,7 @@ static void put_shape(const struct field *f, struct json_writer *w)
 		put_numbers(f, w, "number");
 		break;
 	case FIELD_WORD:
+	case FIELD_CHOICE:
 	case FIELD_TEXT:
 		put_string(f, w);
 		break;
@@ -219,6 +220,7 @@ char *fields_describe(const struct field *f, char *buf, size_t size)
 		snprintf(buf, size, "number, %.15g to %.15g", f->min, f->max);
 		break;
 	case FIELD_WORD:
+	case FIELD_CHOICE:
 		if (f->choices) {
 			for (size_t i = 0; f->choices[i] && n < size; i++)
 				n += (size_t)snprintf(

@@ -31,6 +31,9 @@ static const struct field limits_table[] = {
 };
 static const struct fields limits_fields = FIELDS("Limits", limits_table);
 
+/* In the order of enum jail_exec. */
+static const char *const exec_names[] = { "system", "none", "any", NULL };
+
 #define SESSION_ROWS(base)                                                                                  \
 	{ "name", FIELD_WORD, .offset = (base) + offsetof(struct session_params, name), .min = 1,           \
 		.max = LIMIT_NAME_BYTES, .example = "\"analysis\"",                                         \
@@ -47,6 +50,10 @@ static const struct fields limits_fields = FIELDS("Limits", limits_table);
 			.max = LIMIT_METADATA_BYTES, .example = "{\"task\":\"42\"}",                        \
 			.help = "Data of your own, kept and given back as it is; lists can be filtered by " \
 				"it." },                                                                    \
+		{ "exec", FIELD_CHOICE, .offset = (base) + offsetof(struct session_params, exec),           \
+			.choices = exec_names, .default_text = "system", .example = "\"none\"",           \
+			.help = "Which programs code may start: those of the read-only system, none, "      \
+				"or any, also what it wrote itself." },                                   \
 		{ "limits", FIELD_OBJECT, .offset = (base) + offsetof(struct session_params, limits),       \
 			.object = &limits_fields,                                                           \
 			.help = "Limits; what is left out is the server's default." },                      \

@@ -41,6 +41,7 @@ static const struct shape_row session_rows[] = {
 	{ "cells", "integer", NULL, 0, "Cells run so far." },
 	{ "queued", "integer", NULL, 0, "Cells waiting." },
 	{ "warm", "boolean", NULL, 0, "It came from a guest that was ready." },
+	{ "exec", "string", NULL, 0, "Which programs code may start: system, none or any." },
 	{ "pid", "integer", NULL, 0, "Of the guest on the server; 0 while starting." },
 	{ "limits", "object", &shape_limits, 0, NULL },
 	{ "metadata", "any", NULL, 1, "As it was given." },

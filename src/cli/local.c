@@ -16,6 +16,8 @@ enum { CHECK_MS = 5000 };
 static const double forever_s = 1e9;
 static const int watched[] = { SIGINT, SIGTERM, SIGHUP };
 
+const char *const local_exec_names[] = { "system", "none", "any", NULL };
+
 struct local {
 	uv_loop_t loop;
 	struct sessions *sessions;
@@ -102,6 +104,7 @@ static int start_table(struct local *l, const struct local_config *config, struc
 	sc.state_dir = l->state_dir;
 	sc.preload = config->preload;
 	sc.ready_guests = 1;
+	sc.ready_exec = config->exec;
 	sc.max_sessions = 1;
 	sc.default_ttl_s = sc.default_idle_timeout_s = forever_s;
 	sc.defaults.timeout_s = config->timeout_s > 0 ? config->timeout_s : forever_s;
@@ -139,6 +142,7 @@ static int start_session(struct local *l, const struct local_config *config, str
 	_cleanup_(session_params_finish) struct session_params params = { 0 };
 	struct session *s;
 	struct session_info info;
+	params.exec = config->exec;
 	int r = copy_env(config->env, &params.env);
 	if (r < 0)
 		return error_set_errno(e, r, "the environment");

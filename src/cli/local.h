@@ -13,11 +13,15 @@
 
 struct local;
 
+/* In the order of enum jail_exec, NULL at the end. */
+extern const char *const local_exec_names[];
+
 struct local_config {
 	char **env;            /* "NAME=value" … NULL, or NULL */
 	char **preload;        /* the template, as in struct sessions_config */
 	double timeout_s;      /* of each cell; 0: none */
 	uint64_t memory_bytes; /* 0: the default */
+	enum jail_exec exec;
 	uint64_t output_bytes; /* kept of stdout and stderr in an observation; 0: the default */
 };
 

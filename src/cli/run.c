@@ -19,6 +19,7 @@ enum { SIGNAL_BASE = 128 }; /* exit codes of what a signal ended, as shells coun
 struct options {
 	double timeout;
 	uint64_t memory;
+	int exec;
 	char **env;
 	char *code, *stdin_file;
 	bool json, help;
@@ -32,6 +33,8 @@ static const struct option_row rows[] = {
 	  .help = "run this text; what follows are its arguments" },
 	{ "timeout", 't', OPTION_SECONDS, AT(timeout), 0.1, 0, "SECONDS",
 	  .help = "end the code after this long, with exit code 124 (default: no limit)" },
+	{ "exec", 0, OPTION_CHOICE, AT(exec), .value = "WHICH", .fallback = "system", .choices = local_exec_names,
+	  .help = "programs the code may start: those of the system, none, or any, also what it wrote itself" },
 	{ "memory", 'm', OPTION_SIZE, AT(memory), 16 << 20, 0, "SIZE",
 	  .help = "memory the code may use; a MemoryError beyond it (default 2G)" },
 	{ "env", 'e', OPTION_ITEMS, AT(env), .value = "NAME=VALUE",
@@ -317,7 +320,8 @@ static int run_code(const struct options *o, const char *name, char *const *word
 	r = local_create(&(struct local_config){ .env = o->env,
 				 .preload = no_modules,
 				 .timeout_s = o->timeout,
-				 .memory_bytes = o->memory },
+				 .memory_bytes = o->memory,
+				 .exec = (enum jail_exec)o->exec },
 		&e, &run.local);
 	if (r == 0)
 		r = execute(&run, name, words, &request, &e);

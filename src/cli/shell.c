@@ -17,6 +17,7 @@
 struct options {
 	double timeout;
 	uint64_t memory;
+	int exec;
 	char **env, **preload;
 	bool save, help;
 };
@@ -27,6 +28,8 @@ struct options {
 static const struct option_row rows[] = {
 	{ "timeout", 't', OPTION_SECONDS, AT(timeout), 0.1, 0, "SECONDS",
 	  .help = "interrupt a cell after this long (default: no limit, Ctrl-C interrupts)" },
+	{ "exec", 0, OPTION_CHOICE, AT(exec), .value = "WHICH", .fallback = "system", .choices = local_exec_names,
+	  .help = "programs the code may start: those of the system, none, or any, also what it wrote itself" },
 	{ "memory", 'm', OPTION_SIZE, AT(memory), 16 << 20, 0, "SIZE",
 	  .help = "memory the session may use; a MemoryError beyond it (default 2G)" },
 	{ "env", 'e', OPTION_ITEMS, AT(env), .value = "NAME=VALUE",
@@ -129,7 +132,8 @@ static int begin(struct shell *sh, struct error *e)
 	return local_create(&(struct local_config){ .env = o->env,
 				    .preload = o->preload,
 				    .timeout_s = o->timeout,
-				    .memory_bytes = o->memory },
+				    .memory_bytes = o->memory,
+				 .exec = (enum jail_exec)o->exec },
 		e, &sh->local);
 }
 

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/fds.h"
 #include "base/limits.h"
 #include "guest/files.h"
 #include "guest/memory.h"
+#include "guest/random.h"
 #include "guest/stream.h"
 #include "wire/wire.h"
 
@@ -107,12 +107,18 @@ static void setup(const struct wire_frame *f)
 
 /* ---- EXECUTE ------------------------------------------------------------------ */
 
-/* Puts `fd` (or /dev/null) on descriptor 0 and a fresh sys.stdin over it. */
-static void set_stdin(int fd)
+/* Puts `fd` (or /dev/null) on descriptor 0. */
+static void put_on_stdin(int fd)
 {
 	int source = fd >= 0 ? fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
 	dup2(source, STDIN_FILENO);
 	fd_close(source);
+}
+
+/* The same, with a fresh sys.stdin over it. */
+static void set_stdin(int fd)
+{
+	put_on_stdin(fd);
 	PyObject *file = PyObject_CallFunction(io_open, "isisssi", 0, "r", -1, "utf-8", "replace", (char *)NULL, 0);
 	if (!file || PySys_SetObject("stdin", file) < 0)
 		PyErr_Clear();
@@ -131,7 +137,7 @@ static bool stdin_closed(void)
 
 static int stdin_from(const char *text, size_t len)
 {
-	int fd = memfd_create("stdin", MFD_CLOEXEC);
+	int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd >= 0 && (fd_write_full(fd, text, len) < 0 || lseek(fd, 0, SEEK_SET) < 0)) {
 		fd_close(fd);
 		return -1;
@@ -311,18 +317,21 @@ static void add_working_directory(void)
 	Py_XDECREF(here);
 }
 
+void guest_settle(void)
+{
+	random_prepare();
+	set_stdin(-1);
+	add_working_directory();
+}
+
 void guest_run(void)
 {
 	struct wire_frame f;
 	int r = 0;
 	restore_at_fork();
-	PyObject *seeded = PyObject_CallOneArg(support.reseed, Py_None);
-	Py_XDECREF(seeded);
-	PyErr_Clear();
-	if (stream_start() < 0)
-		guest_fail(GUEST_CONTROL_FD, "making the output streams", -ENOMEM);
-	set_stdin(-1);
-	add_working_directory();
+	random_renew(support.reseed);
+	stream_start();
+	put_on_stdin(-1); /* the jail's own; sys.stdin over it is there already */
 	files_forget_changes();
 	wire_reader_init(&in, LIMIT_FRAME_BYTES);
 	say_ready();

@@ -12,6 +12,9 @@ enum { GUEST_CONTROL_FD = 1023 };
 /* In the zygote: everything a guest needs, made once. -1 with a Python error. */
 int guest_prepare(const struct support *support);
 
+/* In the zygote, when all is imported and warm: makes what every guest would otherwise make for itself. */
+void guest_settle(void);
+
 /* In the guest, inside its jail, with GUEST_CONTROL_FD, 1 and 2 in place: serves cells until the daemon hangs up. */
 void __attribute__((noreturn)) guest_run(void);
 

@@ -408,6 +408,9 @@ int stream_prepare(void)
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		if (wrap_call(&calls[i]) < 0)
 			return -1;
+	if (PySys_SetObject("stdout", text_object[0]) < 0 || PySys_SetObject("stderr", text_object[1]) < 0 ||
+		PySys_SetObject("__stdout__", text_object[0]) < 0 || PySys_SetObject("__stderr__", text_object[1]) < 0)
+		return -1;
 	pthread_atfork(stream_flush_all, NULL, child_of_fork);
 	return 0;
 }
@@ -432,12 +435,8 @@ static void make_timer(void)
 	timer_made = timer_create(CLOCK_MONOTONIC, &ev, &timer) == 0;
 }
 
-int stream_start(void)
+void stream_start(void)
 {
 	make_timer();
 	catch_fatal();
-	if (PySys_SetObject("stdout", text_object[0]) < 0 || PySys_SetObject("stderr", text_object[1]) < 0 ||
-		PySys_SetObject("__stdout__", text_object[0]) < 0 || PySys_SetObject("__stderr__", text_object[1]) < 0)
-		return -1;
-	return 0;
 }

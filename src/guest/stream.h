@@ -10,11 +10,11 @@
 
 #include "guest/python.h"
 
-/* In the zygote, once: makes the types and hooks; streams write nowhere yet. -1 with a Python error. */
+/* In the zygote, once: makes the types and hooks, and sys.stdout and sys.stderr of them. -1 with a Python error. */
 int stream_prepare(void);
 
-/* In the guest: sys.stdout, sys.stderr, and the timer for this process. -1 with a Python error. */
-int stream_start(void);
+/* In the guest: the timer of this process, without which every write goes out at once. */
+void stream_start(void);
 
 /* Writes out what both hold. Safe in a signal handler. */
 void stream_flush_all(void);

@@ -13,6 +13,12 @@
 #include "jail/privileges.h"
 #include "jail/rlimits.h"
 
+const char *jail_exec_name(enum jail_exec exec)
+{
+	static const char *const names[JAIL_EXEC_COUNT] = { "system", "none", "any" };
+	return names[exec];
+}
+
 int jail_aim_children(int init_pidfd)
 {
 	return setns(init_pidfd, CLONE_NEWPID) < 0 ? -errno : 0;

@@ -39,7 +39,6 @@ static const char *const allowed[] = {
 	"renameat2", "unlink", "unlinkat", "symlink", "symlinkat", "link", "linkat", "chmod", "fchmod", "fchmodat", "utime", "utimes",
 	"utimensat", "futimesat", "truncate", "ftruncate", "fallocate", "fsync", "fdatasync", "flock", "umask", "dup", "dup2", "dup3",
 	"pipe", "pipe2", "fadvise64", "readahead", "getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
-	"memfd_create",
 	/* waiting */
 	"poll", "ppoll", "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "eventfd",
 	"eventfd2",
@@ -47,7 +46,7 @@ static const char *const allowed[] = {
 	"connect", "bind", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt", "setsockopt", "sendto",
 	"recvfrom", "sendmsg", "recvmsg", "shutdown",
 	/* processes and signals, inside the pid namespace */
-	"fork", "vfork", "execve", "wait4", "waitid", "exit", "exit_group", "rt_sigaction", "rt_sigprocmask", "rt_sigpending",
+	"fork", "vfork", "wait4", "waitid", "exit", "exit_group", "rt_sigaction", "rt_sigprocmask", "rt_sigpending",
 	"rt_sigreturn", "rt_sigsuspend", "rt_sigtimedwait", "sigaltstack", "pause", "getpid", "getppid", "getpgid", "setpgid",
 	"getpgrp", "getsid", "setsid", "getpriority", "setpriority",
 	/* who and how much */
@@ -128,8 +127,27 @@ static int add_fifo(scmp_filter_ctx c)
 	return r < 0 ? r : seccomp_rule_add_array(c, SCMP_ACT_ALLOW, number("mknodat"), 1, &at);
 }
 
+/* Starting programs. A file in memory lies on no mount that could be noexec: where only the system's programs may be started, it must
+ * be sealed against execution at birth (Linux 6.3), else it is as on a kernel without such files. */
+static int add_exec(scmp_filter_ctx c, enum jail_exec exec)
+{
+	enum { NOEXEC_SEAL = 8 };
+	struct scmp_arg_cmp sealed = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, NOEXEC_SEAL, NOEXEC_SEAL);
+	struct scmp_arg_cmp open = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, NOEXEC_SEAL, 0);
+	int memfd = number("memfd_create"), r = 0;
+	if (exec != JAIL_EXEC_NONE)
+		r = seccomp_rule_add(c, SCMP_ACT_ALLOW, number("execve"), 0);
+	if (r == 0 && exec == JAIL_EXEC_ANY)
+		return seccomp_rule_add(c, SCMP_ACT_ALLOW, memfd, 0);
+	if (r == 0)
+		r = seccomp_rule_add_array(c, SCMP_ACT_ALLOW, memfd, 1, &sealed);
+	if (r == 0)
+		r = seccomp_rule_add_array(c, SCMP_ACT_ERRNO(ENOSYS), memfd, 1, &open);
+	return r;
+}
+
 /* kill(1): the filter language has no "low 32 bits are not 1", so the one refusal is a check of its own in front (see join). */
-static int add_rules(scmp_filter_ctx c)
+static int add_rules(scmp_filter_ctx c, enum jail_exec exec)
 {
 	struct scmp_arg_cmp no_namespaces = SCMP_CMP(0, SCMP_CMP_MASKED_EQ, NAMESPACES, 0);
 	int r = add_simple(c, SCMP_ACT_ALLOW, allowed, ARRAY_LEN(allowed));
@@ -142,12 +160,14 @@ static int add_rules(scmp_filter_ctx c)
 	if (r == 0)
 		r = add_fifo(c);
 	if (r == 0)
+		r = add_exec(c, exec);
+	if (r == 0)
 		r = seccomp_rule_add_array(c, SCMP_ACT_ALLOW, number("clone"), 1, &no_namespaces);
 	return r;
 }
 
 /* The program libseccomp makes of the rules. */
-static int export(struct filter *ret)
+static int export(enum jail_exec exec, struct filter *ret)
 {
 	scmp_filter_ctx c = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	_cleanup_fd_ int fd = memfd_create("filter", MFD_CLOEXEC);
@@ -157,7 +177,7 @@ static int export(struct filter *ret)
 	}
 	seccomp_attr_set(c, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 	seccomp_attr_set(c, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree, not a list: ten steps for any call */
-	int r = add_rules(c);
+	int r = add_rules(c, exec);
 	if (r == 0)
 		r = seccomp_export_bpf(c, fd);
 	seccomp_release(c);
@@ -206,10 +226,10 @@ static int join(const struct filter *rest, struct filter *ret)
 	return 0;
 }
 
-int filter_build(struct filter *ret)
+int filter_build(enum jail_exec exec, struct filter *ret)
 {
 	struct filter rest = { 0 }, whole = { 0 };
-	int r = export(&rest);
+	int r = export(exec, &rest);
 	if (r == 0)
 		r = join(&rest, &whole);
 	filter_finish(&rest);

@@ -73,7 +73,7 @@ static void __attribute__((noreturn)) serve(int control)
 	}
 }
 
-void init_run(int go, int report, unsigned long long disk_bytes)
+void init_run(int go, int report, const struct jail_request *q)
 {
 	char byte;
 	const char *step = "";
@@ -87,7 +87,7 @@ void init_run(int go, int report, unsigned long long disk_bytes)
 	/* With the map written: without this, files made below would belong to nobody (EOVERFLOW). */
 	if ((r = privileges_become(JAIL_INNER_ID, &step)) < 0)
 		fail(report, r, step);
-	if ((r = tree_add_private(disk_bytes, &step)) < 0)
+	if ((r = tree_add_private(q->disk_bytes, q->exec != JAIL_EXEC_ANY, &step)) < 0)
 		fail(report, r, step);
 	if (sethostname("sandbox", strlen("sandbox")) < 0)
 		fail(report, -errno, "naming the host");

@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+struct jail_request;
+
 /* What a new init tells the jailer; with err 0 it brings [far end of its control socket, /workspace as O_PATH]. */
 struct init_report {
 	int32_t err;
@@ -13,4 +15,4 @@ struct init_report {
  * Everything the init does, from its birth in the new namespaces to its end. `go` is read once the user map is written;
  * `report` takes one struct init_report.
  */
-void __attribute__((noreturn)) init_run(int go, int report, unsigned long long disk_bytes);
+void __attribute__((noreturn)) init_run(int go, int report, const struct jail_request *q);

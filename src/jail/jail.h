@@ -21,11 +21,22 @@ enum {
 	JAIL_SHM_BYTES = 64 << 20,  /* /dev/shm */
 };
 
+/* Which programs code in a jail may start. */
+enum jail_exec {
+	JAIL_EXEC_SYSTEM, /* those of the read-only tree: everything writable is noexec, memory files too */
+	JAIL_EXEC_NONE,   /* none */
+	JAIL_EXEC_ANY,    /* also what it wrote itself: for people who compile */
+	JAIL_EXEC_COUNT
+};
+const char *jail_exec_name(enum jail_exec exec); /* "system", "none", "any" */
+
 /* One request to the jailer and its answer (SEQPACKET). The answer brings [init pidfd, init control, workspace O_PATH]. */
 struct jail_request {
 	uint32_t serial;
 	uint32_t host_id; /* uid and gid on the host; ignored unless root */
 	uint64_t disk_bytes;
+	uint32_t exec; /* enum jail_exec */
+	uint32_t unused;
 };
 enum { JAIL_TEXT_MAX = 1024 };
 struct jail_answer {

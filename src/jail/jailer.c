@@ -79,7 +79,7 @@ static int make_jail(const struct jail_request *q, struct jail_answer *a, int fd
 	pid_t pid = clone_init(&pidfd);
 	if (pid == 0) {
 		fd_close(go[1]);
-		init_run(go[0], report[1], q->disk_bytes);
+		init_run(go[0], report[1], q);
 	}
 	int clone_errno = errno;
 	fd_close(go[0]);

@@ -201,25 +201,25 @@ int tree_prepare(struct error *e)
 	return 0;
 }
 
-static int mount_sized(const char *at, unsigned long long bytes, const char *mode)
+static int mount_sized(const char *at, unsigned long long bytes, const char *mode, bool noexec)
 {
 	char options[128];
 	snprintf(options, sizeof(options), "size=%llu,nr_inodes=%u,mode=%s,uid=%u,gid=%u", bytes, JAIL_INODES, mode,
 		JAIL_INNER_ID, JAIL_INNER_ID);
-	return mount("tmpfs", at, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 ? -errno : 0;
+	return mount("tmpfs", at, "tmpfs", MS_NOSUID | MS_NODEV | (noexec ? MS_NOEXEC : 0), options) < 0 ? -errno : 0;
 }
 
-int tree_add_private(unsigned long long disk_bytes, const char **ret_step)
+int tree_add_private(unsigned long long disk_bytes, bool noexec, const char **ret_step)
 {
 	int r;
 	*ret_step = "mounting /workspace";
-	if ((r = mount_sized("/workspace", disk_bytes, "755")) < 0)
+	if ((r = mount_sized("/workspace", disk_bytes, "755", noexec)) < 0)
 		return r;
 	*ret_step = "mounting /tmp";
-	if ((r = mount_sized("/tmp", disk_bytes, "1777")) < 0)
+	if ((r = mount_sized("/tmp", disk_bytes, "1777", noexec)) < 0)
 		return r;
 	*ret_step = "mounting /dev/shm";
-	if ((r = mount_sized("/dev/shm", JAIL_SHM_BYTES, "1777")) < 0)
+	if ((r = mount_sized("/dev/shm", JAIL_SHM_BYTES, "1777", noexec)) < 0)
 		return r;
 	*ret_step = "mounting /proc";
 	/* subset=pid leaves only processes: no kernel-wide files to read or write. Kernels before 5.8 lack it and are refused. */

@@ -1,6 +1,8 @@
 /* The system tree that every jail of this daemon shares: read-only, without set-uid bits, with nothing of the host's own data. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/error.h"
 
 /*
@@ -10,4 +12,4 @@
 int tree_prepare(struct error *e);
 
 /* The mounts a single jail adds: /workspace, /tmp, /dev/shm, /proc. Called by its init. *ret_step names what failed. */
-int tree_add_private(unsigned long long disk_bytes, const char **ret_step);
+int tree_add_private(unsigned long long disk_bytes, bool noexec, const char **ret_step);

@@ -40,12 +40,28 @@ static void locate(const char *text, size_t at, size_t *ret_line, size_t *ret_co
 	*ret_column = column;
 }
 
+/* What to do about it; the reader is often a program that wrote the text by hand. */
+static int set_slug(struct error *e, const char *slug)
+{
+	static const char *const remedies[][2] = {
+		{ "malformed_json", "Send the text that json.dumps() or JSON.stringify() makes." },
+		{ "invalid_utf8", "Encode the text as UTF-8." },
+		{ "duplicate_field", "Give every name once." },
+		{ "json_too_deep", "Nest lists and objects less deeply." },
+		{ "json_too_large", "Send fewer values, or large data as a file." },
+	};
+	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
+		if (!strcmp(remedies[i][0], slug))
+			error_remedy(e, "%s", remedies[i][1]);
+	return error_slug(e, slug);
+}
+
 static int fail(struct scan *s, const char *slug, const char *what)
 {
 	size_t line, column;
 	locate(s->text, s->at < s->len ? s->at : s->len, &line, &column);
 	error_set(s->e, -EINVAL, "malformed JSON at line %zu, column %zu: %s", line, column, what);
-	error_slug(s->e, slug);
+	set_slug(s->e, slug);
 	return -EINVAL;
 }
 
@@ -333,7 +349,7 @@ static int tree_error(const json_error_t *j, struct error *e)
 		what = j->text;
 	}
 	error_set(e, -EINVAL, "malformed JSON at line %d, column %d: %s", j->line, j->column, what);
-	error_slug(e, slug);
+	set_slug(e, slug);
 	return -EINVAL;
 }
 

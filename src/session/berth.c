@@ -231,7 +231,8 @@ static const struct guest_events berth_guest_events = { berth_on_frame, berth_on
 void berth_ask_jail(struct berth *b)
 {
 	struct nursery *n = b->nursery;
-	struct jail_request q = { .serial = b->serial, .host_id = b->host_id, .disk_bytes = b->disk_bytes };
+	struct jail_request q = { .serial = b->serial, .host_id = b->host_id, .disk_bytes = b->kind.disk_bytes,
+		.exec = b->kind.exec };
 	if (!n->jailer_up || b->jail_asked)
 		return; /* asked when it is up */
 	if (helper_send(&n->jailer, &q, sizeof(q), NULL, 0) == 0)
@@ -241,7 +242,7 @@ void berth_ask_jail(struct berth *b)
 void berth_ask_guest(struct berth *b)
 {
 	struct nursery *n = b->nursery;
-	struct wire_spawn q = { .serial = b->serial };
+	struct wire_spawn q = { .serial = b->serial, .exec = b->kind.exec };
 	struct cgroup_ticket ticket = { 0 };
 	if (!n->zygote_warm)
 		return; /* asked when it is warm */
@@ -347,7 +348,7 @@ void berth_take_jail(struct berth *b, const struct jail_answer *a, int *fds, siz
 }
 
 
-struct berth *berth_new(struct nursery *n, uint64_t disk_bytes, const struct cgroup_limits *limits, void *owner)
+struct berth *berth_new(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner)
 {
 	struct berth *b = calloc(1, sizeof(*b));
 	if (!b)
@@ -356,7 +357,7 @@ struct berth *berth_new(struct nursery *n, uint64_t disk_bytes, const struct cgr
 	b->owner = owner;
 	b->serial = ++n->next_serial;
 	b->host_id = take_host_id(n);
-	b->disk_bytes = disk_bytes;
+	b->kind = *kind;
 	b->limits = *limits;
 	b->init_pidfd = b->init_control = b->workspace = b->far[0] = b->far[1] = b->far[2] = -1;
 	TAILQ_INSERT_TAIL(&n->berths, b, link);

@@ -19,7 +19,7 @@ struct berth {
 	void *owner; /* NULL: stock */
 	enum berth_state state;
 	uint32_t serial, host_id;
-	uint64_t disk_bytes;
+	struct berth_kind kind;
 	char cgroup[CGROUP_NAME_MAX]; /* empty until it is made */
 	struct cgroup_limits limits;
 	int init_pidfd, init_control, workspace;
@@ -52,7 +52,8 @@ struct nursery {
 };
 
 /* berth.c */
-struct berth *berth_new(struct nursery *n, uint64_t disk_bytes, const struct cgroup_limits *limits, void *owner); /* asks for its jail; NULL without memory */
+struct berth *berth_new(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits,
+	void *owner); /* asks for its jail; NULL without memory */
 struct berth *berth_find(struct nursery *n, uint32_t serial);
 bool berth_is_stock(const struct berth *b);
 

@@ -85,6 +85,9 @@ struct sessions {
 /* What the control group of a session is given: the memory limit, a little more so that Python's MemoryError comes first. */
 struct cgroup_limits session_cgroup_limits(const struct session_limits *l);
 
+/* A berth for the session, by its parameters. */
+int session_take_berth(struct session *s, bool *ret_ready);
+
 /* session_cell.c */
 void session_guest_ready(struct session *s);
 void session_guest_frame(struct session *s, const struct wire_frame *f);

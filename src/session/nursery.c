@@ -42,7 +42,7 @@ static void on_refill(uv_timer_t *t)
 	}
 	if (stock >= n->config.stock)
 		return;
-	if (berth_new(n, n->config.disk_bytes, &n->config.limits, NULL) && stock + 1 < n->config.stock)
+	if (berth_new(n, &n->config.kind, &n->config.limits, NULL) && stock + 1 < n->config.stock)
 		uv_timer_start(t, on_refill, REFILL_MS, 0);
 }
 
@@ -52,19 +52,20 @@ static void refill_soon(struct nursery *n)
 		uv_timer_start(&n->refill, on_refill, REFILL_MS, 0);
 }
 
-int nursery_take(struct nursery *n, uint64_t disk_bytes, const struct cgroup_limits *limits, void *owner, bool *ret_ready,
+int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner, bool *ret_ready,
 	struct berth **ret)
 {
 	struct berth *b, *best = NULL;
 	/* The readiest one in stock, the oldest of those. */
 	TAILQ_FOREACH(b, &n->berths, link)
-		if (berth_is_stock(b) && b->disk_bytes == disk_bytes && (!best || b->state > best->state)) {
+		if (berth_is_stock(b) && b->kind.disk_bytes == kind->disk_bytes && b->kind.exec == kind->exec &&
+			(!best || b->state > best->state)) {
 			best = b;
 			if (b->state == BERTH_READY)
 				break;
 		}
 	if (!best)
-		best = berth_new(n, disk_bytes, limits, owner);
+		best = berth_new(n, kind, limits, owner);
 	if (!best)
 		return -ENOMEM;
 	int r = berth_set_limits(best, limits);
@@ -230,8 +231,7 @@ static int start_zygote(struct nursery *n)
 {
 	char *argv[PRELOAD_ARGS_MAX + 12];
 	static char *envp[] = { (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"LANG=C.UTF-8", (char *)"LC_ALL=C.UTF-8",
-		(char *)"HOME=/tmp", (char *)"OPENBLAS_NUM_THREADS=1", (char *)"OMP_NUM_THREADS=1",
-		(char *)"GLIBC_TUNABLES=glibc.malloc.hugetlb=1", NULL };
+		(char *)"HOME=/tmp", (char *)"OPENBLAS_NUM_THREADS=1", (char *)"OMP_NUM_THREADS=1", NULL };
 	char cache[4096];
 	size_t at = 0;
 	snprintf(cache, sizeof(cache), "%s/matplotlib", n->config.state_dir ? n->config.state_dir : "/tmp");

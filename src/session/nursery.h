@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "jail/cgroup.h"
+#include "jail/jail.h"
 #include "session/guest.h"
 
 struct nursery;
@@ -25,12 +26,18 @@ struct berth_events {
 	void (*on_failed)(void *owner, const char *text);   /* there will be none; close the berth */
 };
 
+/* What cannot be changed once a jail stands; stock of one kind is of no use for another. */
+struct berth_kind {
+	uint64_t disk_bytes;
+	enum jail_exec exec;
+};
+
 struct nursery_config {
 	uv_loop_t *loop;
 	const char *guest_module, *state_dir;
 	char *const *preload; /* NULL at the end */
 	unsigned stock;       /* ready berths kept */
-	uint64_t disk_bytes;  /* of those in stock */
+	struct berth_kind kind; /* of those in stock */
 	struct cgroup_limits limits; /* of those in stock */
 	const struct berth_events *events;
 };
@@ -51,7 +58,7 @@ const struct nursery_stats *nursery_stats(const struct nursery *n);
 const char *nursery_cgroups(const struct nursery *n); /* "v2", "v1", "none" */
 
 /* A berth for this owner: from stock when it fits (*ret_ready), else on its way. */
-int nursery_take(struct nursery *n, uint64_t disk_bytes, const struct cgroup_limits *limits, void *owner, bool *ret_ready,
+int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner, bool *ret_ready,
 	struct berth **ret);
 
 struct guest *berth_guest(struct berth *b); /* NULL while there is none */

@@ -189,6 +189,13 @@ struct cgroup_limits session_cgroup_limits(const struct session_limits *l)
 		.cpus = l->cpus };
 }
 
+int session_take_berth(struct session *s, bool *ret_ready)
+{
+	struct cgroup_limits wall = session_cgroup_limits(&s->params.limits);
+	struct berth_kind kind = { .disk_bytes = s->params.limits.disk_bytes, .exec = s->params.exec };
+	return nursery_take(s->table->nursery, &kind, &wall, s, ret_ready, &s->berth);
+}
+
 static int check_room(struct sessions *t, struct error *e)
 {
 	if (t->draining) {
@@ -251,16 +258,16 @@ int session_create(struct sessions *t, struct session_params *params, struct err
 	struct session *s = new_session(t);
 	if (!s)
 		return error_set(e, -ENOMEM, "out of memory");
-	struct cgroup_limits wall = session_cgroup_limits(&limits);
-	r = nursery_take(t->nursery, limits.disk_bytes, &wall, s, &ready, &s->berth);
+	s->params = *params;
+	s->params.limits = limits;
+	r = session_take_berth(s, &ready);
 	if (r < 0 || !tsearch(s, &t->index, by_id)) {
+		s->params = (struct session_params){ 0 }; /* still the caller's */
 		berth_close(s->berth);
 		release(s);
-		return error_set(e, -ENOMEM, "out of memory");
+		return error_set_errno(e, r < 0 ? r : -ENOMEM, "making a session");
 	}
-	s->params = *params;
 	*params = (struct session_params){ 0 };
-	s->params.limits = limits;
 	if (s->params.ttl_s <= 0)
 		s->params.ttl_s = t->config.default_ttl_s;
 	if (s->params.idle_timeout_s <= 0)
@@ -369,6 +376,7 @@ void session_info(const struct session *s, struct session_info *ret)
 		.queued = s->queued,
 		.warm = s->warm,
 		.pid = g ? guest_pid(g) : 0,
+		.exec = s->params.exec,
 		.limits = s->params.limits };
 	if (ret->expires_in_s < 0)
 		ret->expires_in_s = 0;
@@ -461,7 +469,7 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 		.state_dir = config->state_dir,
 		.preload = t->owned_preload,
 		.stock = config->ready_guests,
-		.disk_bytes = config->defaults.disk_bytes,
+		.kind = { .disk_bytes = config->defaults.disk_bytes, .exec = config->ready_exec },
 		.limits = session_cgroup_limits(&config->defaults),
 		.events = &events };
 	if ((r = nursery_create(&nc, e, &t->nursery)) < 0)

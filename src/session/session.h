@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "jail/jail.h"
 
 struct sessions;
 struct session;
@@ -42,6 +43,7 @@ struct session_params {
 	struct session_limits limits;
 	double ttl_s;          /* ends this long after its creation; 0: the server's default */
 	double idle_timeout_s; /* ends this long after its last cell; 0: the server's default */
+	enum jail_exec exec;   /* which programs it may start */
 	bool has_seed;
 	uint64_t seed;         /* random and numpy start from it */
 	uint64_t owner;        /* whose it is: a number of the caller's that session_info() gives back; 0 for nobody's */
@@ -55,6 +57,7 @@ struct sessions_config {
 	char *state_dir;          /* caches of our own; made when missing */
 	char **preload;           /* the template: NULL for the default list, an empty list for none */
 	unsigned ready_guests;    /* kept ahead */
+	enum jail_exec ready_exec; /* what those may start; sessions that ask for another kind wait for a fork */
 	unsigned max_sessions;
 	unsigned max_queued_cells;
 	double grace_s;           /* between the interrupt and the kill */
@@ -148,6 +151,7 @@ struct session_info {
 	unsigned cells, queued;
 	bool warm; /* came from a guest that was ready */
 	pid_t pid; /* of the guest on the host; 0 while starting */
+	enum jail_exec exec;
 	struct session_limits limits;
 };
 void session_info(const struct session *s, struct session_info *ret);

@@ -389,8 +389,7 @@ void session_guest_failed(struct session *s, const char *text)
 		bool ready;
 		berth_close(s->berth);
 		s->berth = NULL;
-		struct cgroup_limits wall = session_cgroup_limits(&s->params.limits);
-		if (nursery_take(s->table->nursery, s->params.limits.disk_bytes, &wall, s, &ready, &s->berth) == 0) {
+		if (session_take_berth(s, &ready) == 0) {
 			if (ready)
 				session_guest_ready(s);
 			return;

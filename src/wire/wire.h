@@ -110,6 +110,8 @@ int wire_field_u64(const struct wire_field *f, uint64_t *ret);
 struct wire_spawn {
 	uint32_t serial;
 	uint32_t into;
+	uint32_t exec; /* enum jail_exec: which filter it gets */
+	uint32_t unused;
 };
 enum { WIRE_SPAWN_FDS = 4, WIRE_SPAWN_FDS_MAX = 8 };
 

@@ -26,12 +26,13 @@
 #include "jail/filter.h"
 #include "jail/jail.h"
 #include "wire/wire.h"
+#include "zygote/heap.h"
 #include "zygote/pages.h"
 #include "zygote/title.h"
 #include "zygote/zygote.h"
 
 static struct support support;
-static struct filter filter; /* what every guest is put under */
+static struct filter filters[JAIL_EXEC_COUNT]; /* one of them holds every guest */
 
 static void __attribute__((noreturn)) die(const char *what)
 {
@@ -115,8 +116,7 @@ static void set_guest_environment(void)
 {
 	static const char *const variables[][2] = { { "HOME", "/workspace" }, { "USER", "sandbox" }, { "LOGNAME", "sandbox" },
 		{ "SHELL", "/bin/sh" }, { "XDG_CACHE_HOME", "/tmp/.cache" }, { "XDG_CONFIG_HOME", "/tmp/.config" },
-		{ "XDG_DATA_HOME", "/tmp/.local" }, { "MPLCONFIGDIR", "/tmp/.config/matplotlib" }, { "TMPDIR", "/tmp" },
-		{ "GLIBC_TUNABLES", NULL } };
+		{ "XDG_DATA_HOME", "/tmp/.local" }, { "MPLCONFIGDIR", "/tmp/.config/matplotlib" }, { "TMPDIR", "/tmp" } };
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
 		set_environ(variables[i][0], variables[i][1]);
 }
@@ -149,6 +149,7 @@ static void report_threads(char *text, size_t size)
 /* Imports the template and runs typical first calls, then freezes all of it so that no collection in a guest writes to it. */
 static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
 {
+	heap_begin();
 	set_environ("MPLCONFIGDIR", cache);
 	PyGC_Disable();
 	if (support_load(&support) < 0 || guest_prepare(&support) < 0)
@@ -171,8 +172,10 @@ static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
 	set_guest_environment();
 	clear_main();
 	set_argv();
+	guest_settle();
 	call_gc("collect");
 	call_gc("freeze");
+	heap_settle();
 	pages_collapse();
 }
 
@@ -211,7 +214,7 @@ static void forget_frames(void)
 }
 
 /* The child, from its first instruction: descriptors, jail, then Python's own after-fork work. */
-static void __attribute__((noreturn)) become_guest(const int *fds, size_t n_join)
+static void __attribute__((noreturn)) become_guest(const int *fds, size_t n_join, const struct filter *filter)
 {
 	const char *step = "";
 	int r;
@@ -230,7 +233,7 @@ static void __attribute__((noreturn)) become_guest(const int *fds, size_t n_join
 	prctl(PR_SET_NAME, "python3");
 	title_set("python3");
 	/* Last of the walls, before the first line of Python: nothing of a session ever runs without it. */
-	if ((r = filter_load(&filter)) < 0)
+	if ((r = filter_load(filter)) < 0)
 		guest_fail(GUEST_CONTROL_FD, "loading the system call filter", r);
 	PyOS_AfterFork_Child();
 	forget_frames();
@@ -246,7 +249,7 @@ static void serve_one(const struct wire_spawn *q, int *fds, size_t n)
 		PyOS_BeforeFork();
 		m.pid = clone_guest(q->into ? fds[WIRE_SPAWN_FDS] : -1, &pidfd);
 		if (m.pid == 0)
-			become_guest(fds, q->into ? 0 : n - WIRE_SPAWN_FDS);
+			become_guest(fds, q->into ? 0 : n - WIRE_SPAWN_FDS, &filters[q->exec % JAIL_EXEC_COUNT]);
 		m.err = m.pid < 0 ? -errno : 0;
 		PyOS_AfterFork_Parent();
 	}
@@ -277,8 +280,9 @@ static PyObject *run(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "O!s", &PyList_Type, &names, &cache))
 		return NULL;
 	prctl(PR_SET_NAME, "glovebox-zygote");
-	if (filter_build(&filter) < 0)
-		die("the system call filter cannot be built");
+	for (int i = 0; i < JAIL_EXEC_COUNT; i++)
+		if (filter_build((enum jail_exec)i, &filters[i]) < 0)
+			die("the system call filter cannot be built");
 	offer_to_oom_killer();
 	warm_up(names, cache, &hello);
 	join_jailer();

@@ -91,7 +91,7 @@ static void every_number(void)
 	OK(other == 0);
 	OK(dead == 3 * 1024);
 	OK(allowed > 150 && allowed < 200);
-	OK(missing == 1023 - FILTER_NEWEST + 10);
+	OK(missing == 1023 - FILTER_NEWEST + 11);
 	OK(answer(AUDIT_ARCH_X86_64, 0x3fffffff, zeros) == NOT_THERE);
 	OK(answer(AUDIT_ARCH_X86_64, 0xffffffff, zeros) == DEAD);
 }
@@ -170,14 +170,28 @@ static void loaded(void)
 	OK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* What may be started, and what a file in memory must be. */
+static void programs(void)
+{
+	enum { SEALED = 8 };
+	OK(with(SYS_execve, 0, 0) == ALLOW && with(SYS_memfd_create, 1, 0) == NOT_THERE && with(SYS_memfd_create, 1, SEALED | 1) == ALLOW);
+	filter_finish(&filter);
+	OK(filter_build(JAIL_EXEC_NONE, &filter) == 0);
+	OK(with(SYS_execve, 0, 0) == NO && with(SYS_execveat, 0, 0) == NO && with(SYS_memfd_create, 1, 0) == NOT_THERE);
+	filter_finish(&filter);
+	OK(filter_build(JAIL_EXEC_ANY, &filter) == 0);
+	OK(with(SYS_execve, 0, 0) == ALLOW && with(SYS_memfd_create, 1, 0) == ALLOW && with(SYS_execveat, 0, 0) == NO);
+	filter_finish(&filter);
+}
+
 int main(void)
 {
-	OK(filter_build(&filter) == 0);
+	OK(filter_build(JAIL_EXEC_SYSTEM, &filter) == 0);
 	printf("# %u instructions\n", filter.len);
 	every_number();
 	never();
 	arguments();
 	loaded();
-	filter_finish(&filter);
+	programs();
 	return tap_done();
 }

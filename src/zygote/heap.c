@@ -1,0 +1,104 @@
+#include "zygote/heap.h"
+
+#include "guest/python.h"
+
+#include <malloc.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+	HUGE_PAGE = 2 << 20,
+	CHUNK_MAX = 64 * 1024, /* below what malloc would map: that, freed, would change where guests' large blocks come from */
+	CHUNK_MIN = 24,
+	/* Python's allocator since 3.10: pools of blocks of one size. Should they look different one day, nothing breaks: the
+	 * filling ends at POOLS_MAX. */
+	POOL = 16 * 1024,
+	POOL_HEAD = 48,
+	POOLS_MAX = 4096,
+	BLOCK_STEP = 16,
+	BLOCK_MAX = 512,
+};
+
+/* ---- arenas --------------------------------------------------------------------- */
+
+static PyObjectArenaAllocator usual;
+static char *pair;       /* an aligned huge page … */
+static size_t pair_used; /* … of which so much is given away */
+
+static char *map_aligned(void)
+{
+	char *p = mmap(NULL, 2 * HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	size_t before = -(uintptr_t)p & (HUGE_PAGE - 1);
+	if (before)
+		munmap(p, before);
+	munmap(p + before + HUGE_PAGE, HUGE_PAGE - before);
+	return p + before;
+}
+
+static void *take_arena(void *unused, size_t size)
+{
+	(void)unused;
+	if (size > HUGE_PAGE)
+		return usual.alloc(usual.ctx, size);
+	if (!pair || size > HUGE_PAGE - pair_used) {
+		if (!(pair = map_aligned()))
+			return NULL;
+		pair_used = 0;
+	}
+	pair_used += size;
+	return pair + pair_used - size;
+}
+
+void heap_begin(void)
+{
+	PyObject_GetArenaAllocator(&usual);
+	PyObjectArenaAllocator aligned = usual; /* freed as ever: by unmapping */
+	aligned.alloc = take_arena;
+	PyObject_SetArenaAllocator(&aligned);
+}
+
+/* ---- holes ------------------------------------------------------------------------ */
+
+/* Takes blocks of one size, for good, until a whole pool comes in one piece: those in use are full then. That one is given back. */
+static void fill_pools(size_t size)
+{
+	char *run[POOL / BLOCK_STEP];
+	size_t n = 0, per_pool = (POOL - POOL_HEAD) / size;
+	for (size_t left = POOLS_MAX * per_pool; left && n < per_pool; left--) {
+		char *block = PyObject_Malloc(size);
+		if (n && block != run[n - 1] + size)
+			n = 0;
+		if (block && (n || ((uintptr_t)block & (POOL - 1)) == POOL_HEAD))
+			run[n++] = block;
+	}
+	while (n)
+		PyObject_Free(run[--n]);
+}
+
+/* Takes malloc's free chunks of at least this size, for good, until one has to be cut from the end of the heap. */
+static void fill_chunks(size_t size, uintptr_t heap_end)
+{
+	for (;;) {
+		void *chunk = malloc(size);
+		if (!chunk || (uintptr_t)chunk >= heap_end) {
+			free(chunk);
+			return;
+		}
+	}
+}
+
+void heap_settle(void)
+{
+	PyObject_SetArenaAllocator(&usual);
+	for (size_t size = BLOCK_STEP; size <= BLOCK_MAX; size += BLOCK_STEP)
+		fill_pools(size);
+	uintptr_t heap_end = (uintptr_t)sbrk(0) - mallinfo2().keepcost;
+	for (size_t size = CHUNK_MAX; size > CHUNK_MIN; size -= size > 1024 ? size / 8 : 16) /* large first: no remainder stays */
+		fill_chunks(size, heap_end);
+	fill_chunks(CHUNK_MIN, heap_end);
+}
