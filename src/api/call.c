@@ -166,7 +166,7 @@ int api_session(const struct api *a, const char *id, uint64_t owner, struct erro
 	struct session_info info;
 	struct session *s = NULL;
 	int r = session_find(a->sessions, id, e, &s);
-	if (r == -ENOENT)
+	if (r == -ENOENT || (r == -EIDRM && session_gone_owner(a->sessions, id) != owner))
 		return no_session(id, e);
 	if (r < 0)
 		return r;

@@ -27,7 +27,7 @@ const struct route routes[] = {
 		"curl -s $URL/v1/sessions -H 'Content-Type: application/json' -d '{\"name\":\"demo\"}'" },
 	{ HTTP_METHOD_GET, "/v1/sessions", 0, handle_session_list, NULL, "listSessions", "List sessions",
 		"Your sessions in order of creation, page by page.", NULL, &session_query_fields, 200, JSON,
-		&shape_session_list, "curl -s '$URL/v1/sessions?state=idle&limit=10'" },
+		&shape_session_list, "curl -s \"$URL/v1/sessions?state=idle&limit=10\"" },
 	{ HTTP_METHOD_GET, "/v1/sessions/{id}", 0, handle_session_get, NULL, "getSession",
 		"Look at a session", NULL, NULL, NULL, 200, JSON, &shape_session,
 		"curl -s $URL/v1/sessions/$ID" },
@@ -61,7 +61,7 @@ const struct route routes[] = {
 	{ HTTP_METHOD_GET, "/v1/sessions/{id}/files", 0, handle_file_list, NULL, "listFiles", "List files",
 		"What is below /workspace, in order of the paths. Links are listed, not followed.", NULL,
 		&list_query_fields, 200, JSON, &shape_file_list,
-		"curl -s '$URL/v1/sessions/$ID/files?recursive=true'" },
+		"curl -s \"$URL/v1/sessions/$ID/files?recursive=true\"" },
 	{ HTTP_METHOD_PUT, "/v1/sessions/{id}/files/{path}", ROUTE_RAW_BODY, handle_file_put, begin_file_put,
 		"putFile", "Write a file",
 		"The body is the content. The file appears whole or not at all; missing directories are "

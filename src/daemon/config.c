@@ -136,7 +136,7 @@ static int read_token_file(struct config *c, struct error *e)
 	_cleanup_free_ char *text = NULL;
 	size_t len;
 	struct stat st;
-	bool more = c->token != NULL;
+	bool more = c->token != NULL, found = false;
 	int r = fd_read_file(c->token_file, TOKEN_FILE_BYTES, &text, &len);
 	if (r < 0) {
 		error_set_errno(e, r, "token-file %s", c->token_file);
@@ -155,9 +155,13 @@ static int read_token_file(struct config *c, struct error *e)
 		r = option_set(row_named("token"), c, line, more, "token-file", e);
 		if (r < 0)
 			return r;
-		more = true;
+		found = more = true;
 	}
-	return 0;
+	if (found)
+		return 0;
+	/* Without this the server would be open to all, against what was plainly meant. */
+	error_set(e, -EINVAL, "token-file %s holds no token", c->token_file);
+	return error_remedy(e, "put one in, for example: head -c 24 /dev/urandom | base64 >> %s", c->token_file);
 }
 
 static int check_tokens(struct config *c, struct error *e)

@@ -11,6 +11,7 @@
 
 #include "base/fds.h"
 #include "base/limits.h"
+#include "guest/at_fork.h"
 #include "guest/files.h"
 #include "guest/memory.h"
 #include "guest/random.h"
@@ -23,7 +24,7 @@ static struct support support;
 static struct wire_reader in;
 static struct buffer out;
 static bool is_fork; /* a copy made by the cell's own os.fork() */
-static PyObject *io_open, *at_fork_later, *register_at_fork;
+static PyObject *io_open;
 
 static void send_frames(struct buffer *frames)
 {
@@ -236,52 +237,14 @@ static void receive(void)
 
 /* ---- life ---------------------------------------------------------------------- */
 
-/* The zygote put modules' at-fork hooks aside, so that they would not touch pages in every guest; from here on they count. */
-static void restore_at_fork(void)
-{
-	PyObject *os = PyImport_ImportModule("os"), *none = PyTuple_New(0);
-	for (Py_ssize_t i = 0; at_fork_later && none && i < PyList_GET_SIZE(at_fork_later); i++) {
-		PyObject *r = PyObject_Call(register_at_fork, none, PyList_GET_ITEM(at_fork_later, i));
-		Py_XDECREF(r);
-	}
-	if (os && register_at_fork) {
-		PyObject_SetAttrString(os, "register_at_fork", register_at_fork);
-		PyObject *posix = PyImport_ImportModule("posix");
-		if (posix)
-			PyObject_SetAttrString(posix, "register_at_fork", register_at_fork);
-		Py_XDECREF(posix);
-	}
-	PyErr_Clear();
-	Py_XDECREF(none);
-	Py_XDECREF(os);
-}
-
-static PyObject *remember_at_fork(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-	(void)self, (void)args;
-	if (!kwargs || PyList_Append(at_fork_later, kwargs) < 0)
-		return kwargs ? NULL : PyErr_Format(PyExc_TypeError, "At least one argument is required.");
-	Py_RETURN_NONE;
-}
-
-static PyMethodDef remember_def = { "register_at_fork", (PyCFunction)(void (*)(void))remember_at_fork,
-	METH_VARARGS | METH_KEYWORDS, NULL };
-
 int guest_prepare(const struct support *s)
 {
 	support = *s;
-	PyObject *os = PyImport_ImportModule("os"), *io = PyImport_ImportModule("io");
-	PyObject *remember = PyCFunction_New(&remember_def, NULL);
-	at_fork_later = PyList_New(0);
-	if (!os || !io || !remember || !at_fork_later)
+	PyObject *io = PyImport_ImportModule("io");
+	io_open = io ? PyObject_GetAttrString(io, "open") : NULL;
+	Py_XDECREF(io);
+	if (!io_open || at_fork_prepare() < 0)
 		return -1;
-	io_open = PyObject_GetAttrString(io, "open");
-	register_at_fork = PyObject_GetAttrString(os, "register_at_fork");
-	if (!io_open || !register_at_fork || PyObject_SetAttrString(os, "register_at_fork", remember) < 0)
-		return -1;
-	Py_DECREF(os);
-	Py_DECREF(io);
-	Py_DECREF(remember);
 	pthread_atfork(NULL, NULL, child_of_fork);
 	return stream_prepare() < 0 || cell_prepare(s) < 0 ? -1 : 0;
 }
@@ -319,6 +282,7 @@ static void add_working_directory(void)
 
 void guest_settle(void)
 {
+	at_fork_settle();
 	random_prepare();
 	set_stdin(-1);
 	add_working_directory();
@@ -328,7 +292,7 @@ void guest_run(void)
 {
 	struct wire_frame f;
 	int r = 0;
-	restore_at_fork();
+	at_fork_begin();
 	random_renew(support.reseed);
 	stream_start();
 	put_on_stdin(-1); /* the jail's own; sys.stdin over it is there already */

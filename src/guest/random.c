@@ -37,10 +37,12 @@ static PyObject *follow(PyObject *from, const char *const *names)
 	return o;
 }
 
-/* The documented way: numpy.random.BitGenerator.capsule holds a bitgen_t, which begins with the pointer to its state. */
+/* The documented way: numpy.random.BitGenerator.capsule holds a bitgen_t, which begins with the pointer to
+ * its state. */
 static struct mt19937 *find_state(PyObject *mtrand)
 {
-	PyObject *capsule = follow(mtrand, (const char *const[]){ "_rand", "_bit_generator", "capsule", NULL });
+	PyObject *capsule =
+		follow(mtrand, (const char *const[]){ "_rand", "_bit_generator", "capsule", NULL });
 	void **generator = capsule ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;
 	struct mt19937 *state = generator ? *generator : NULL;
 	PyErr_Clear();
@@ -48,7 +50,8 @@ static struct mt19937 *find_state(PyObject *mtrand)
 	return state;
 }
 
-/* True when what lies there is what numpy itself says its state is: ('MT19937', key, position, has_gauss, …). */
+/* True when what lies there is what numpy itself says its state is: ('MT19937', key, position, has_gauss, …).
+ */
 static bool is_state(PyObject *mtrand, const struct mt19937 *state)
 {
 	PyObject *get = follow(mtrand, (const char *const[]){ "_rand", "get_state", NULL });
@@ -82,7 +85,7 @@ static bool renew_numpy(void)
 {
 	if (getrandom(numpy_state->key, sizeof(numpy_state->key), 0) != sizeof(numpy_state->key))
 		return false;
-	numpy_state->key[0] |= 1U << 31; /* all zero is the one state that is none */
+	numpy_state->key[0] |= 1U << 31;  /* all zero is the one state that is none */
 	numpy_state->position = MT_WORDS; /* the next number makes new ones of them */
 	return true;
 }

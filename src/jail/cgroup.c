@@ -1,7 +1,9 @@
 #include "jail/cgroup.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,8 @@
 #include "base/text.h"
 
 enum { CPU_PERIOD_US = 100000 };
+
+static const char home_prefix[] = "glovebox-"; /* and the daemon's pid */
 
 struct cgroup_ops {
 	const char *kind;
@@ -226,9 +230,39 @@ static bool own_group(const char *text, const char *controller, char *ret, size_
 	return false;
 }
 
+/* Removes the groups of one home that no process is left in, and then the home. */
+static void remove_home(int parent, const char *name)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
+		if (e->d_type == DT_DIR && e->d_name[0] != '.')
+			unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
+	if (d)
+		closedir(d);
+	unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+/* A daemon that was killed leaves its empty groups behind; the next one takes them away. */
+static void remove_stale(int parent)
+{
+	int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+		uint64_t pid;
+		if (text_starts(e->d_name, home_prefix) && text_parse_u64(e->d_name + strlen(home_prefix), 1, INT32_MAX, &pid) == 0 &&
+			kill((pid_t)pid, 0) < 0 && errno == ESRCH)
+			remove_home(parent, e->d_name);
+	}
+	if (d)
+		closedir(d);
+}
+
 static int make_home_in(struct cgroup_home *h, unsigned i, const char *parent)
 {
 	_cleanup_fd_ int dir = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir >= 0)
+		remove_stale(dir);
 	if (dir < 0 || (mkdirat(dir, h->name, 0755) < 0 && errno != EEXIST))
 		return -errno;
 	h->dirs[i] = openat(dir, h->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -289,7 +323,7 @@ void cgroup_home_init(struct cgroup_home *h, const char *mount, struct error *wh
 	_cleanup_free_ char *self = NULL;
 	*h = (struct cgroup_home){ .ops = &v2 };
 	forget(h);
-	snprintf(h->name, sizeof(h->name), "glovebox-%d", (int)getpid());
+	snprintf(h->name, sizeof(h->name), "%s%d", home_prefix, (int)getpid());
 	int r = fd_read_file("/proc/self/cgroup", 16384, &self, NULL);
 	if (r == 0)
 		r = try_v2(h, mount, self);

@@ -297,7 +297,9 @@ static void on_swept(uv_poll_t *p, int status, int events)
 		uv_poll_stop(p);
 		return;
 	}
-	if (b->state == BERTH_SWEEP && byte == JAIL_SWEEP) {
+	if (byte == JAIL_SWEEP && b->sweeps)
+		b->sweeps--;
+	if (b->state == BERTH_SWEEP && !b->sweeps) {
 		b->state = BERTH_GUEST;
 		berth_ask_guest(b);
 	}
@@ -402,13 +404,30 @@ void berth_forget_jail(struct berth *b)
 	free_when_closed(b);
 }
 
-void berth_replace_guest(struct berth *b)
+/* Asks the init to kill everything else in the jail. */
+static bool sweep(struct berth *b)
 {
 	char byte = JAIL_SWEEP;
+	if (b->init_reaped || write(b->init_control, &byte, 1) != 1)
+		return false;
+	b->sweeps++;
+	return true;
+}
+
+void berth_kill_all(struct berth *b)
+{
+	if (b->guest)
+		guest_signal(b->guest, SIGKILL);
+	if (b->state == BERTH_READY)
+		sweep(b);
+}
+
+void berth_replace_guest(struct berth *b)
+{
 	drop_guest(b);
 	if (b->state == BERTH_JAIL)
 		return; /* nothing there yet: its first guest will do */
-	if (b->init_reaped || write(b->init_control, &byte, 1) != 1) {
+	if (!sweep(b)) {
 		berth_fail(b, "the jail's init died");
 		return;
 	}

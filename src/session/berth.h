@@ -26,6 +26,7 @@ struct berth {
 	uv_poll_t init_poll, control_poll;
 	unsigned open_polls;
 	bool init_reaped, jail_asked;
+	unsigned sweeps; /* asked of the init and not answered yet */
 	struct guest *guest;
 	int far[3]; /* the guest's ends, until the zygote has them */
 };

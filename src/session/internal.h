@@ -62,7 +62,7 @@ TAILQ_HEAD(session_list, session);
 struct tombstone {
 	char id[SESSION_ID_LEN + 1];
 	char why[96];
-	uint64_t wall_ns;
+	uint64_t wall_ns, owner;
 };
 
 struct sessions {

@@ -68,6 +68,10 @@ uint32_t berth_host_id(const struct berth *b);
 /* What all processes of the berth used since it was made; zeros without control groups. */
 void berth_usage(struct berth *b, struct cgroup_usage *ret);
 
+/* Kills the guest and, through the init, which does not share the guest's processors, all else in the jail at the same moment: against a
+ * fork bomb the guest alone would take seconds to die. Its end is reported as usual. */
+void berth_kill_all(struct berth *b);
+
 /* Lets go of the guest (dead or not), kills all else in the jail, and asks for a new one: on_ready or on_failed follows. */
 void berth_replace_guest(struct berth *b);
 

@@ -108,6 +108,15 @@ static void bury(struct sessions *t, const struct session *s, const char *why)
 	memcpy(stone->id, s->id, sizeof(stone->id));
 	snprintf(stone->why, sizeof(stone->why), "%s", why);
 	stone->wall_ns = clock_wall_ns();
+	stone->owner = s->params.owner;
+}
+
+uint64_t session_gone_owner(const struct sessions *t, const char *id)
+{
+	for (unsigned i = 0; i < LIMIT_TOMBSTONES; i++)
+		if (!strcmp(t->tombstones[i].id, id))
+			return t->tombstones[i].owner;
+	return 0;
 }
 
 int session_find(struct sessions *t, const char *id, struct error *e, struct session **ret)

@@ -128,6 +128,9 @@ int session_create(struct sessions *t, struct session_params *params, struct err
 /* -ENOENT (slug "session_not_found") or -EIDRM (slug "session_gone", the text says why and when it ended). */
 int session_find(struct sessions *t, const char *id, struct error *e, struct session **ret);
 
+/* Whose an ended session was (0: nobody's, or its end is not remembered). */
+uint64_t session_gone_owner(const struct sessions *t, const char *id);
+
 /* Ends it: a running cell ends as killed, its files and processes are gone. `why` is a clause such as "it was deleted". */
 void session_end(struct session *s, const char *why);
 

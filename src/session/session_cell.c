@@ -239,7 +239,7 @@ static void on_deadline(uv_timer_t *t)
 		s->running->timed_out = true;
 		interrupt_running(s);
 	} else if (clock_now_ns() - s->interrupt_ns >= (uint64_t)(s->table->config.grace_s * 1e9)) {
-		guest_signal(berth_guest(s->berth), SIGKILL);
+		berth_kill_all(s->berth);
 		uv_timer_stop(t); /* its end is reported when it is there */
 	} else {
 		/* Again: a signal that comes just before the code blocks is otherwise lost. */

@@ -11,10 +11,11 @@
 
 enum {
 	HUGE_PAGE = 2 << 20,
-	CHUNK_MAX = 64 * 1024, /* below what malloc would map: that, freed, would change where guests' large blocks come from */
+	CHUNK_MAX = 64 * 1024, /* below what malloc would map: that, freed, would change where guests' large
+				  blocks come from */
 	CHUNK_MIN = 24,
-	/* Python's allocator since 3.10: pools of blocks of one size. Should they look different one day, nothing breaks: the
-	 * filling ends at POOLS_MAX. */
+	/* Python's allocator since 3.10: pools of blocks of one size. Should they look different one day,
+	 * nothing breaks: the filling ends at POOLS_MAX. */
 	POOL = 16 * 1024,
 	POOL_HEAD = 48,
 	POOLS_MAX = 4096,
@@ -64,7 +65,8 @@ void heap_begin(void)
 
 /* ---- holes ------------------------------------------------------------------------ */
 
-/* Takes blocks of one size, for good, until a whole pool comes in one piece: those in use are full then. That one is given back. */
+/* Takes blocks of one size, for good, until a whole pool comes in one piece: those in use are full then. That
+ * one is given back. */
 static void fill_pools(size_t size)
 {
 	char *run[POOL / BLOCK_STEP];
@@ -80,7 +82,8 @@ static void fill_pools(size_t size)
 		PyObject_Free(run[--n]);
 }
 
-/* Takes malloc's free chunks of at least this size, for good, until one has to be cut from the end of the heap. */
+/* Takes malloc's free chunks of at least this size, for good, until one has to be cut from the end of the
+ * heap. */
 static void fill_chunks(size_t size, uintptr_t heap_end)
 {
 	for (;;) {
@@ -98,7 +101,8 @@ void heap_settle(void)
 	for (size_t size = BLOCK_STEP; size <= BLOCK_MAX; size += BLOCK_STEP)
 		fill_pools(size);
 	uintptr_t heap_end = (uintptr_t)sbrk(0) - mallinfo2().keepcost;
-	for (size_t size = CHUNK_MAX; size > CHUNK_MIN; size -= size > 1024 ? size / 8 : 16) /* large first: no remainder stays */
+	for (size_t size = CHUNK_MAX; size > CHUNK_MIN;
+		size -= size > 1024 ? size / 8 : 16) /* large first: no remainder stays */
 		fill_chunks(size, heap_end);
 	fill_chunks(CHUNK_MIN, heap_end);
 }

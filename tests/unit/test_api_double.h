@@ -55,6 +55,7 @@ struct session {
 struct sessions {
 	uv_timer_t timer;
 	char base[64], gone[SESSION_ID_LEN + 1];
+	uint64_t gone_owner;
 	unsigned max, max_queued;
 	struct sessions_stats stats;
 	TAILQ_HEAD(, session) list;
@@ -306,6 +307,11 @@ int session_find(struct sessions *t, const char *id, struct error *e, struct ses
 	       text_eq(id, t->gone) ? -EIDRM : -ENOENT;
 }
 
+uint64_t session_gone_owner(const struct sessions *t, const char *id)
+{
+	return text_eq(id, t->gone) ? t->gone_owner : 0;
+}
+
 static void double_free_list(char **list)
 {
 	for (size_t i = 0; list && list[i]; i++)
@@ -320,6 +326,7 @@ void session_end(struct session *s, const char *why)
 	while ((c = TAILQ_FIRST(&s->queue)))
 		double_end(c, CELL_KILLED);
 	snprintf(t->gone, sizeof(t->gone), "%s", s->id);
+	t->gone_owner = s->params.owner;
 	TAILQ_REMOVE(&t->list, s, next);
 	t->stats.live--;
 	t->stats.ended++;

@@ -85,6 +85,27 @@ static void real_ones(void)
 	cgroup_home_finish(&h);
 }
 
+/* A daemon that was killed: its groups are gone when the next one comes. */
+static void stale_ones(void)
+{
+	struct cgroup_home h;
+	struct error why = { 0 };
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		cgroup_home_init(&h, "/sys/fs/cgroup", &why);
+		cgroup_make(&h, "left", &(struct cgroup_limits){ 0 });
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	cgroup_home_init(&h, "/sys/fs/cgroup", &why);
+	char left[300] = "/nonexistent";
+	if (h.parents[0][0])
+		snprintf(left, sizeof(left), "%s/glovebox-%d", h.parents[0], (int)pid);
+	OK(access(left, F_OK) < 0);
+	cgroup_home_finish(&h);
+}
+
 static void nowhere(void)
 {
 	struct cgroup_home h;
@@ -102,6 +123,7 @@ static void nowhere(void)
 int main(void)
 {
 	real_ones();
+	stale_ones();
 	nowhere();
 	return tap_done();
 }
