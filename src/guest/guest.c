@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,7 +19,11 @@
 #include "guest/stream.h"
 #include "wire/wire.h"
 
-enum { GUEST_READ = 64 * 1024, GUEST_OUT_KEEP = 1 << 20 };
+enum {
+	GUEST_READ = 64 * 1024,
+	GUEST_OUT_KEEP = 1 << 20,
+	GUEST_IDLE_MS = 100, /* in which nobody asked anything of a new guest */
+};
 
 static struct support support;
 static struct wire_reader in;
@@ -46,7 +51,8 @@ static void child_of_fork(void)
 static int set_env(const struct wire_field *f)
 {
 	const char *equals = memchr(f->data, '=', f->len);
-	PyObject *os = PyImport_ImportModule("os"), *variables = os ? PyObject_GetAttrString(os, "environ") : NULL;
+	PyObject *os = PyImport_ImportModule("os"),
+		 *variables = os ? PyObject_GetAttrString(os, "environ") : NULL;
 	PyObject *name = NULL, *value = NULL;
 	int r = -1;
 	if (equals && variables) {
@@ -120,7 +126,8 @@ static void put_on_stdin(int fd)
 static void set_stdin(int fd)
 {
 	put_on_stdin(fd);
-	PyObject *file = PyObject_CallFunction(io_open, "isisssi", 0, "r", -1, "utf-8", "replace", (char *)NULL, 0);
+	PyObject *file =
+		PyObject_CallFunction(io_open, "isisssi", 0, "r", -1, "utf-8", "replace", (char *)NULL, 0);
 	if (!file || PySys_SetObject("stdin", file) < 0)
 		PyErr_Clear();
 	Py_XDECREF(file);
@@ -271,13 +278,29 @@ static void say_ready(void)
 	send_frames(&out);
 }
 
-/* Modules in the working directory can be imported, as under `python3 -c`; the zygote itself must not look there. */
+/* Modules in the working directory can be imported, as under `python3 -c`; the zygote itself must not look
+ * there. */
 static void add_working_directory(void)
 {
 	PyObject *path = PySys_GetObject("path"), *here = PyUnicode_FromString(""); /* path is borrowed */
 	if (!path || !here || PyList_Insert(path, 0, here) < 0)
 		PyErr_Clear();
 	Py_XDECREF(here);
+}
+
+/*
+ * A guest that waits in stock uses the time: pages that a first cell would have to copy, which is most of
+ * what it takes, are copied now. One that is asked for at once goes on sharing them, so that many sessions
+ * made in a row stay small.
+ */
+static void rehearse_when_idle(void)
+{
+	struct pollfd asked = { .fd = GUEST_CONTROL_FD, .events = POLLIN };
+	if (poll(&asked, 1, GUEST_IDLE_MS) != 0)
+		return;
+	PyObject *r = PyObject_CallNoArgs(support.rehearse);
+	Py_XDECREF(r);
+	PyErr_Clear();
 }
 
 void guest_settle(void)
@@ -300,6 +323,7 @@ void guest_run(void)
 	wire_reader_init(&in, LIMIT_FRAME_BYTES);
 	say_ready();
 	PyGC_Enable();
+	rehearse_when_idle();
 	for (;;) {
 		while ((r = wire_reader_next(&in, &f)) == 1)
 			handle(&f);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "jail/jail.h"
+#include "jail/landlock.h"
 #include "jail/privileges.h"
 #include "jail/rlimits.h"
 
@@ -24,7 +25,7 @@ int jail_aim_children(int init_pidfd)
 	return setns(init_pidfd, CLONE_NEWPID) < 0 ? -errno : 0;
 }
 
-int jail_enter(int init_pidfd, const char **ret_step)
+int jail_enter(int init_pidfd, enum jail_exec exec, const char **ret_step)
 {
 	int r;
 	*ret_step = "joining the namespaces";
@@ -35,6 +36,8 @@ int jail_enter(int init_pidfd, const char **ret_step)
 	if ((r = privileges_become(JAIL_INNER_ID, ret_step)) < 0)
 		return r;
 	if ((r = privileges_drop(ret_step)) < 0)
+		return r;
+	if ((r = landlock_restrict(exec, ret_step)) < 0)
 		return r;
 	/* The change of ids made the process undumpable, and its own /proc/self unreadable; the guest holds no secret. */
 	*ret_step = "becoming dumpable";

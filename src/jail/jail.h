@@ -59,7 +59,7 @@ enum { JAILER_SOCKET_FD = 3 };
  * privilege for good. The process must be single-threaded. *ret_step names the step that failed.
  * Between fork and jail: uses system calls only, allocates nothing.
  */
-int jail_enter(int init_pidfd, const char **ret_step);
+int jail_enter(int init_pidfd, enum jail_exec exec, const char **ret_step);
 
 /* Makes the next children of this process start in the jail's pid namespace. */
 int jail_aim_children(int init_pidfd);

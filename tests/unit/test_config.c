@@ -236,7 +236,7 @@ static void test_token_file(void)
 	OK(!c.token[3]);
 	config_finish(&c);
 	write_file("tokens", "# nothing\n");
-	OK(LOAD(&c, &e, "--listen", "0.0.0.0:1", "--token-file", path) == -EPERM);
+	OK(LOAD(&c, &e, "--listen", "0.0.0.0:1", "--token-file", path) == -EINVAL);
 	OK(LOAD(&c, &e, "--token-file", "/nonexistent/tokens") == -ENOENT &&
 		strstr(e.remedy, "/dev/urandom"));
 }

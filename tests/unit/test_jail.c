@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "base/process.h"
 #include "jail/jail.h"
 #include "jail/jailer.h"
+#include "jail/landlock.h"
 #include "tap.h"
 
 struct jail {
@@ -67,7 +69,7 @@ static int code_of(pid_t pid)
 static int enter_and(struct jail *j, int (*check)(void))
 {
 	const char *step;
-	if (jail_enter(j->init, &step) < 0) {
+	if (jail_enter(j->init, JAIL_EXEC_SYSTEM, &step) < 0) {
 		printf("# %s: %s\n", step, strerror(errno));
 		fflush(stdout);
 		return 99;
@@ -132,6 +134,19 @@ static int check_alone(void)
 	return d && seen == 1 ? 0 : 1;
 }
 
+/* The mounts are there and Landlock is too: it alone refuses what no mount can. */
+static int check_landlock(void)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	int bound = bind(fd, (struct sockaddr *)&any, sizeof(any)), err = errno;
+	if (landlock_version() >= 4 && (bound == 0 || err != EACCES))
+		return 1;
+	if (open("/tmp/renamed", O_CREAT | O_WRONLY, 0600) < 0 || mkdir("/tmp/d", 0700) < 0 || rename("/tmp/renamed", "/tmp/d/there") < 0)
+		return 2;
+	return open("/dev/null", O_WRONLY) < 0 ? 3 : 0;
+}
+
 static int check_disk_limit(void)
 {
 	static char block[65536];
@@ -187,6 +202,7 @@ int main(void)
 	OK(inside(&a, check_identity) == 0);
 	OK(inside(&a, check_files) == 0);
 	OK(inside(&a, check_alone) == 0);
+	OK(inside(&a, check_landlock) == 0);
 	OK(inside(&a, check_disk_limit) == 0);
 	OK(inside(&a, check_leftover) == 0); /* files outlive the process */
 	OK(faccessat(a.workspace, "kept", F_OK, 0) == 0);

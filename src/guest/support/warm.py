@@ -205,6 +205,25 @@ _PARTS = (
 )
 
 
+def rehearse():
+    """In a guest that waits for its session: a typical first cell, so that the session's own finds all it writes to
+    copied already. Small, because that memory is this guest's alone from then on."""
+    last = 'pd.DataFrame({"a": [1, 2, 3]})["a"].sum()' if 'pandas' in sys.modules else '1 + 1'
+    first = 'import pandas as pd\n' if 'pandas' in sys.modules else 'x = 1\n'
+    register_source('<warm>', first + last)
+    try:
+        names = {'__name__': '__main__'}
+        exec(_compiled(first, 'exec'), names)
+        bundle(eval(_compiled(last, 'eval'), names))
+    finally:
+        _forget('<warm>')
+
+
+def _compiled(source, mode):
+    """By way of a syntax tree, as a cell."""
+    return compile(compile(source, '<warm>', mode, 0x400), '<warm>', mode)  # 0x400: ast.PyCF_ONLY_AST
+
+
 # ---- random numbers ----------------------------------------------------
 
 

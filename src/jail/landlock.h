@@ -1,0 +1,13 @@
+/*
+ * Landlock: the same file rules as the mounts', kept by another part of the kernel, and none but unix sockets. On top of the mounts
+ * where the kernel has it, never instead. System calls only, for use between clone and the guest's first line.
+ */
+#pragma once
+
+#include "jail/jail.h"
+
+/* What the kernel offers: 0 for none. */
+int landlock_version(void);
+
+/* Puts this process and all it starts under the rules; no_new_privs must be set. 0 also where there is no Landlock. */
+int landlock_restrict(enum jail_exec exec, const char **ret_step);
