@@ -36,6 +36,10 @@ _glovebox() {
 		mapfile -t COMPREPLY < <(compgen -W "debug info warning error none" -- "$current")
 		return
 		;;
+	--exec)
+		mapfile -t COMPREPLY < <(compgen -W "system none any" -- "$current")
+		return
+		;;
 	--stream | -s)
 		mapfile -t COMPREPLY < <(compgen -W "all stdout stderr" -- "$current")
 		return

@@ -6,6 +6,7 @@ from parts.first_use import first_use
 from parts.idle import idle
 from parts.printing import printing
 from parts.start import start
+from parts.steps import steps
 
 PARTS = {
     'start': start,
@@ -14,4 +15,5 @@ PARTS = {
     'idle': idle,
     'printing': printing,
     'first_use': first_use,
+    'steps': steps,
 }

@@ -1,12 +1,14 @@
 """The first and the second time something large is used in a fresh session: time, and memory that it copies."""
 
 import contextlib
+import time
 
 from harness import memory
 from harness.daemon import Daemon
 from harness.peers import Worker
 from harness.stats import Section
 
+PAUSE = 0.15  # longer than a new guest waits before it uses its idle time
 IMPORTS = """
 import io, json, math, random
 import numpy as np, pandas as pd, matplotlib
@@ -47,6 +49,7 @@ def first_use(effort):
         for _ in range(effort(10, 3)):
             for name, (code, outside) in USES.items():
                 before, again, first, second, copied = rows[name]
+                time.sleep(PAUSE)
                 session = connection.create()
                 start = memory.private(session['pid'])
                 first.attempt(lambda: connection.cell(session['id'], code)['usage']['cpu_ms'])

@@ -33,7 +33,7 @@ def idle(effort):
     alone = section.row('PSS of one session when it is the only one (guest)', 'MB')
     shared = section.row('PSS of a session (guest and init)', 'MB', alone)
     own = section.row('memory that only this session has (guest)', 'MB')
-    with Daemon('--ready', '0') as daemon, contextlib.closing(daemon.connect()) as connection:
+    with Daemon() as daemon, contextlib.closing(daemon.connect()) as connection:
         first = make(connection, Row('the first', 'ms'))
         alone.add(memory.pss(first['pid']) / MB)
         connection.delete(first['id'])

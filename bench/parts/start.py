@@ -11,7 +11,7 @@ from harness.peers import Kernel, kernel_available, python_once
 from harness.stats import Section
 
 CELL = 'import pandas as pd\npd.DataFrame({"a": [1, 2, 3]})["a"].sum()'
-PAUSE = 0.06  # between samples: time enough to make a ready guest again
+PAUSE = 0.06  # between samples; with four guests ready, each has then waited for some 0.25 s
 BURST = 100
 
 CREATE = request_bytes('POST', '/v1/sessions', {})

@@ -185,6 +185,7 @@ static void execute(struct wait *w, struct session *s, const struct execute_requ
 		.stdin_len = request->input.len,
 		.timeout_s = request->timeout_s,
 		.detach = request->detach,
+		.final = w->one_shot,
 	};
 	w->executing = true;
 	int r = session_execute(s, http_request_id(w->call->x), &cell_request,

@@ -32,6 +32,7 @@ struct socket {
 	struct outbox out;
 	TAILQ_HEAD(, socket_cell) cells;
 	unsigned n_cells;
+	bool leaving; /* closes when the last cell is done */
 };
 
 static int send_message(void *target, const char *data, size_t len)
@@ -108,15 +109,23 @@ static void on_display(void *userdata, const struct bundle *b)
 	events_display(&c->events, b);
 }
 
+/* The server is draining and waited for this socket's cells. */
+static void leave_when_done(struct socket *s)
+{
+	if (s->leaving && !s->n_cells && outbox_empty(&s->out))
+		http_ws_close(s->ws, 1001, "the server is shutting down");
+}
+
 static void on_done(void *userdata, const struct observation *o)
 {
 	struct socket_cell *c = userdata;
-	struct http_ws *ws = c->socket->ws;
+	struct socket *s = c->socket;
 	int r = events_done(&c->events, o);
 	c->cell = NULL;
 	cell_destroy(c);
 	if (r == -ENOBUFS || r == -ENOMEM)
-		http_ws_close(ws, 1008, "too slow");
+		http_ws_close(s->ws, 1008, "too slow");
+	leave_when_done(s);
 }
 
 static const struct cell_observer observer = { on_started, on_output, on_display, on_done, false };
@@ -276,6 +285,15 @@ static void on_drained(struct http_ws *ws, void *userdata)
 {
 	struct socket *s = userdata;
 	outbox_drained(&s->out);
+	leave_when_done(s);
+}
+
+/* Cells that run are waited for: their asker hears how they ended. */
+static bool on_shutdown(struct http_ws *ws, void *userdata)
+{
+	struct socket *s = userdata;
+	s->leaving = s->n_cells || !outbox_empty(&s->out);
+	return s->leaving;
 }
 
 static void on_closed(struct http_ws *ws, unsigned code, void *userdata)
@@ -304,7 +322,7 @@ static void refuse(struct call *c, struct error *e)
 
 void handle_socket(struct call *c)
 {
-	static const struct http_ws_handler handler = { on_message, on_drained, on_closed };
+	static const struct http_ws_handler handler = { on_message, on_drained, on_closed, on_shutdown };
 	struct error e = { 0 };
 	struct session_info info;
 	struct session *session;

@@ -1,10 +1,24 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
+/* Started with descriptors 0 to 2 closed, the first things we open would be taken for our input and output. */
+static void fill_standard_descriptors(void)
+{
+	int fd;
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
+	fill_standard_descriptors();
 	int code = cli_main(argc, argv);
 	/* Output that could not be written is a failure too, but one that a reader who left has chosen. */
 	if (fflush(stdout) != 0 && errno != EPIPE && code == CLI_OK) {

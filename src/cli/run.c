@@ -317,6 +317,7 @@ static int run_code(const struct options *o, const char *name, char *const *word
 	}
 	request.code = code;
 	request.stdin_text = input;
+	request.final = true;
 	r = local_create(&(struct local_config){ .env = o->env,
 				 .preload = no_modules,
 				 .timeout_s = o->timeout,

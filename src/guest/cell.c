@@ -13,6 +13,7 @@
 
 static struct support support;
 static PyObject *compile_builtin, *ast_expr, *ast_expression, *globals, *figure_managers_name;
+static bool forked;
 static int future_flags; /* `from __future__` of earlier cells goes on, as in the interactive interpreter */
 
 /* The cell that runs now, for displays. */
@@ -223,6 +224,17 @@ static void put_plain_error(struct buffer *out, PyObject *exception)
 	wire_put(out, WIRE_TRACEBACK, name, strlen(name));
 }
 
+/* As python3 does with an error that nobody caught. */
+static void print_error(PyObject *exception, PyObject *filename)
+{
+	PyObject *err = PySys_GetObject("stderr"); /* borrowed */
+	PyObject *said = PyObject_CallFunctionObjArgs(support.format_error, exception, filename, NULL);
+	if (said && PyTuple_Check(said) && PyTuple_GET_SIZE(said) >= 3 && err)
+		PyFile_WriteObject(PyTuple_GET_ITEM(said, 2), err, Py_PRINT_RAW);
+	PyErr_Clear();
+	Py_XDECREF(said);
+}
+
 static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, PyObject *filename)
 {
 	size_t start;
@@ -309,7 +321,10 @@ static struct outcome report_exception(struct buffer *out, uint32_t serial, PyOb
 		o.kind = WIRE_OUTCOME_MEMORY;
 	}
 	memory_lend(true); /* formatting needs memory that may be what ran out */
-	put_error(out, serial, exception, filename);
+	if (forked)
+		print_error(exception, filename);
+	else
+		put_error(out, serial, exception, filename);
 	/* sys.last_value keeps post-mortem tools working, as in the interactive interpreter. */
 	PySys_SetObject("last_value", exception);
 	PySys_SetObject("last_type", (PyObject *)Py_TYPE(exception));
@@ -378,7 +393,20 @@ static void put_done(struct buffer *out, uint32_t serial, struct outcome o, uint
 	wire_end(out, start);
 }
 
-void cell_run(const char *code, size_t len, uint32_t serial, struct buffer *out, cell_send send)
+/* The end of the program, in the cell's own time and with its own error. */
+static int end_program(void)
+{
+	PyObject *r = PyObject_CallNoArgs(support.end_program);
+	Py_XDECREF(r);
+	return r ? 0 : -1;
+}
+
+void cell_forked(void)
+{
+	forked = true;
+}
+
+int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct buffer *out, cell_send send)
 {
 	char name[32];
 	struct outcome o = { WIRE_OUTCOME_OK, 0 };
@@ -409,12 +437,16 @@ void cell_run(const char *code, size_t len, uint32_t serial, struct buffer *out,
 	if (flush_figures() < 0 && o.kind == WIRE_OUTCOME_OK)
 		o = report_exception(out, serial, filename);
 	PyErr_Clear();
+	if (final && !forked && end_program() < 0 && o.kind == WIRE_OUTCOME_OK)
+		o = report_exception(out, serial, filename);
+	PyErr_Clear();
 	Py_XDECREF(filename);
 	stream_flush_all();
 	fflush(NULL); /* what C code printed */
 	now.out = NULL;
 	files_report(out, serial);
 	put_done(out, serial, o, cpu_ns() - cpu);
+	return o.exit_code;
 }
 
 const char *cell_check(const char *code, size_t len)

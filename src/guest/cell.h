@@ -5,11 +5,12 @@
 
 #include "base/buffer.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What support.py offers, looked up once in the zygote so that cells cannot replace it. */
 struct support {
-	PyObject *register_source, *format_error, *bundle, *flush_figures, *run_async_cell, *is_complete, *reseed, *rehearse, *preload,
+	PyObject *register_source, *format_error, *bundle, *flush_figures, *run_async_cell, *is_complete, *reseed, *end_program, *rehearse, *preload,
 		*warm_up, *install;
 };
 
@@ -24,9 +25,13 @@ typedef void (*cell_send)(struct buffer *frames);
 
 /*
  * Runs the source (NUL-terminated, len bytes) as cell number `serial` and appends its frames to `out`, the last one being
- * WIRE_DONE. Never fails: whatever goes wrong becomes a frame.
+ * WIRE_DONE. Never fails: whatever goes wrong becomes a frame. `final`: the program ends with this cell, so its threads are
+ * waited for and atexit's functions called. Returns the exit code, which counts in a copy made by os.fork().
  */
-void cell_run(const char *code, size_t len, uint32_t serial, struct buffer *out, cell_send send);
+int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct buffer *out, cell_send send);
+
+/* This process is a copy of the guest: its errors go to stderr, because nobody reads its frames. */
+void cell_forked(void);
 
 /* "complete", "incomplete" or "invalid". */
 const char *cell_check(const char *code, size_t len);

@@ -43,6 +43,7 @@ static void send_frames(struct buffer *frames)
 static void child_of_fork(void)
 {
 	is_fork = true;
+	cell_forked();
 	close(GUEST_CONTROL_FD);
 }
 
@@ -165,7 +166,8 @@ static void execute(const struct wire_frame *f)
 	struct wire_field field;
 	size_t at = 0, len = 0;
 	char *code = NULL;
-	bool has_stdin = false;
+	bool has_stdin = false, final = false;
+	int exit_code = 0;
 	drop_stale_interrupt();
 	while (wire_field_next(f, &at, &field) == 1) {
 		if (field.tag == WIRE_CODE && !code && (code = malloc(field.len + 1))) {
@@ -176,15 +178,17 @@ static void execute(const struct wire_frame *f)
 			has_stdin = true;
 		} else if (field.tag == WIRE_RESCAN) {
 			files_forget_changes();
+		} else if (field.tag == WIRE_FINAL) {
+			final = true;
 		}
 	}
 	if (!has_stdin && stdin_closed()) /* exit() of the site module closes it */
 		set_stdin(-1);
 	if (code)
-		cell_run(code, len, f->serial, &out, send_frames);
+		exit_code = cell_run(code, len, f->serial, final, &out, send_frames);
 	free(code);
 	if (is_fork)
-		_exit(0); /* a forked copy that came to the end of the cell is done */
+		_exit(exit_code); /* a forked copy that came to the end of the cell is done */
 	send_frames(&out);
 	if (has_stdin)
 		set_stdin(-1);

@@ -115,7 +115,7 @@ unsigned http_server_port(const struct http_server *s); /* 0 for a unix socket *
 
 /*
  * Stops listening, closes idle connections, lets pending answers finish (with Connection: close; WebSockets
- * are told 1001). When the last connection is gone, calls done and frees the server. Idempotent; the first
+ * are told 1001, at once or by a handler that has something to finish). When the last connection is gone, calls done and frees the server. Idempotent; the first
  * done counts.
  */
 void http_server_close(struct http_server *s, void (*done)(void *userdata), void *userdata);
@@ -226,6 +226,9 @@ struct http_ws_handler {
 	void (*on_drained)(struct http_ws *ws, void *userdata);
 	/* Exactly once; ws is not valid after. code: the close code (1006 when the connection was lost). */
 	void (*on_closed)(struct http_ws *ws, unsigned code, void *userdata);
+	/* The server is about to close: true when the handler has something to finish and then closes ws itself.
+	 * NULL for never. */
+	bool (*on_shutdown)(struct http_ws *ws, void *userdata);
 };
 
 /*

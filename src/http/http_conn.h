@@ -151,6 +151,7 @@ int http_out_send(struct http_conn *c, const uv_buf_t *bufs, unsigned n, void *o
 
 void http_ws_input(struct http_conn *c, const char *data, size_t len);
 void http_ws_drained(struct http_conn *c);
+void http_ws_shut_down(struct http_conn *c); /* the server closes */
 void http_ws_check_time(struct http_conn *c, uint64_t now);
 void http_ws_lost(struct http_conn *c); /* on_closed, when it is still owed */
 void http_ws_finish(struct http_conn *c);

@@ -299,7 +299,7 @@ void http_server_close(struct http_server *s, void (*done)(void *userdata), void
 	for (c = TAILQ_FIRST(&s->conns); c; c = next) {
 		next = TAILQ_NEXT(c, all);
 		if (c->state == HTTP_CONN_WS)
-			http_ws_close(&c->ws, 1001, "the server is shutting down");
+			http_ws_shut_down(c);
 		else if (http_conn_is_idle(c))
 			http_conn_hang_up(c);
 	}

@@ -210,6 +210,13 @@ void http_ws_drained(struct http_conn *c)
 		ws->handler->on_drained(ws, ws->userdata);
 }
 
+void http_ws_shut_down(struct http_conn *c)
+{
+	struct http_ws *ws = &c->ws;
+	if (!ws->told || !ws->handler->on_shutdown || !ws->handler->on_shutdown(ws, ws->userdata))
+		http_ws_close(ws, 1001, "the server is shutting down");
+}
+
 void http_ws_check_time(struct http_conn *c, uint64_t now)
 {
 	struct http_ws *ws = &c->ws;

@@ -149,10 +149,12 @@ void berth_fail(struct berth *b, const char *text)
 {
 	struct nursery *n = b->nursery;
 	log_warning("a guest could not be made: %s", text);
-	if (b->owner)
+	if (b->owner) {
 		n->config.events->on_failed(b->owner, text);
-	else
+	} else {
+		n->stock_failed = true;
 		berth_close(b);
+	}
 }
 
 struct guest *berth_guest(struct berth *b)
@@ -191,6 +193,7 @@ static void berth_on_frame(void *userdata, const struct wire_frame *f)
 			b->nursery->config.events->guest.on_frame(b->owner, f);
 	} else if (f->type == WIRE_READY) {
 		b->state = BERTH_READY;
+		b->nursery->stock_failed = false;
 		if (b->owner)
 			b->nursery->config.events->on_ready(b->owner);
 		else
@@ -244,6 +247,10 @@ void berth_ask_guest(struct berth *b)
 	struct nursery *n = b->nursery;
 	struct wire_spawn q = { .serial = b->serial, .exec = b->kind.exec };
 	struct cgroup_ticket ticket = { 0 };
+	if (b->spare) {
+		make_cgroup(b); /* a failure is told when it counts */
+		return;
+	}
 	if (!n->zygote_warm)
 		return; /* asked when it is warm */
 	if (!b->guest) {
@@ -365,6 +372,13 @@ struct berth *berth_new(struct nursery *n, const struct berth_kind *kind, const 
 	TAILQ_INSERT_TAIL(&n->berths, b, link);
 	berth_ask_jail(b);
 	return b;
+}
+
+void berth_want_guest(struct berth *b)
+{
+	b->spare = false;
+	if (b->state == BERTH_GUEST)
+		berth_ask_guest(b);
 }
 
 bool berth_is_stock(const struct berth *b)

@@ -26,6 +26,7 @@ struct berth {
 	uv_poll_t init_poll, control_poll;
 	unsigned open_polls;
 	bool init_reaped, jail_asked;
+	bool spare;      /* in stock, and its jail gets no guest before somebody wants it */
 	unsigned sweeps; /* asked of the init and not answered yet */
 	struct guest *guest;
 	int far[3]; /* the guest's ends, until the zygote has them */
@@ -40,6 +41,7 @@ struct nursery {
 	uint32_t unremoved[64]; /* groups that were busy when their berth ended */
 	unsigned n_unremoved;
 	bool jailer_up, zygote_warm, destroying;
+	bool stock_failed; /* the last berth that was made for the stock */
 	unsigned failures;
 	uv_timer_t refill, restart;
 	unsigned open_timers;
@@ -56,6 +58,7 @@ struct nursery {
 struct berth *berth_new(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits,
 	void *owner); /* asks for its jail; NULL without memory */
 struct berth *berth_find(struct nursery *n, uint32_t serial);
+void berth_want_guest(struct berth *b); /* spare no more */
 bool berth_is_stock(const struct berth *b);
 
 /* The limits of a berth that a session takes over. */

@@ -16,34 +16,59 @@
 
 enum {
 	REFILL_MS = 2,            /* stock is made one by one, in the gaps */
+	REFILL_FAILED_MS = 1000,  /* when the last one could not be made */
 	RESTART_MS = 200,         /* before a helper that died is started again */
 	FAILURES_MAX = 5,         /* in a row, before those who wait are told */
 	PRELOAD_ARGS_MAX = 256,
+	SPARE_JAILS = 4,          /* empty ones, a third of the time that a guest forked on demand takes */
 };
 
 static void start_helpers(struct nursery *n);
 
 /* ---- stock --------------------------------------------------------------------------- */
 
+struct stock {
+	unsigned guests, jails; /* there or on their way; jails are the spare ones */
+	struct berth *spare;
+	bool busy; /* somebody waits for a guest */
+};
+
+static struct stock look_at_stock(const struct nursery *n)
+{
+	struct stock s = { 0 };
+	struct berth *b;
+	TAILQ_FOREACH(b, &n->berths, link) {
+		if (!berth_is_stock(b)) {
+			s.busy |= b->state != BERTH_READY && b->state != BERTH_CLOSED;
+		} else if (b->spare) {
+			s.jails++;
+			s.spare = b;
+		} else {
+			s.guests++;
+		}
+	}
+	return s;
+}
+
+/* One step at a time: a guest, in a spare jail if there is one, else a spare jail. */
 static void on_refill(uv_timer_t *t)
 {
 	struct nursery *n = t->data;
-	struct berth *b;
-	unsigned stock = 0;
 	if (n->destroying)
 		return;
-	TAILQ_FOREACH(b, &n->berths, link) {
-		if (berth_is_stock(b))
-			stock++;
-		else if (b->state != BERTH_READY && b->state != BERTH_CLOSED && n->zygote_warm) {
-			uv_timer_start(t, on_refill, REFILL_MS, 0); /* somebody waits: he goes first */
-			return;
-		}
-	}
-	if (stock >= n->config.stock)
+	struct stock s = look_at_stock(n);
+	if (s.guests >= n->config.stock && s.jails >= SPARE_JAILS)
 		return;
-	if (berth_new(n, &n->config.kind, &n->config.limits, NULL) && stock + 1 < n->config.stock)
-		uv_timer_start(t, on_refill, REFILL_MS, 0);
+	uv_timer_start(t, on_refill, n->stock_failed ? REFILL_FAILED_MS : REFILL_MS, 0);
+	if (s.busy && n->zygote_warm)
+		return; /* he goes first */
+	if (s.guests < n->config.stock && s.spare) {
+		berth_want_guest(s.spare);
+		return;
+	}
+	struct berth *b = berth_new(n, &n->config.kind, &n->config.limits, NULL);
+	if (b)
+		b->spare = s.guests >= n->config.stock;
 }
 
 static void refill_soon(struct nursery *n)
@@ -72,6 +97,7 @@ int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct 
 	if (r < 0)
 		return r; /* it stays in stock, with whatever limits it had */
 	best->owner = owner;
+	berth_want_guest(best);
 	*ret_ready = best->state == BERTH_READY;
 	if (*ret_ready)
 		n->stats.stock_ready--;

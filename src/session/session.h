@@ -222,6 +222,7 @@ struct cell_request {
 	size_t stdin_len;
 	double timeout_s; /* 0: the session's */
 	bool detach;      /* goes on when the client leaves */
+	bool final;       /* the whole program: waits for its threads and calls atexit's functions, as python3 does at the end */
 };
 
 /* What the asker hears, in this order: on_started, then outputs and displays as they come, then on_done exactly once. None

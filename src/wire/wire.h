@@ -53,6 +53,7 @@ enum wire_tag {
 	WIRE_OUTCOME,
 	WIRE_CPU_NS,
 	WIRE_PEAK,
+	WIRE_FINAL,
 };
 
 /* How the guest says a cell went; the daemon decides what to call it. */

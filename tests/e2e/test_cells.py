@@ -212,6 +212,10 @@ def test_fork_child_does_not_answer_for_the_cell(session):
         'print("parent", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))'
     ).ok()
     assert sorted(seen.stdout.splitlines()) == ['child', 'parent 7']
+    seen = session.execute('if os.fork() == 0: sys.exit(3)\nos.waitstatus_to_exitcode(os.wait()[1])').ok()
+    assert seen.text == '3'
+    seen = session.execute('def fail(): 1/0\nif os.fork() == 0: fail()\nos.waitstatus_to_exitcode(os.wait()[1])').ok()
+    assert seen.text == '1' and 'ZeroDivisionError' in seen.stderr and 'in fail' in seen.stderr
     # One that runs off the end of the cell.
     seen = session.execute('pid = os.fork()\nif pid: os.waitpid(pid, 0)\npid != 0').ok()
     assert seen.text == 'True'

@@ -34,6 +34,19 @@ def test_run_fails_and_times_out_like_a_cell(api):
     assert api.run('import sys; sys.exit(4)').exit_code == 4
 
 
+def test_run_is_a_whole_program(api):
+    """Threads that are no daemons are waited for, and exit functions called, as when python3 ends."""
+    seen = api.run(
+        'import threading, time, atexit\natexit.register(lambda: print("exit"))\ndef work():\n  time.sleep(0.3); print("thread")\n'
+        'threading.Thread(target=work).start()\nthreading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()\n"value"'
+    ).ok()
+    assert seen.stdout == 'thread\nexit\n' and seen.text == "'value'"
+    seen = api.run('import threading, time\nthreading.Thread(target=time.sleep, args=(1e6,)).start()\nprint("main")', timeout_s=0.5)
+    assert seen.status == 'timeout' and seen.stdout == 'main\n'
+    seen = api.run('import atexit\natexit.register(lambda: 1/0)\n5')
+    assert 'ZeroDivisionError' in seen.stderr and seen.text == '5'
+
+
 def test_run_refuses_bad_files(api):
     for files, words in (
         ({'../x': '1'}, '$.files'),

@@ -22,6 +22,16 @@ def install():
         sys.meta_path.insert(0, _Finder())
 
 
+def end_program():
+    """What the interpreter does when a program is over: waits for threads that are no daemons, calls what atexit knows."""
+    threading = sys.modules.get('threading')
+    if threading is not None:
+        threading._shutdown()
+    import atexit
+
+    atexit._run_exitfuncs()
+
+
 # ---- input -------------------------------------------------------------
 
 

@@ -1,0 +1,378 @@
+"""The daemon as a process: helpers that die, signals, load and what remains of it, seen through /proc."""
+
+import concurrent.futures
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+import gb
+
+
+@pytest.fixture
+def own():
+    """A daemon that a test may hurt."""
+    with gb.running_daemon('--preload', 'json,random', '--ready', '2', '--grace', '1', '--drain', '10') as daemon:
+        yield daemon
+
+
+def the_one(daemon, command):
+    found = daemon.children(command)
+    assert len(found) == 1, found
+    return found[0]
+
+
+def zygote_of(daemon):
+    return the_one(daemon, 'glovebox-zygote')
+
+
+# ---- helpers that die --------------------------------------------------------------------
+
+
+def test_zygote_killed_is_restarted_and_sessions_go_on(own):
+    with own.api() as api:
+        session = api.session()
+        session.execute('x = 41').ok()
+        running = session.in_background('import time; time.sleep(1.5); x + 1')
+        session.wait_busy()
+        zygote = zygote_of(own)
+        os.kill(zygote, signal.SIGKILL)
+        assert running.result().ok().text == '42', 'the running cell does not notice'
+        gb.wait_until(lambda: own.children('glovebox-zygote') not in ([], [zygote]), 'a new zygote is there')
+        assert session.value('x') == '41'
+        fresh = api.session()
+        assert fresh.execute('import sys; "random" in sys.modules').ok().text == 'True'
+        assert api.metric('glovebox_zygote_restarts_total') == 1
+        gb.wait_until(lambda: api.get('/readyz').status_code == 200, 'ready again')
+        session.execute('import os; os._exit(1)')
+        assert session.value('1 + 1') == '2', 'its interpreter comes from the new zygote'
+
+
+def test_work_that_comes_while_the_zygote_is_gone_waits(own):
+    with own.api() as api:
+        for _ in range(3):  # use up what is ready
+            api.session()
+        os.kill(zygote_of(own), signal.SIGKILL)
+        seen = [api.run(f'{i} + 1').ok().text for i in range(5)]
+        assert seen == ['1', '2', '3', '4', '5']
+
+
+def test_zygote_killed_again_and_again(own):
+    with own.api() as api:
+        session = api.session()
+        session.execute('x = 1').ok()
+        for _ in range(3):
+            os.kill(gb.wait_until(lambda: own.children('glovebox-zygote'), 'a zygote is there')[0], signal.SIGKILL)
+            gb.wait_until(lambda: api.get('/readyz').status_code == 503, 'its end is noticed')
+            gb.wait_until(lambda: api.get('/readyz').status_code == 200, 'ready again')
+        assert session.value('x') == '1' and api.run('2').ok().text == '2'
+
+
+def test_zygote_that_is_stopped_harms_nobody_who_has_an_interpreter(own):
+    with own.api() as api:
+        session = api.session()
+        session.execute('1').ok()
+        zygote = zygote_of(own)
+        os.kill(zygote, signal.SIGSTOP)
+        try:
+            assert session.value('2') == '2' and api.get('/health').status_code == 200
+        finally:
+            os.kill(zygote, signal.SIGCONT)
+        assert api.run('3').ok().text == '3'
+
+
+def test_jailer_killed_is_restarted(own):
+    with own.api() as api:
+        session = api.session()
+        session.execute('x = 1').ok()
+        os.kill(the_one(own, 'glovebox-jailer'), signal.SIGKILL)
+        for i in range(6):
+            assert api.run(f'{i}').ok().text == str(i)
+        assert session.value('x') == '1'
+        session.execute('import os; os._exit(0)')
+        assert session.value('2') == '2'
+
+
+def test_all_helpers_killed_at_once(own):
+    with own.api() as api:
+        session = api.session()
+        session.execute('x = 1').ok()
+        for pid in own.children('glovebox-jailer') + own.children('glovebox-zygote'):
+            os.kill(pid, signal.SIGKILL)
+        assert session.value('x') == '1'
+        assert [api.run(str(i)).ok().text for i in range(6)] == [str(i) for i in range(6)]
+
+
+def test_ready_guests_killed_are_made_anew(own):
+    with own.api() as api:
+        own.settled_fds()
+        known = [zygote_of(own), the_one(own, 'glovebox-jailer')]
+        for pid, _ in gb.descendants(own.pid):
+            if pid not in known:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        assert [api.run(str(i)).ok().text for i in range(4)] == ['0', '1', '2', '3']
+        gb.wait_until(lambda: api.metric('glovebox_guests_ready') == 2, 'two are ready again')
+
+
+# ---- the end -----------------------------------------------------------------------------
+
+
+def busy_family(daemon, api):
+    """Sessions with everything that could be left behind; returns the processes and their namespaces."""
+    for i in range(4):
+        session = api.session()
+        session.execute(
+            'import subprocess, os\nps = [subprocess.Popen(["sleep", "100000"]) for _ in range(3)]\n'
+            'if os.fork() == 0:\n  os.setsid()\n  import time; time.sleep(1e6)'
+        ).ok()
+    session.in_background('while True: pass')
+    session.wait_busy()
+    family = gb.descendants(daemon.pid)
+    return family, gb.namespaces(pid for pid, _ in family) - gb.namespaces([os.getpid()])
+
+
+def assert_nothing_left(family, spaces):
+    gb.wait_until(lambda: not gb.still_there(family), 'all processes are gone')
+    everybody = gb.namespaces(gb.processes())
+    assert not spaces & everybody, 'namespaces are left'
+
+
+def test_killed_daemon_leaves_nothing_behind():
+    mounts = open('/proc/self/mountinfo').read()
+    daemon = gb.Daemon('--preload', 'none', '--ready', '3')
+    try:
+        with daemon.api() as api:
+            family, spaces = busy_family(daemon, api)
+            assert len(family) >= 20 and spaces
+            daemon.kill()
+            api.made.clear()
+        assert_nothing_left(family, spaces)
+        assert open('/proc/self/mountinfo').read() == mounts
+    finally:
+        daemon.kill()
+        daemon.remove()
+
+
+def test_terminated_daemon_leaves_nothing_behind():
+    mounts = open('/proc/self/mountinfo').read()
+    daemon = gb.Daemon('--preload', 'none', '--ready', '3', '--drain', '0.5')
+    try:
+        with daemon.api() as api:
+            family, spaces = busy_family(daemon, api)
+            start = time.monotonic()
+            assert daemon.terminate() == 0
+            assert time.monotonic() - start < 15
+            api.made.clear()
+        assert not gb.still_there(family), 'when it ends, all has ended'
+        assert_nothing_left(family, spaces)
+        assert open('/proc/self/mountinfo').read() == mounts
+        assert 'left' not in daemon.log().split('draining')[1]
+    finally:
+        daemon.kill()
+        daemon.remove()
+
+
+def test_drain_refuses_new_work_and_finishes_what_runs(own):
+    with own.api() as api, own.api() as other:
+        session = api.session()
+        other.get('/health')  # a connection that is open already
+        running = session.in_background('import time; time.sleep(2); "finished"')
+        session.wait_busy()
+        own.process.send_signal(signal.SIGTERM)
+        gb.wait_until(lambda: 'draining' in own.log(), 'it drains')
+        try:
+            answer = other.post('/v1/sessions', json={})
+            gb.assert_problem(answer, 503, 'draining')
+            assert 'Retry-After' in answer.headers
+        except gb.requests.ConnectionError:
+            pass  # an idle connection may be closed at once
+        assert running.result().ok().text == "'finished'"
+        assert own.process.wait(gb.PATIENCE) == 0
+        own.ended = True
+        api.made.clear()
+
+
+def test_drain_ends_streams_and_sockets_properly():
+    with gb.running_daemon('--preload', 'none', '--ready', '1', '--drain', '0.5', '--grace', '0.5') as daemon, daemon.api() as api:
+        one, two = api.session(), api.session()
+        events = one.events('print("go", flush=True)\nimport time; time.sleep(1e6)')
+        assert next(events)[0] == 'started'
+        with two.socket() as ws:
+            cell = ws.send('execute', code='print("go", flush=True)\nimport time; time.sleep(1e6)')
+            two.wait_busy()
+            daemon.process.send_signal(signal.SIGTERM)
+            rest = list(events)
+            assert rest[-1][0] == 'done' and rest[-1][1]['status'] in ('killed', 'interrupted', 'timeout')
+            assert ws.until_done(cell)[-1]['observation']['status'] in ('killed', 'interrupted', 'timeout')
+        assert daemon.process.wait(gb.PATIENCE) == 0
+        daemon.ended = True
+        api.made.clear()
+
+
+def test_state_directory_is_left_tidy(own):
+    with own.api() as api:
+        session = api.session()
+        session.execute('print("x" * 5_000_000)').ok()
+        session.put_file('f', b'x' * 100_000)
+        session.delete()
+    left = [p for p in (own.dir / 'state').rglob('*') if p.is_file() and 'matplotlib' not in str(p)]
+    assert left == []
+
+
+def test_two_daemons_side_by_side(own):
+    with gb.running_daemon('--preload', 'none', '--ready', '1') as second, own.api() as a, second.api() as b:
+        mine = a.session()
+        mine.execute('x = 1').ok()
+        assert b.get(mine.path).status_code == 404
+        assert b.run('2').ok().text == '2'
+    with own.api() as a:
+        assert a.run('3').ok().text == '3'
+
+
+def test_sigpipe_sighup_and_closed_stdio():
+    """Started as a service manager starts it, with its output closed."""
+    with open('/dev/null') as null:
+        process = subprocess.Popen(
+            ['/bin/sh', '-c', f'exec "{gb.PROGRAM}" serve --listen 127.0.0.1:0 --preload none --ready 1 --state-dir "$0" >&- 2>&- <&-', '/tmp/glovebox-e2e-closed'],
+            stdin=null, env=gb.clean_env(),
+        )  # fmt: skip
+    try:
+        time.sleep(0.5)
+        port = gb.wait_until(lambda: listening_port(process.pid), 'it listens')
+        with gb.Api(f'http://127.0.0.1:{port}') as api:
+            assert api.run('print(6 * 7)').ok().stdout == '42\n'
+    finally:
+        process.terminate()
+        assert process.wait(gb.PATIENCE) == 0
+
+
+def listening_port(pid):
+    inodes = set()
+    try:
+        for fd in os.listdir(f'/proc/{pid}/fd'):
+            inodes.add(os.readlink(f'/proc/{pid}/fd/{fd}'))
+    except OSError:
+        return None
+    for line in open('/proc/net/tcp').read().splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == '0A' and f'socket:[{fields[9]}]' in inodes:
+            return int(fields[1].split(':')[1], 16)
+    return None
+
+
+# ---- load --------------------------------------------------------------------------------
+
+
+def load(daemon, rounds):
+    """Much of everything, several clients at once; every answer is looked at."""
+
+    def client(number):
+        with daemon.api() as api:
+            for i in range(rounds):
+                session = api.session(name=f'c{number}')
+                assert session.execute(f'x = {i}\nprint(x)').ok().stdout == f'{i}\n'
+                assert session.execute('1/0').status == 'error'
+                session.put_file('f', b'x' * 10_000)
+                assert len(session.get_file('f').content) == 10_000
+                assert [n for n, _ in session.events('print("s")')][-1] == 'done'
+                if i % 5 == 0:
+                    assert session.execute('import os; os._exit(1)').status == 'killed'
+                    assert session.execute('while True: pass', timeout_s=0.1).status == 'timeout'
+                    with session.socket() as ws:
+                        ws.execute('print("w")')
+                session.execute('import subprocess; subprocess.Popen(["sleep", "10000"])').ok()
+                if i % 2:
+                    session.delete()
+                assert api.get('/nowhere').status_code == 404
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(client, n) for n in range(4)]:
+            future.result()
+
+
+def test_descriptors_memory_and_processes_return_to_their_level(own):
+    load(own, 4)  # what is allocated once
+    with own.api() as api:
+        gb.wait_until(lambda: api.metric('glovebox_sessions') == 0, 'no sessions')
+        fds, memory = own.settled_fds(), own.rss()
+        family = len(gb.descendants(own.pid))
+        for _ in range(2):
+            load(own, 10)
+        gb.wait_until(lambda: api.metric('glovebox_sessions') == 0, 'no sessions')
+        gb.wait_until(lambda: own.settled_fds() <= fds, 'the descriptors are back at their level')
+        gb.wait_until(lambda: len(gb.descendants(own.pid)) <= family, 'so are the processes')
+        assert 'Z' not in gb.descendants(own.pid).values() or gb.wait_until(
+            lambda: 'Z' not in gb.descendants(own.pid).values(), 'no zombies'
+        )
+        assert own.rss() - memory < 8 << 20
+        metrics = api.metrics()
+        assert metrics['glovebox_cells_running'] == metrics['glovebox_cells_queued'] == 0
+        assert metrics['glovebox_sessions_created_total'] == metrics['glovebox_sessions_ended_total']
+        assert metrics['glovebox_process_open_fds'] == pytest.approx(own.fds(), abs=2)
+
+
+def test_hundred_idle_sessions(own):
+    with own.api() as api:
+        memory = own.rss()
+        sessions = [api.session() for _ in range(100)]
+        assert [s.value(str(i)) for i, s in enumerate(sessions)] == [str(i) for i in range(100)]
+        assert own.rss() - memory < 32 << 20
+        listed = api.get('/v1/sessions?limit=1000').json()['sessions']
+        assert len(listed) == 100 and {s['state'] for s in listed} == {'idle'}
+
+
+def test_daemon_answers_while_guests_burn_everything(own):
+    with own.api() as api:
+        sessions = [api.session() for _ in range(6)]
+        running = [s.in_background('while True: [i for i in range(10**6)]', timeout_s=3) for s in sessions]
+        for s in sessions:
+            s.wait_busy()
+        slowest = 0
+        for _ in range(50):
+            start = time.monotonic()
+            assert api.get('/health').status_code == 200
+            slowest = max(slowest, time.monotonic() - start)
+        assert slowest < 1
+        assert {r.result().status for r in running} == {'timeout'}
+
+
+# ---- from inside -------------------------------------------------------------------------
+
+
+def test_jail_from_inside(session):
+    """What a session sees of its surroundings."""
+    assert session.value('import os; os.getuid() != 0 or open("/proc/self/uid_map").read().split()[1] != "0"') == 'True'
+    assert session.execute('os.listdir("/root")').status == 'error'
+    assert session.execute('open("/usr/glovebox-was-here", "w")').error['type'] in ('OSError', 'PermissionError')
+    assert session.value('sorted(int(f) for f in os.listdir("/proc/self/fd"))[:4]') == '[0, 1, 2, 3]'
+    assert session.value('len(os.listdir("/proc/self/fd")) <= 8') == 'True'
+    assert session.execute('import socket; socket.create_connection(("127.0.0.1", 22), 2)').status == 'error'
+    assert session.value('os.uname().nodename') == "'sandbox'"
+    assert session.execute('open("/etc/shadow").read()').status == 'error'
+
+
+def test_control_socket_of_the_guest_cannot_be_used_for_harm(daemon, session):
+    """Code that writes nonsense, or half a frame, to every descriptor it finds."""
+    for nonsense in ('b"\\xff" * 100', 'b"\\0" * 100', 'b"A" * 3', 'os.urandom(5000)'):
+        seen = session.execute(
+            f'import os\nfor fd in os.listdir("/proc/self/fd"):\n  fd = int(fd)\n  if fd > 2:\n    try: os.write(fd, {nonsense})\n    except OSError: pass',
+            timeout_s=5,
+        )
+        assert seen.status in ('ok', 'killed', 'error', 'timeout'), nonsense
+        assert session.execute('1 + 1', timeout_s=10).ok().text == '2', nonsense
+
+
+def test_reading_the_control_socket_costs_only_the_own_session(session):
+    seen = session.execute(
+        'import os, threading\ndef eat():\n  while True:\n    try: os.read(3, 1)\n    except OSError: return\n'
+        'threading.Thread(target=eat, daemon=True).start()'
+    )
+    assert seen.status in ('ok', 'killed')
+    assert session.execute('1', timeout_s=2).status in ('ok', 'timeout', 'killed')
+    session.reset()
+    assert session.value('2') == '2'
