@@ -30,11 +30,20 @@ class Daemon:
         base = Path(self.folder.name)
         (base / 'empty.conf').touch()  # settings of this machine stay out of the measurement
         self.log = base / 'log'
-        command = [build_dir() / 'glovebox', 'serve', '--listen', '127.0.0.1:0', '--state-dir', base / 'state']
+        command = [
+            build_dir() / 'glovebox',
+            'serve',
+            '--listen',
+            '127.0.0.1:0',
+            '--state-dir',
+            base / 'state',
+        ]
         command += ['--config', base / 'empty.conf', '--no-access-log', *self.flags]
         env = {k: v for k, v in os.environ.items() if not k.startswith('GLOVEBOX_')}
         with open(self.log, 'wb') as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env
+            )
         try:
             self._wait()
         except BaseException:

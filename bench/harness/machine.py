@@ -53,7 +53,9 @@ for name in 'numpy', 'pandas', 'matplotlib', 'ipykernel', 'jupyter_client':
 
 def _commit():
     commit = _said('git', '-C', str(ROOT), 'rev-parse', '--short', 'HEAD')
-    changed = _said('git', '-C', str(ROOT), 'status', '--porcelain', '--untracked-files=no', 'src', 'meson.build')
+    changed = _said(
+        'git', '-C', str(ROOT), 'status', '--porcelain', '--untracked-files=no', 'src', 'meson.build'
+    )
     return commit + (' with changes' if changed != '?' else '')
 
 

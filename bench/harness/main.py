@@ -5,10 +5,12 @@ import json
 import os
 import sys
 import time
+import traceback
 from pathlib import Path
 
 from harness import machine, report
 from harness.daemon import ROOT, build_dir
+from harness.stats import Section
 from parts import PARTS
 
 RESULTS = ROOT / 'bench' / 'results'
@@ -17,9 +19,10 @@ RESULTS = ROOT / 'bench' / 'results'
 def parse_arguments():
     parser = argparse.ArgumentParser(
         prog='bench/run',
-        description='Measures Glovebox beside python3 and ipykernel. Prints a report in Markdown and keeps it, with all samples, in '
-        'bench/results/. The program is taken from build/, or from the folder in GLOVEBOX_BUILD.',
-        epilog='parts: ' + '; '.join(f'{name}: {part.__doc__.splitlines()[0]}' for name, part in PARTS.items()),
+        description='Measures Glovebox beside python3 and ipykernel. Prints a report in Markdown and keeps it, with '
+        'all samples, in bench/results/. The program is taken from build/, or from the folder in GLOVEBOX_BUILD.',
+        epilog='parts: '
+        + '; '.join(f'{name}: {part.__doc__.splitlines()[0]}' for name, part in PARTS.items()),
     )
     parser.add_argument('parts', nargs='*', metavar='PART', help='only these parts (default: all)')
     parser.add_argument('--quick', action='store_true', help='a fifth of the samples: for trying things out')
@@ -47,15 +50,26 @@ def say(text):
 
 
 def run_part(name, part, effort):
+    """The part's section; one that says what went wrong when it did, so that the others are still measured."""
     print(f'{name} …', file=sys.stderr, flush=True)
-    section = part(effort)
+    try:
+        section = part(effort)
+    except Exception:
+        section = Section(name, f'{name}: could not be measured')
+        section.trouble = traceback.format_exc()
+        print(section.trouble, file=sys.stderr, flush=True)
     section.load = os.getloadavg()[0]
     return section
 
 
 def keep(stamp, where, sections, lines, seconds):
     RESULTS.mkdir(exist_ok=True)
-    facts = {'started': stamp, 'seconds': round(seconds), 'machine': where, 'sections': [s.summary() for s in sections]}
+    facts = {
+        'started': stamp,
+        'seconds': round(seconds),
+        'machine': where,
+        'sections': [s.summary() for s in sections],
+    }
     name = stamp.replace(':', '')
     (RESULTS / f'{name}.json').write_text(json.dumps(facts, ensure_ascii=False, indent=1) + '\n')
     (RESULTS / f'{name}.md').write_text('\n'.join(lines))
@@ -81,9 +95,8 @@ def main():
         raise SystemExit(f'there is no {build_dir() / "glovebox"}: run make, or set GLOVEBOX_BUILD')
     started, stamp = time.monotonic(), time.strftime('%Y-%m-%dT%H:%M:%S')
     where = machine.describe()
-    lines = list(report.machine_lines(where))
-    say('\n'.join(lines))
-    sections = []
+    head, lines, sections = list(report.machine_lines(where)), [], []
+    say('\n'.join(head))
     for name in arguments.parts or PARTS:
         sections.append(run_part(name, PARTS[name], Effort(arguments.quick)))
         part = list(report.section_lines(sections[-1]))
@@ -91,12 +104,11 @@ def main():
         lines += part
     targets = list(report.target_lines(sections))
     say('\n'.join(targets))
-    # Targets first: who reads the page wants to know how it ended.
-    kept = [*report.machine_lines(where), *targets, *lines[len(list(report.machine_lines(where))) :]]
+    kept = [*head, *targets, *lines]  # who reads the page wants to know first how it ended
     seconds = time.monotonic() - started
     path = keep(stamp, where, sections, kept, seconds)
     if arguments.docs:
         put_into(arguments.docs, kept)
     say(f'{seconds:.0f} s; all samples are in {path.relative_to(ROOT)}')
-    missed = [t for section in sections for t in section.targets if not t.met]
-    return 1 if arguments.check and missed else 0
+    missed = any(not target.met for section in sections for target in section.targets)
+    return 1 if any(section.trouble for section in sections) or (arguments.check and missed) else 0

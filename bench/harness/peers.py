@@ -30,7 +30,9 @@ class Worker:
     """A python3 that runs pieces of code one after another: what an interpreter does with nothing around it."""
 
     def __init__(self):
-        self.process = subprocess.Popen([PYTHON, '-c', _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [PYTHON, '-c', _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def __enter__(self):
         return self

@@ -39,7 +39,11 @@ def section_lines(section):
     if section.remark:
         yield section.remark
     yield ''
-    yield from table(['', 'median', 'p95', 'p99', 'min', 'succeeded', 'median against'], map(_row, section.rows))
+    if not section.rows:
+        return
+    yield from table(
+        ['', 'median', 'p95', 'p99', 'min', 'succeeded', 'median against'], map(_row, section.rows)
+    )
     yield ''
     for fact in section.facts:
         yield f'- {fact}'
@@ -60,8 +64,9 @@ def _target(target):
 
 def machine_lines(machine):
     modules = ', '.join(f'{name} {version}' for name, version in machine['modules'].items())
-    yield f'{machine["processor"]}, {machine["cpus"]} CPUs, {machine["memory_gb"]} GB; {machine["system"]}, '
-    yield f'Linux {machine["kernel"]}, huge pages {machine["huge_pages"]}; load average {machine["load_average"]:.1f} before the start.'
+    yield f'{machine["processor"]}, {machine["cpus"]} CPUs, {machine["memory_gb"]} GB; {machine["system"]},'
+    yield f'Linux {machine["kernel"]}, huge pages {machine["huge_pages"]};'
+    yield f'load average {machine["load_average"]:.1f} before the start.'
     yield f'{machine["glovebox"]} (commit {machine["commit"]}), {machine["python"]}, {modules}.'
     yield ''
 

@@ -87,7 +87,7 @@ class Section:
     def __init__(self, name, title, remark=''):
         self.name, self.title, self.remark = name, title, remark
         self.rows, self.facts, self.targets = [], [], []
-        self.load = None
+        self.load = self.trouble = None
 
     def row(self, name, unit, against=None):
         row = Row(name, unit, against)
@@ -106,6 +106,7 @@ class Section:
             'title': self.title,
             'remark': self.remark,
             'load_average': self.load,
+            'trouble': self.trouble,
             'rows': [row.summary() for row in self.rows],
             'facts': self.facts,
             'targets': [target.summary() for target in self.targets],

@@ -51,7 +51,11 @@ def by_kernel(kernel):
 
 def cell(effort):
     """the round trip of small cells over one connection, beside ipykernel and an in-process exec"""
-    section = Section('cell', 'A small cell in a session that is there', 'Over one kept-alive connection, one after another.')
+    section = Section(
+        'cell',
+        'A small cell in a session that is there',
+        'Over one kept-alive connection, one after another.',
+    )
     plain = section.row('in-process exec of x = 1 + 1', 'µs')
     health = section.row('GET /health: HTTP alone', 'µs')
     has_kernel = kernel_available()

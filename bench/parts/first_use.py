@@ -23,7 +23,8 @@ USES = {
     'numpy: solve': ('import numpy as np\nnp.linalg.solve(np.eye(3) * 2, np.ones(3))',) * 2,
     'pandas: sum of a column': ('import pandas as pd\npd.DataFrame({"a": [1, 2, 3]})["a"].sum()',) * 2,
     'pandas: groupby and describe': (
-        'import pandas as pd\ndf = pd.DataFrame({"g": ["x", "y", "x"], "n": [1, 2, 3]})\ndf.groupby("g")["n"].mean()\nrepr(df.describe())',
+        'import pandas as pd\ndf = pd.DataFrame({"g": ["x", "y", "x"], "n": [1, 2, 3]})\n'
+        'df.groupby("g")["n"].mean()\nrepr(df.describe())',
     )
     * 2,
     'matplotlib: a line and a title': ('import matplotlib.pyplot as plt\n' + PLOT, PLOT + DRAWN),
@@ -31,12 +32,12 @@ USES = {
 
 
 def first_use(effort):
-    """the first pandas or plot cell of a session: time and copied memory, beside a python3 that has the modules loaded"""
+    """the first pandas or plot cell of a session, beside a python3 that has the modules loaded"""
     section = Section(
         'first_use',
         'First use of large modules in a fresh session',
-        'CPU time of the first and the second such cell, and memory that the guest did not share any more after the first. Beside '
-        'it: python3 that has imported the same modules, its first and its second run of the same code.',
+        'CPU time of the first and the second such cell, and memory that the guest did not share any more after '
+        'the first. Beside it: python3 that has imported the same modules, its first and its second run of the same code.',
     )
     rows = {}
     for name in USES:
@@ -65,4 +66,9 @@ def first_use(effort):
 
 def _cpu(worker, code):
     """CPU milliseconds of one run in the worker."""
-    return worker.run(f'import time\nbegan = time.process_time()\n{code}\nanswer = time.process_time() - began')[1] * 1e3
+    return (
+        worker.run(f'import time\nbegan = time.process_time()\n{code}\nanswer = time.process_time() - began')[
+            1
+        ]
+        * 1e3
+    )

@@ -9,6 +9,8 @@ from harness.stats import Row, Section
 
 SESSIONS = 1000
 LOOKED_AT = 200  # reading smaps of one process takes some milliseconds
+ASKED = 20  # for a variable, in the end
+SETTLE = 15  # seconds in which the kernel takes namespaces and page tables apart
 MB = 1e6
 
 
@@ -21,9 +23,40 @@ def make(connection, row):
     return connection.call('GET', f'/v1/sessions/{session}')
 
 
+def make_all(connection, n, row):
+    sessions = []
+    for _ in range(n):
+        try:
+            sessions.append(make(connection, row))
+        except Exception as e:
+            row.failures.append(str(e)[:300])
+    return sessions
+
+
+def every(things, n):
+    """About n of them, evenly spread."""
+    return things[:: max(len(things) // n, 1)]
+
+
+def pss_of_inits(daemon):
+    """(how many jails there are, what the init of one takes)"""
+    inits = [pid for pid, name in daemon.children().items() if name == 'glovebox-init']
+    looked_at = every(inits, LOOKED_AT // 4)
+    return len(inits), sum(map(memory.pss, looked_at)) / max(len(looked_at), 1)
+
+
+def count_alive(connection, sessions):
+    states = [connection.call('GET', f'/v1/sessions/{s["id"]}')['state'] for s in sessions]
+    return states.count('idle')
+
+
+def count_remembering(connection, sessions):
+    return sum(connection.cell(s['id'], 'x')['result']['text/plain'] == '1' for s in sessions)
+
+
 def idle(effort):
     """a thousand idle sessions: memory of each, of the daemon, of the machine"""
-    n = SESSIONS if not effort.quick else 200
+    n = effort(SESSIONS)
     section = Section(
         'idle',
         f'{n:,} idle sessions at once',
@@ -37,40 +70,44 @@ def idle(effort):
         first = make(connection, Row('the first', 'ms'))
         alone.add(memory.pss(first['pid']) / MB)
         connection.delete(first['id'])
-        time.sleep(0.5)
-        daemon_before, free_before = memory.rss(daemon.pid), memory.available()
-        began = time.perf_counter()
-        sessions = []
-        for _ in range(n):
-            try:
-                sessions.append(make(connection, took))
-            except Exception as e:
-                took.failures.append(str(e)[:300])
-        seconds = time.perf_counter() - began
         time.sleep(1)
-        taken = free_before - memory.available()
-        daemon_rss = memory.rss(daemon.pid)
-        inits = [pid for pid, name in daemon.children().items() if name == 'glovebox-init']
-        init = sum(memory.pss(pid) for pid in inits[: LOOKED_AT // 4]) / max(len(inits[: LOOKED_AT // 4]), 1)
-        for session in sessions[:: max(n // LOOKED_AT, 1)]:
+        rss, free = [memory.rss(daemon.pid)], [memory.available()]
+
+        began = time.perf_counter()
+        sessions = make_all(connection, n, took)
+        making = time.perf_counter() - began
+        time.sleep(1)
+        rss.append(memory.rss(daemon.pid))
+        free.append(memory.available())
+        jails, init = pss_of_inits(daemon)
+        for session in every(sessions, LOOKED_AT):
             shared.add((memory.pss(session['pid']) + init) / MB)
             own.add(memory.private(session['pid']) / MB)
-        alive = sum(1 for s in sessions if connection.call('GET', f'/v1/sessions/{s["id"]}')['state'] == 'idle')
-        check = [connection.cell(s['id'], 'x')['result']['text/plain'] for s in sessions[:: max(n // 20, 1)]]
+        alive = count_alive(connection, sessions)
+        asked = every(sessions, ASKED)
+        remembering = count_remembering(connection, asked)
+
         began = time.perf_counter()
         for session in sessions:
             connection.delete(session['id'])
-        ended = time.perf_counter() - began
-        time.sleep(1)
-        daemon_after, free_after = memory.rss(daemon.pid), memory.available()
-    section.fact(f'{alive:,} of {n:,} alive, {len(inits):,} jails; {check.count("1")} of {len(check)} asked still knew their variable')
-    section.fact(f'made in {seconds:.1f} s ({n / seconds:.0f} a second), ended in {ended:.1f} s; an init takes {init / MB:.2f} MB')
-    section.fact(f'MemAvailable fell by {taken / MB:,.0f} MB: {taken / n / MB:.2f} MB a session with all the kernel keeps for it')
+        ending = time.perf_counter() - began
+        time.sleep(SETTLE)
+        rss.append(memory.rss(daemon.pid))
+        free.append(memory.available())
     section.fact(
-        f'daemon RSS: {daemon_before / MB:.1f} MB before, {daemon_rss / MB:.1f} MB with {n:,} sessions, {daemon_after / MB:.1f} MB after '
-        f'they ended; MemAvailable then {(free_before - free_after) / MB:+,.0f} MB from where it began'
+        f'{alive:,} of {n:,} alive; {remembering} of {len(asked)} that were asked still knew their variable'
+    )
+    section.fact(f'made in {making:.1f} s ({n / making:.0f} a second), ended in {ending:.1f} s')
+    section.fact(f'{jails:,} jails, with those in stock; the init of one takes {init / MB:.2f} MB')
+    taken, missing = free[0] - free[1], free[0] - free[2]
+    section.fact(
+        f'MemAvailable fell by {taken / MB:,.0f} MB: {taken / n / MB:.2f} MB a session, all the kernel keeps included'
+    )
+    section.fact(f'{SETTLE} s after they ended it is {missing / MB:,.0f} MB below where it began')
+    section.fact(
+        'daemon RSS before, with them, and after: ' + ', '.join(f'{r / MB:.1f}' for r in rss) + ' MB'
     )
     section.target(f'idle sessions alive at once (of {n:,})', alive, n, '', at_least=True)
     section.target(f'PSS of a session with {n:,} alive, median', shared.median, 3, 'MB')
-    section.target(f'daemon RSS with {n:,} sessions', daemon_rss / MB, 64, 'MB')
+    section.target(f'daemon RSS with {n:,} sessions', rss[1] / MB, 64, 'MB')
     return section

@@ -87,8 +87,8 @@ def printing(effort):
     section = Section(
         'printing',
         'Printing 100 MB',
-        'To the cap of 1 MiB, from the request to the answer. Meanwhile a neighbour runs `x = 1 + 1` in a session of its own; '
-        'beside it the same while the first session only computes, which takes a CPU as well.',
+        'To the cap of 1 MiB, from the request to the answer. Meanwhile a neighbour runs `x = 1 + 1` in a session '
+        'of its own; beside it the same while the first session only computes, which takes a CPU as well.',
     )
     quiet = section.row('neighbour: x = 1 + 1, nothing else', 'µs')
     busy = section.row('neighbour: while another computes', 'µs', quiet)
@@ -114,5 +114,10 @@ def printing(effort):
                 beside.attempt(flood, connection, session, code, neighbour, felt)
     for name, (pipe, alone, beside, felt) in rows.items():
         section.target(f'printing {name}, median', alone.median, 100, 'MB/s', at_least=True)
-        section.target(f"a neighbour's cells meanwhile ({name}), against nothing else", felt.median / quiet.median, 2, '×')
+        section.target(
+            f"a neighbour's cells meanwhile ({name}), against nothing else",
+            felt.median / quiet.median,
+            2,
+            '×',
+        )
     return section

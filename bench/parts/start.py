@@ -111,7 +111,8 @@ def start(effort):
     section = Section(
         'start',
         'From nothing to the first answer',
-        'Create a session, run `import pandas as pd; pd.DataFrame({"a": [1, 2, 3]})["a"].sum()`, have its answer; over HTTP. '
+        'Create a session, run `import pandas as pd; pd.DataFrame({"a": [1, 2, 3]})["a"].sum()`, have its answer; '
+        'over HTTP. '
         '`python3 -c` and ipykernel run the same line.',
     )
     python = section.row('python3 -c', 'ms')
@@ -141,10 +142,18 @@ def start(effort):
             totals.append(burst(warm, crowd))
     if not has_kernel:
         section.fact('ipykernel is not installed: apt install python3-ipykernel python3-jupyter-client')
-    section.fact(f'{BURST} at once: the last one had its answer after {min(totals):.0f} ms (best of {len(totals)})')
+    section.fact(
+        f'{BURST} at once: the last one had its answer after {min(totals):.0f} ms (best of {len(totals)})'
+    )
     section.target('create → first answer, guest ready, median', ready.median, 2, 'ms')
     section.target('create → first answer, guest ready, p99', ready.p(99), 25, 'ms')
     section.target('create → first answer, forked on demand, median', demand.median, 8, 'ms')
     section.target('create → first answer, forked on demand, p99', demand.p(99), 25, 'ms')
-    section.target(f'{BURST} creates at once, answered', len(crowd.samples) / crowd.attempts * 100, 100, '%', at_least=True)
+    section.target(
+        f'{BURST} creates at once, answered',
+        len(crowd.samples) / crowd.attempts * 100,
+        100,
+        '%',
+        at_least=True,
+    )
     return section

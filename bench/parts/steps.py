@@ -21,7 +21,11 @@ def took(work, *args):
 
 def steps(effort):
     """parts of a session's start and of a cell"""
-    section = Section('steps', 'Where the time goes', f'Cells are `{CELL}`; guests that are ready have waited for {PAUSE * 1e3:.0f} ms.')
+    section = Section(
+        'steps',
+        'Where the time goes',
+        f'Cells are `{CELL}`; guests that are ready have waited for {PAUSE * 1e3:.0f} ms.',
+    )
     http = section.row('HTTP alone: GET /health', 'ms')
     create = section.row('create, guest ready', 'ms', http)
     first = section.row('first cell of a guest that was ready', 'ms')

@@ -1,13 +1,11 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +16,8 @@
 #include "cli/doctor.h"
 #include "cli/local.h"
 #include "daemon/places.h"
+#include "jail/cgroup.h"
+#include "jail/landlock.h"
 
 enum {
 	KERNEL_MAJOR = 5,
@@ -108,16 +108,19 @@ static void check_namespaces(struct doctor *d)
 			"cannot be made (%s): there is no jail without them", strerror(-r));
 }
 
+/* Makes a home for groups as a daemon does, and takes it away again: a tree that is there may still be closed to us. */
 static void check_cgroup(struct doctor *d)
 {
-	struct statfs fs;
-	if (statfs("/sys/fs/cgroup", &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC)
-		doctor_note(d, FINDING_OK, "cgroup", NULL, "version 2");
-	else if (access("/sys/fs/cgroup/memory", F_OK) == 0)
-		doctor_note(d, FINDING_OK, "cgroup", NULL, "version 1, with the memory controller");
+	struct cgroup_home home;
+	struct error why = { 0 };
+	cgroup_home_init(&home, "/sys/fs/cgroup", &why);
+	if (why.err)
+		doctor_note(d, FINDING_WARN, "cgroup", why.remedy,
+			"none (%s): memory is limited per process only, not per session", why.text);
 	else
-		doctor_note(d, FINDING_WARN, "cgroup", "mount cgroup2 on /sys/fs/cgroup",
-			"none: memory is limited per process only, not per session");
+		doctor_note(d, FINDING_OK, "cgroup", NULL, "%s: memory, processes and CPU are limited per session",
+			cgroup_home_kind(&home));
+	cgroup_home_finish(&home);
 }
 
 static void check_seccomp(struct doctor *d)
@@ -126,8 +129,18 @@ static void check_seccomp(struct doctor *d)
 	if (*first_line("/proc/sys/kernel/seccomp/actions_avail", line, sizeof(line)))
 		doctor_note(d, FINDING_OK, "seccomp", NULL, "filters are available");
 	else
-		doctor_note(d, FINDING_WARN, "seccomp", "use a kernel with CONFIG_SECCOMP_FILTER",
-			"not available: system calls of sessions cannot be filtered");
+		doctor_note(d, FINDING_FAIL, "seccomp", "use a kernel with CONFIG_SECCOMP_FILTER",
+			"not available: no session starts without its system call filter");
+}
+
+static void check_landlock(struct doctor *d)
+{
+	int version = landlock_version();
+	if (version)
+		doctor_note(d, FINDING_OK, "landlock", NULL, "version %d", version);
+	else
+		doctor_note(d, FINDING_WARN, "landlock", "use Linux 5.13 or newer with landlock in CONFIG_LSM or lsm=",
+			"not available: the mounts alone say which files code may use");
 }
 
 static void check_proc(struct doctor *d)
@@ -312,6 +325,7 @@ const struct doctor_check doctor_checks[] = {
 	{ check_namespaces },
 	{ check_cgroup },
 	{ check_seccomp },
+	{ check_landlock },
 	{ check_proc },
 	{ check_huge_pages },
 	{ check_descriptors },

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,11 +18,7 @@
 #include "guest/stream.h"
 #include "wire/wire.h"
 
-enum {
-	GUEST_READ = 64 * 1024,
-	GUEST_OUT_KEEP = 1 << 20,
-	GUEST_IDLE_MS = 100, /* in which nobody asked anything of a new guest */
-};
+enum { GUEST_READ = 64 * 1024, GUEST_OUT_KEEP = 1 << 20 };
 
 static struct support support;
 static struct wire_reader in;
@@ -211,6 +206,13 @@ static void check(const struct wire_frame *f)
 	}
 }
 
+static void rehearse(void)
+{
+	PyObject *r = PyObject_CallNoArgs(support.rehearse);
+	Py_XDECREF(r);
+	PyErr_Clear();
+}
+
 static void handle(const struct wire_frame *f)
 {
 	switch (f->type) {
@@ -222,6 +224,9 @@ static void handle(const struct wire_frame *f)
 		break;
 	case WIRE_CHECK:
 		check(f);
+		break;
+	case WIRE_REHEARSE:
+		rehearse();
 		break;
 	default:
 		break;
@@ -292,21 +297,6 @@ static void add_working_directory(void)
 	Py_XDECREF(here);
 }
 
-/*
- * A guest that waits in stock uses the time: pages that a first cell would have to copy, which is most of
- * what it takes, are copied now. One that is asked for at once goes on sharing them, so that many sessions
- * made in a row stay small.
- */
-static void rehearse_when_idle(void)
-{
-	struct pollfd asked = { .fd = GUEST_CONTROL_FD, .events = POLLIN };
-	if (poll(&asked, 1, GUEST_IDLE_MS) != 0)
-		return;
-	PyObject *r = PyObject_CallNoArgs(support.rehearse);
-	Py_XDECREF(r);
-	PyErr_Clear();
-}
-
 void guest_settle(void)
 {
 	at_fork_settle();
@@ -327,7 +317,6 @@ void guest_run(void)
 	wire_reader_init(&in, LIMIT_FRAME_BYTES);
 	say_ready();
 	PyGC_Enable();
-	rehearse_when_idle();
 	for (;;) {
 		while ((r = wire_reader_next(&in, &f)) == 1)
 			handle(&f);

@@ -364,6 +364,15 @@ static int replace_aliases(struct wrapped *w, PyObject *wrapper)
 	return 0;
 }
 
+/* os.supports_fd holds functions, not names: what replaces a member becomes one. */
+static int join_supports_fd(struct wrapped *w, PyObject *wrapper)
+{
+	PyObject *os = PyDict_GetItemString(PyImport_GetModuleDict(), "os");
+	PyObject *set = os ? PyDict_GetItemString(PyModule_GetDict(os), "supports_fd") : NULL;
+	int member = set && PySet_Check(set) ? PySet_Contains(set, w->original) : 0;
+	return member > 0 ? PySet_Add(set, wrapper) : member;
+}
+
 static int wrap_call(struct wrapped *w)
 {
 	PyObject *module = PyImport_ImportModule(w->module);
@@ -381,6 +390,8 @@ static int wrap_call(struct wrapped *w)
 		r = wrapper ? PyObject_SetAttrString(module, w->name, wrapper) : -1;
 		if (r == 0)
 			r = replace_aliases(w, wrapper);
+		if (r == 0)
+			r = join_supports_fd(w, wrapper);
 		Py_XDECREF(wrapper);
 	}
 	Py_DECREF(module);

@@ -29,7 +29,11 @@ int jail_enter(int init_pidfd, enum jail_exec exec, const char **ret_step)
 {
 	int r;
 	*ret_step = "joining the namespaces";
-	if (setns(init_pidfd, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
+	if (setns(init_pidfd, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) < 0)
+		return -errno;
+	/* Not the init's: that one starts above the group this process has joined, whose name would tell the daemon's pid. */
+	*ret_step = "hiding the control groups";
+	if (unshare(CLONE_NEWCGROUP) < 0)
 		return -errno;
 	if ((r = rlimits_apply(ret_step)) < 0)
 		return r;

@@ -28,13 +28,13 @@ static const char *const allowed[] = {
 	"brk", "mmap", "munmap", "mprotect", "mremap", "madvise", "msync", "mincore", "membarrier",
 	/* threads and time; rseq because glibc gives up when a thread cannot register and the main one could, before the filter */
 	"rseq", "futex", "set_robust_list", "get_robust_list", "set_tid_address", "sched_yield", "sched_getaffinity", "sched_setaffinity",
-	"sched_getparam", "sched_getscheduler", "sched_get_priority_max", "sched_get_priority_min", "gettid", "getcpu",
+	"sched_getparam", "sched_getscheduler", "sched_get_priority_max", "sched_get_priority_min", "sched_rr_get_interval", "gettid", "getcpu",
 	"clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time", "times", "getitimer", "setitimer",
 	"alarm", "timer_create", "timer_settime", "timer_gettime", "timer_delete", "timer_getoverrun", "timerfd_create",
 	"timerfd_settime", "timerfd_gettime", "arch_prctl", "restart_syscall",
 	/* files */
 	"open", "openat", "creat", "close", "close_range", "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv",
-	"pwritev", "lseek", "stat", "fstat", "lstat", "newfstatat", "statx", "statfs", "fstatfs", "access", "faccessat", "getdents",
+	"pwritev", "preadv2", "pwritev2", "lseek", "stat", "fstat", "lstat", "newfstatat", "statx", "statfs", "fstatfs", "access", "faccessat", "getdents",
 	"getdents64", "getcwd", "chdir", "fchdir", "readlink", "readlinkat", "mkdir", "mkdirat", "rmdir", "rename", "renameat",
 	"renameat2", "unlink", "unlinkat", "symlink", "symlinkat", "link", "linkat", "chmod", "fchmod", "fchmodat", "utime", "utimes",
 	"utimensat", "futimesat", "truncate", "ftruncate", "fallocate", "fsync", "fdatasync", "flock", "umask", "dup", "dup2", "dup3",

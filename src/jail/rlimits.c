@@ -14,6 +14,7 @@ int rlimits_apply(const char **ret_step)
 		{ RLIMIT_CORE, { 0, 0 }, "limiting core files" },
 		{ RLIMIT_NOFILE, { RLIMITS_FILES, RLIMITS_FILES_HARD }, "limiting open files" },
 		{ RLIMIT_NPROC, { RLIMITS_PROCESSES, RLIMITS_PROCESSES }, "limiting processes" },
+		{ RLIMIT_SIGPENDING, { RLIMITS_SIGNALS, RLIMITS_SIGNALS }, "limiting timers" },
 	};
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		struct rlimit now, want = limits[i].limit;

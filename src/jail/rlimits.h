@@ -5,6 +5,7 @@ enum {
 	RLIMITS_PROCESSES = 512, /* of the session's user: threads and processes together */
 	RLIMITS_FILES = 1024,    /* open at once; the hard limit is RLIMITS_FILES_HARD */
 	RLIMITS_FILES_HARD = 4096,
+	RLIMITS_SIGNALS = 4096,  /* queued ones and timers together: each is memory of the kernel's */
 };
 
 int rlimits_apply(const char **ret_step);

@@ -198,6 +198,8 @@ static void berth_on_frame(void *userdata, const struct wire_frame *f)
 			b->nursery->config.events->on_ready(b->owner);
 		else
 			b->nursery->stats.stock_ready++;
+		b->ready_ms = uv_now(b->nursery->config.loop);
+		nursery_stock_changed(b->nursery);
 	} else if (f->type == WIRE_FAILED) {
 		text_of_frame(f, text, sizeof(text));
 		berth_fail(b, text);
@@ -379,6 +381,17 @@ void berth_want_guest(struct berth *b)
 	b->spare = false;
 	if (b->state == BERTH_GUEST)
 		berth_ask_guest(b);
+}
+
+void berth_rehearse(struct berth *b)
+{
+	_cleanup_buffer_ struct buffer frame = BUFFER_INIT(0);
+	size_t start;
+	b->rehearsed = true;
+	if (wire_begin(&frame, WIRE_REHEARSE, 0, &start) == 0) {
+		wire_end(&frame, start);
+		guest_send(b->guest, &frame);
+	}
 }
 
 bool berth_is_stock(const struct berth *b)

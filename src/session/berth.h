@@ -26,7 +26,9 @@ struct berth {
 	uv_poll_t init_poll, control_poll;
 	unsigned open_polls;
 	bool init_reaped, jail_asked;
-	bool spare;      /* in stock, and its jail gets no guest before somebody wants it */
+	bool spare;        /* in stock, and its jail gets no guest before somebody wants it */
+	bool rehearsed;    /* its guest is prepared for a first cell */
+	uint64_t ready_ms; /* since when, by the loop */
 	unsigned sweeps; /* asked of the init and not answered yet */
 	struct guest *guest;
 	int far[3]; /* the guest's ends, until the zygote has them */
@@ -59,6 +61,7 @@ struct berth *berth_new(struct nursery *n, const struct berth_kind *kind, const 
 	void *owner); /* asks for its jail; NULL without memory */
 struct berth *berth_find(struct nursery *n, uint32_t serial);
 void berth_want_guest(struct berth *b); /* spare no more */
+void berth_rehearse(struct berth *b);   /* tells its guest to copy now what a first cell would */
 bool berth_is_stock(const struct berth *b);
 
 /* The limits of a berth that a session takes over. */
@@ -83,3 +86,4 @@ void berth_forget_jail(struct berth *b);
 
 /* nursery.c */
 void nursery_finish_when_empty(struct nursery *n);
+void nursery_stock_changed(struct nursery *n);

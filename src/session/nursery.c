@@ -15,11 +15,13 @@
 #include "zygote/zygote.h"
 
 enum {
-	REFILL_MS = 2,            /* stock is made one by one, in the gaps */
+	REFILL_AFTER_MS = 8,      /* the session that took one runs its first cell now, and needs the CPU more */
+	REFILL_MS = 2,            /* then stock is made one by one, in the gaps */
 	REFILL_FAILED_MS = 1000,  /* when the last one could not be made */
 	RESTART_MS = 200,         /* before a helper that died is started again */
 	FAILURES_MAX = 5,         /* in a row, before those who wait are told */
 	PRELOAD_ARGS_MAX = 256,
+	REHEARSE_MS = 100,        /* a guest that waited so long uses the time */
 	SPARE_JAILS = 4,          /* empty ones, a third of the time that a guest forked on demand takes */
 };
 
@@ -50,6 +52,28 @@ static struct stock look_at_stock(const struct nursery *n)
 	return s;
 }
 
+/*
+ * A first cell takes most of its time for copying pages that guests share. Those that wait in stock do it ahead, one at a time;
+ * those that are asked for as fast as they come go on sharing, so that many sessions made in a row stay small. Returns in how
+ * many milliseconds to look again, 0 when there is nothing to wait for.
+ */
+static uint64_t rehearse_stock(struct nursery *n)
+{
+	uint64_t now = uv_now(n->config.loop), next = 0;
+	struct berth *b;
+	TAILQ_FOREACH(b, &n->berths, link) {
+		if (!berth_is_stock(b) || b->state != BERTH_READY || b->rehearsed)
+			continue;
+		if (now >= b->ready_ms + REHEARSE_MS) {
+			berth_rehearse(b);
+			return REFILL_AFTER_MS;
+		}
+		uint64_t wait = b->ready_ms + REHEARSE_MS - now;
+		next = !next || wait < next ? wait : next;
+	}
+	return next;
+}
+
 /* One step at a time: a guest, in a spare jail if there is one, else a spare jail. */
 static void on_refill(uv_timer_t *t)
 {
@@ -57,8 +81,12 @@ static void on_refill(uv_timer_t *t)
 	if (n->destroying)
 		return;
 	struct stock s = look_at_stock(n);
-	if (s.guests >= n->config.stock && s.jails >= SPARE_JAILS)
+	if (s.guests >= n->config.stock && s.jails >= SPARE_JAILS) {
+		uint64_t wait = rehearse_stock(n);
+		if (wait)
+			uv_timer_start(t, on_refill, wait, 0);
 		return;
+	}
 	uv_timer_start(t, on_refill, n->stock_failed ? REFILL_FAILED_MS : REFILL_MS, 0);
 	if (s.busy && n->zygote_warm)
 		return; /* he goes first */
@@ -71,10 +99,11 @@ static void on_refill(uv_timer_t *t)
 		b->spare = s.guests >= n->config.stock;
 }
 
-static void refill_soon(struct nursery *n)
+void nursery_stock_changed(struct nursery *n)
 {
-	if (!n->destroying && n->jailer_up && n->zygote_warm && !uv_is_active((uv_handle_t *)&n->refill))
-		uv_timer_start(&n->refill, on_refill, REFILL_MS, 0);
+	bool soon = uv_is_active((uv_handle_t *)&n->refill) && uv_timer_get_due_in(&n->refill) <= REFILL_AFTER_MS;
+	if (!n->destroying && n->jailer_up && n->zygote_warm && !soon)
+		uv_timer_start(&n->refill, on_refill, REFILL_AFTER_MS, 0);
 }
 
 int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner, bool *ret_ready,
@@ -96,13 +125,15 @@ int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct 
 	int r = berth_set_limits(best, limits);
 	if (r < 0)
 		return r; /* it stays in stock, with whatever limits it had */
-	best->owner = owner;
 	berth_want_guest(best);
+	if (best->state == BERTH_CLOSED && !(best = berth_new(n, kind, limits, owner))) /* that one could not; perhaps a new one can */
+		return -ENOMEM;
+	best->owner = owner;
 	*ret_ready = best->state == BERTH_READY;
 	if (*ret_ready)
 		n->stats.stock_ready--;
 	*ret = best;
-	refill_soon(n);
+	nursery_stock_changed(n);
 	return 0;
 }
 
@@ -145,7 +176,7 @@ static void on_jailer_message(struct helper *h, const void *data, size_t len, in
 	TAILQ_FOREACH(b, &n->berths, link)
 		if (b->state == BERTH_JAIL)
 			berth_ask_jail(b);
-	refill_soon(n);
+	nursery_stock_changed(n);
 }
 
 static void on_spawned(struct nursery *n, const struct wire_zygote *m, int *fds, size_t n_fds)
@@ -182,7 +213,7 @@ static void on_zygote_message(struct helper *h, const void *data, size_t len, in
 		TAILQ_FOREACH(b, &n->berths, link)
 			if (b->state == BERTH_GUEST)
 				berth_ask_guest(b);
-		refill_soon(n);
+		nursery_stock_changed(n);
 		break;
 	case WIRE_ZYGOTE_PROBLEM:
 		log_error("the zygote says: %s", m.text);

@@ -22,6 +22,7 @@ enum wire_type {
 	WIRE_SETUP = 1, /* ENV*, PRELOAD*, SEED, MEMORY: once, before the first cell */
 	WIRE_EXECUTE,   /* CODE, STDIN, RESCAN */
 	WIRE_CHECK,     /* CODE: is it complete? */
+	WIRE_REHEARSE,  /* nobody needs you yet: get ready for a first cell */
 	/* guest → daemon */
 	WIRE_READY = 32, /* it is in its jail and waits */
 	WIRE_FAILED,     /* TEXT: it could not get there */

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 
@@ -23,10 +24,25 @@ static int find(uintptr_t at[4])
 	return at[0] && at[1] > at[0] && at[3] >= at[2] ? 0 : -1;
 }
 
+/* libc's environ points into the block that is about to be wiped: programs that guests start would find neither PATH nor LANG.
+ * The copies are environ's from then on. */
+static int move_environment(const uintptr_t at[4])
+{
+	for (char **e = environ; e && *e; e++) {
+		if ((uintptr_t)*e < at[2] || (uintptr_t)*e >= at[3])
+			continue;
+		char *copy = strdup(*e);
+		if (!copy)
+			return -1;
+		*e = copy;
+	}
+	return 0;
+}
+
 void title_set(const char *title)
 {
 	static uintptr_t at[4];
-	if (!at[0] && find(at) < 0)
+	if ((!at[0] && find(at) < 0) || move_environment(at) < 0)
 		return;
 	size_t room = at[1] - at[0], len = strlen(title);
 	memset((void *)at[0], 0, room);

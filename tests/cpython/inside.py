@@ -3,6 +3,7 @@
 Each line is a mark and a JSON value on the stdout the program was started with, whatever the tests do to fd 1.
 """
 
+import fnmatch
 import json
 import os
 import sys
@@ -12,7 +13,6 @@ MARK = '\x01gb '
 RESOURCES = ['cpu', 'subprocess', 'walltime']  # not: network, gui, audio, largefile, what takes gigabytes
 
 out = os.dup(1)
-os.set_inheritable(out, False)
 
 
 def say(*value):
@@ -68,20 +68,31 @@ class Result(unittest.TestResult):
         self._is('bad', 'unexpected success')
 
 
-def main(name):
+def methods(suite):
+    """All of a suite's tests, without the suites between."""
+    for test in suite:
+        if isinstance(test, unittest.BaseTestSuite):
+            yield from methods(test)
+        else:
+            yield test
+
+
+def main(name, *left_out):
     from test import support
 
     support.verbose = 0
     support.use_resources = RESOURCES
-    support.setup_timeouts = None
     os.chdir(os.environ.get('TMPDIR', '/tmp'))
     sys.argv = [name]
     try:
         suite = unittest.defaultTestLoader.loadTestsFromName(name)
     except unittest.SkipTest as e:
         return say('end', name, 'skip', str(e))
+    if left_out:
+        suite = unittest.TestSuite(t for t in methods(suite) if not any(fnmatch.fnmatchcase(t.id(), p) for p in left_out))
     suite.run(Result())
     say('done')
 
 
-main(sys.argv[1])
+if __name__ == '__main__':  # multiprocessing imports this file again
+    main(*sys.argv[1:])

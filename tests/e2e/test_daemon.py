@@ -1,6 +1,7 @@
 """The daemon as a process: helpers that die, signals, load and what remains of it, seen through /proc."""
 
 import concurrent.futures
+import contextlib
 import os
 import signal
 import subprocess
@@ -109,12 +110,11 @@ def test_ready_guests_killed_are_made_anew(own):
     with own.api() as api:
         own.settled_fds()
         known = [zygote_of(own), the_one(own, 'glovebox-jailer')]
-        for pid, _ in gb.descendants(own.pid):
-            if pid not in known:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+        doomed = {identity for identity in gb.descendants(own.pid) if identity[0] not in known}
+        for pid, _ in doomed:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        gb.wait_until(lambda: not gb.still_there(doomed), 'they are gone')
         assert [api.run(str(i)).ok().text for i in range(4)] == ['0', '1', '2', '3']
         gb.wait_until(lambda: api.metric('glovebox_guests_ready') == 2, 'two are ready again')
 
@@ -136,10 +136,10 @@ def busy_family(daemon, api):
     return family, gb.namespaces(pid for pid, _ in family) - gb.namespaces([os.getpid()])
 
 
-def assert_nothing_left(family, spaces):
+def assert_nothing_left(family, spaces, others):
+    """`others` are all processes there were: numbers of namespaces are used again, so younger ones say nothing."""
     gb.wait_until(lambda: not gb.still_there(family), 'all processes are gone')
-    everybody = gb.namespaces(gb.processes())
-    assert not spaces & everybody, 'namespaces are left'
+    assert not spaces & gb.namespaces(pid for pid, _ in gb.still_there(others)), 'namespaces are left'
 
 
 def test_killed_daemon_leaves_nothing_behind():
@@ -149,9 +149,10 @@ def test_killed_daemon_leaves_nothing_behind():
         with daemon.api() as api:
             family, spaces = busy_family(daemon, api)
             assert len(family) >= 20 and spaces
+            others = {(pid, stat[1]) for pid, stat in gb.processes().items()}
             daemon.kill()
             api.made.clear()
-        assert_nothing_left(family, spaces)
+        assert_nothing_left(family, spaces, others)
         assert open('/proc/self/mountinfo').read() == mounts
     finally:
         daemon.kill()
@@ -164,12 +165,13 @@ def test_terminated_daemon_leaves_nothing_behind():
     try:
         with daemon.api() as api:
             family, spaces = busy_family(daemon, api)
+            others = {(pid, stat[1]) for pid, stat in gb.processes().items()}
             start = time.monotonic()
             assert daemon.terminate() == 0
             assert time.monotonic() - start < 15
             api.made.clear()
         assert not gb.still_there(family), 'when it ends, all has ended'
-        assert_nothing_left(family, spaces)
+        assert_nothing_left(family, spaces, others)
         assert open('/proc/self/mountinfo').read() == mounts
         assert 'left' not in daemon.log().split('draining')[1]
     finally:
@@ -369,8 +371,9 @@ def test_control_socket_of_the_guest_cannot_be_used_for_harm(daemon, session):
 
 def test_reading_the_control_socket_costs_only_the_own_session(session):
     seen = session.execute(
-        'import os, threading\ndef eat():\n  while True:\n    try: os.read(3, 1)\n    except OSError: return\n'
-        'threading.Thread(target=eat, daemon=True).start()'
+        'import os, stat, threading\ndef eat(fd):\n  while True:\n    try: os.read(fd, 1)\n    except OSError: return\n'
+        'for fd in range(3, 2000):\n  try: is_socket = stat.S_ISSOCK(os.fstat(fd).st_mode)\n  except OSError: continue\n'
+        '  if is_socket: threading.Thread(target=eat, args=(fd,), daemon=True).start()'
     )
     assert seen.status in ('ok', 'killed')
     assert session.execute('1', timeout_s=2).status in ('ok', 'timeout', 'killed')
