@@ -15,7 +15,7 @@ CELLS = {
     'print("hi")': 'print("hi")',
     '1 / 0, with its traceback': '1 / 0',
 }
-CHUNK = 25
+CHUNK = 100
 
 
 def timed(connection, request):
@@ -73,7 +73,7 @@ def cell(effort):
             kernel.wait_until_idle()
         for request in requests:
             connection.ask(request)
-        for _ in range(effort(40)):
+        for _ in range(effort(15)):
             for row, request, code in zip(rows, requests, CELLS.values()):
                 for _ in range(CHUNK):
                     row.attempt(timed_cell, connection, request, 'error' if '/' in code else 'ok')

@@ -11,7 +11,7 @@ from harness.peers import Kernel, kernel_available, python_once
 from harness.stats import Section
 
 CELL = 'import pandas as pd\npd.DataFrame({"a": [1, 2, 3]})["a"].sum()'
-PAUSE = 0.06  # between samples; with four guests ready, each has then waited for some 0.25 s
+PAUSE = 0.04  # after each sample: what a daemon does for the next session does not fall into the next sample
 BURST = 100
 
 CREATE = request_bytes('POST', '/v1/sessions', {})
@@ -128,12 +128,14 @@ def start(effort):
         rounds = effort(300, 20)
         for i in range(rounds):
             ready.attempt(create_and_run, near, created)
+            time.sleep(PAUSE)
             demand.attempt(create_and_run, far)
+            time.sleep(PAUSE)
             if i % max(rounds // effort(12), 1) == 0:
                 python.attempt(lambda: python_once(CELL) * 1e3)
                 if has_kernel:
                     kernel.attempt(start_kernel)
-            time.sleep(PAUSE)
+                time.sleep(PAUSE)
         for _ in range(effort(200)):
             row.attempt(create_and_run, near)
         totals = []

@@ -116,9 +116,9 @@ static void check_cgroup(struct doctor *d)
 	cgroup_home_init(&home, "/sys/fs/cgroup", &why);
 	if (why.err)
 		doctor_note(d, FINDING_WARN, "cgroup", why.remedy,
-			"none (%s): memory is limited per process only, not per session", why.text);
+			"none (%s): limits of sessions hold per process only", why.text);
 	else
-		doctor_note(d, FINDING_OK, "cgroup", NULL, "%s: memory, processes and CPU are limited per session",
+		doctor_note(d, FINDING_OK, "cgroup", NULL, "%s: memory, processes and CPU of sessions can be limited",
 			cgroup_home_kind(&home));
 	cgroup_home_finish(&home);
 }

@@ -52,7 +52,10 @@ def _read_line(prompt, message):
     if sys.stdin is None or sys.stdout is None:
         raise RuntimeError('input(): lost sys.stdin or sys.stdout')
     sys.stdout.write(str(prompt))
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except Exception:
+        pass  # as in Python's own: whatever has a write() will do
     line = sys.stdin.readline()
     if not line:
         raise EOFError(message)

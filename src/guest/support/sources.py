@@ -47,7 +47,7 @@ def _restore_source(filename):
 def _patch_inspect(inspect):
     """inspect.getfile() refuses classes of a __main__ that is no file; ours come from cells."""
     getfile = inspect.getfile
-    if getattr(getfile, '__module__', None) == __name__:
+    if getattr(getfile, 'knows_cells', False):
         return
 
     def getfile_of_cell(object):
@@ -60,8 +60,9 @@ def _patch_inspect(inspect):
             _restore_source(filename)
             return filename
 
-    for name in ('__name__', '__qualname__', '__doc__'):
+    for name in ('__module__', '__name__', '__qualname__', '__doc__'):
         setattr(getfile_of_cell, name, getattr(getfile, name))
+    getfile_of_cell.knows_cells = True
     inspect.getfile = getfile_of_cell
 
 

@@ -1,5 +1,5 @@
 """More processor time than the share."""
-# limits: {"cpus": 0.5}
+# limits: {"cpus": 0.2}
 # timeout: 20
 # needs: cgroups
 
@@ -17,5 +17,5 @@ for pid in children:
     os.waitpid(pid, 0)
 used = os.times()
 share = (used.children_user + used.children_system) / (time.monotonic() - start)
-if share > 0.75:
+if share > 0.4:
     got(f'{share:.2f} processors')
