@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "base/buffer.h"
+#include "base/utf8.h"
 
 bool text_eq(const char *a, const char *b)
 {
@@ -94,45 +95,11 @@ bool text_eq_secret(const char *a, size_t a_len, const char *b, size_t b_len)
 	return diff == 0;
 }
 
-/* Length of the well-formed sequence at s (1 to 4), or 0. */
-static size_t utf8_sequence(const unsigned char *s, size_t left)
-{
-	unsigned char low = 0x80, high = 0xbf;
-	size_t n;
-	if (s[0] < 0x80)
-		return 1;
-	if (s[0] >= 0xc2 && s[0] <= 0xdf)
-		n = 2;
-	else if (s[0] >= 0xe0 && s[0] <= 0xef)
-		n = 3;
-	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
-		n = 4;
-	else
-		return 0;
-	if (s[0] == 0xe0)
-		low = 0xa0;
-	else if (s[0] == 0xed)
-		high = 0x9f;
-	else if (s[0] == 0xf0)
-		low = 0x90;
-	else if (s[0] == 0xf4)
-		high = 0x8f;
-	if (left < n || s[1] < low || s[1] > high)
-		return 0;
-	for (size_t i = 2; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	return n;
-}
-
 bool text_is_utf8(const char *s, size_t len)
 {
-	for (size_t i = 0; i < len;) {
-		size_t n = utf8_sequence((const unsigned char *)s + i, len - i);
-		if (!n)
+	for (size_t i = 0, n; i < len; i += n)
+		if (utf8_step((const unsigned char *)s + i, len - i, &n) != UTF8_VALID)
 			return false;
-		i += n;
-	}
 	return true;
 }
 

@@ -145,8 +145,8 @@ static int scan_string(struct scan *s)
 			if (r < 0)
 				return r;
 		} else if (c >= 0x80) {
-			if (json_utf8_step((const unsigned char *)s->text + s->at, s->len - s->at, &step) !=
-				JSON_UTF8_VALID)
+			if (utf8_step((const unsigned char *)s->text + s->at, s->len - s->at, &step) !=
+				UTF8_VALID)
 				return fail(s, "invalid_utf8", "the bytes are not valid UTF-8");
 			s->at += step;
 		} else if (c >= 0) {
@@ -207,8 +207,8 @@ static int scan_word(struct scan *s)
 	if (s->at == 0 && s->len >= 3 && !memcmp(s->text, "\xef\xbb\xbf", 3))
 		return bad(s, "the text starts with a byte order mark; leave it out");
 	size_t step;
-	if (s->at < s->len && json_utf8_step((const unsigned char *)s->text + s->at, s->len - s->at, &step) !=
-				      JSON_UTF8_VALID)
+	if (s->at < s->len && utf8_step((const unsigned char *)s->text + s->at, s->len - s->at, &step) !=
+				      UTF8_VALID)
 		return fail(s, "invalid_utf8", "the bytes are not valid UTF-8");
 	return bad(s, "expected a value");
 }

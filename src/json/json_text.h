@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 static inline int json_byte_is_plain(unsigned char c)
 {
 	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
@@ -29,44 +31,4 @@ static inline size_t json_plain_run(const char *s, size_t len)
 	while (i < len && json_byte_is_plain((unsigned char)s[i]))
 		i++;
 	return i;
-}
-
-enum json_utf8 {
-	JSON_UTF8_VALID,
-	JSON_UTF8_INVALID, /* the bytes are the longest start of a character that goes wrong after them, or
-			      one stray byte */
-	JSON_UTF8_CUT      /* valid so far, but the text ends inside the character */
-};
-
-/* Looks at the character at s (left > 0) and says how many bytes it, or its invalid part, has. */
-static inline enum json_utf8 json_utf8_step(const unsigned char *s, size_t left, size_t *ret_len)
-{
-	unsigned char low = 0x80, high = 0xbf;
-	size_t want;
-	*ret_len = 1;
-	if (s[0] < 0x80)
-		return JSON_UTF8_VALID;
-	if (s[0] < 0xc2 || s[0] > 0xf4)
-		return JSON_UTF8_INVALID;
-	want = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-	/* The second byte is where overlong forms, surrogates and what lies beyond U+10FFFF show. */
-	if (s[0] == 0xe0)
-		low = 0xa0;
-	else if (s[0] == 0xed)
-		high = 0x9f;
-	else if (s[0] == 0xf0)
-		low = 0x90;
-	else if (s[0] == 0xf4)
-		high = 0x8f;
-	for (size_t i = 1; i < want; i++) {
-		*ret_len = i;
-		if (i == left)
-			return JSON_UTF8_CUT;
-		if (s[i] < low || s[i] > high)
-			return JSON_UTF8_INVALID;
-		low = 0x80;
-		high = 0xbf;
-	}
-	*ret_len = want;
-	return JSON_UTF8_VALID;
 }

@@ -111,7 +111,7 @@ static void append_escaped(struct json_writer *w, const char *s, size_t len)
 			break;
 		unsigned char c = (unsigned char)s[i];
 		if (c >= 0x80 &&
-			json_utf8_step((const unsigned char *)s + i, len - i, &step) == JSON_UTF8_VALID) {
+			utf8_step((const unsigned char *)s + i, len - i, &step) == UTF8_VALID) {
 			i += step;
 			continue;
 		}
@@ -231,9 +231,9 @@ static size_t complete_carry(struct json_writer *w, const char *s, size_t len)
 	size_t had = w->carry_len, more = len < 4 - had ? len : 4 - had, step;
 	memcpy(joined, w->carry, had);
 	memcpy(joined + had, s, more);
-	enum json_utf8 kind = json_utf8_step(joined, had + more, &step);
+	enum utf8 kind = utf8_step(joined, had + more, &step);
 	assert(step >= had); /* the carry was valid so far */
-	if (kind == JSON_UTF8_CUT) {
+	if (kind == UTF8_CUT) {
 		memcpy(w->carry, joined, step);
 		w->carry_len = (unsigned)step;
 	} else {
@@ -330,7 +330,7 @@ size_t json_utf8_whole(const char *s, size_t len)
 		unsigned char c = (unsigned char)s[len - back];
 		if ((c & 0xc0) == 0x80)
 			continue;
-		return json_utf8_step((const unsigned char *)s + len - back, back, &step) == JSON_UTF8_CUT
+		return utf8_step((const unsigned char *)s + len - back, back, &step) == UTF8_CUT
 			       ? len - back
 			       : len;
 	}

@@ -467,22 +467,22 @@ class Background:
 
 
 def sse_events(answer):
-    event, data = None, []
-    for line in answer.iter_lines(chunk_size=1, decode_unicode=False):
-        line = line.decode()
-        if line.startswith(':'):
-            continue
-        if not line:
-            if event or data:
-                yield event, json.loads('\n'.join(data))
+    """Yields (event, data) as they arrive."""
+    pending = b''
+    for piece in answer.iter_content(None):  # as the pieces come
+        *blocks, pending = (pending + piece).split(b'\n\n')
+        for block in blocks:
             event, data = None, []
-            continue
-        name, _, value = line.partition(':')
-        value = value[1:] if value.startswith(' ') else value
-        if name == 'event':
-            event = value
-        elif name == 'data':
-            data.append(value)
+            for line in block.decode().split('\n'):
+                name, _, value = line.partition(':')
+                value = value[1:] if value.startswith(' ') else value
+                if name == 'event':
+                    event = value
+                elif name == 'data':
+                    data.append(value)
+            if data:
+                yield event, json.loads('\n'.join(data))
+    assert not pending, 'the stream ends with a whole event'
 
 
 def assert_problem(answer, status, code, *words):

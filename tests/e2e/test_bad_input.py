@@ -156,7 +156,9 @@ def test_a_million_small_values(api):
     assert 'values' in answer.json()['detail'] or 'bytes' in answer.json()['detail']
 
 
-@pytest.mark.parametrize('kind', [None, 'text/plain', 'application/x-www-form-urlencoded', 'application/jsonx', 'multipart/form-data'])
+@pytest.mark.parametrize(
+    'kind', [None, 'text/plain', 'application/x-www-form-urlencoded', 'application/jsonx', 'multipart/form-data']
+)
 def test_content_type_must_be_json(api, kind):
     headers = {'Content-Type': kind} if kind else {}
     answer = api.post('/v1/run', data=b'{"code": "1"}', headers=headers)

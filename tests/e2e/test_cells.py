@@ -144,7 +144,9 @@ def test_asyncio_run_works_in_a_cell(session):
 
 
 def test_inspect_getsource_of_functions_and_classes(session):
-    session.execute('def f(a):\n    # why\n    return a\n\nclass C:\n    x = 1\n\n    def m(self):\n        return 2').ok()
+    session.execute(
+        'def f(a):\n    # why\n    return a\n\nclass C:\n    x = 1\n\n    def m(self):\n        return 2'
+    ).ok()
     session.execute('class Plain:\n    y = 2').ok()
     assert session.execute('import inspect; print(inspect.getsource(f))').stdout == (
         'def f(a):\n    # why\n    return a\n\n'
@@ -281,7 +283,11 @@ def test_environment_is_not_the_daemons(session):
 def test_usage_is_measured(session):
     idle = session.execute('import time; time.sleep(0.3)').ok().usage
     assert idle['wall_ms'] >= 299 and idle['cpu_ms'] < 200
-    busy = session.execute('import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass').ok().usage
+    busy = (
+        session.execute('import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass')
+        .ok()
+        .usage
+    )
     assert busy['cpu_ms'] >= 190 and busy['wall_ms'] >= 190
     small = session.execute('1').usage['peak_memory_bytes']
     big = session.execute('b = bytearray(200_000_000); del b').ok().usage['peak_memory_bytes']
@@ -291,22 +297,30 @@ def test_usage_is_measured(session):
 
 
 def test_cpu_of_subprocesses_counts(session):
-    usage = session.execute(
-        'import subprocess, sys\n'
-        'subprocess.run(["/usr/bin/python3", "-c", "import time\\nwhile time.process_time() < .3: pass"])'
-    ).ok().usage
+    usage = (
+        session.execute(
+            'import subprocess, sys\n'
+            'subprocess.run(["/usr/bin/python3", "-c", "import time\\nwhile time.process_time() < .3: pass"])'
+        )
+        .ok()
+        .usage
+    )
     assert usage['cpu_ms'] >= 290
 
 
 def test_files_lists_what_changed(session):
-    seen = session.execute('import os\nos.makedirs("d/e")\nopen("a", "w").write("12345")\nopen("d/e/b", "w").write("1")').ok()
+    seen = session.execute(
+        'import os\nos.makedirs("d/e")\nopen("a", "w").write("12345")\nopen("d/e/b", "w").write("1")'
+    ).ok()
     assert sorted((f['path'], f['size'], f['change']) for f in seen.files) == [
         ('a', 5, 'created'),
         ('d/e/b', 1, 'created'),
     ]
     assert session.execute('x = 1').files == []
     seen = session.execute('open("a", "a").write("6")\nos.remove("d/e/b")\nopen("/tmp/elsewhere", "w").write("x")').ok()
-    assert sorted((f['path'], f['size'], f['change']) for f in seen.files if f['change'] != 'deleted') == [('a', 6, 'modified')]
+    assert sorted((f['path'], f['size'], f['change']) for f in seen.files if f['change'] != 'deleted') == [
+        ('a', 6, 'modified')
+    ]
     assert [f['path'] for f in seen.files if f['change'] == 'deleted'] == ['d/e/b']
     seen = session.execute('open("same", "w").write("aa")').ok()
     seen = session.execute('open("same", "w").write("bb")').ok()
@@ -340,7 +354,12 @@ def test_replaced_builtins_harm_only_the_cell(session):
 
 
 def test_stdout_replaced_by_the_cell(session):
-    assert session.execute('import sys, io\nsys.stdout = io.StringIO(); print("swallowed"); sys.stdout = sys.__stdout__').ok().stdout == ''
+    assert (
+        session.execute('import sys, io\nsys.stdout = io.StringIO(); print("swallowed"); sys.stdout = sys.__stdout__')
+        .ok()
+        .stdout
+        == ''
+    )
     session.execute('sys.stdout = None; sys.stderr = None; sys.stdin = None').ok()
     seen = session.execute('1/0')
     assert seen.error['type'] == 'ZeroDivisionError'

@@ -37,7 +37,10 @@ def test_serve_help_explains_every_setting():
         assert flag in flags, f'{flag} is documented and not in --help'
 
 
-@pytest.mark.parametrize('words, near', [(['sreve'], 'serve'), (['rnu'], 'run'), (['serve', '--tiemout', '5'], '--timeout'), (['ps', '--jsn'], '--json')])
+@pytest.mark.parametrize(
+    'words, near',
+    [(['sreve'], 'serve'), (['rnu'], 'run'), (['serve', '--tiemout', '5'], '--timeout'), (['ps', '--jsn'], '--json')],
+)
 def test_slips_are_answered_with_the_nearest_word(words, near):
     said = gb.cli(*words)
     assert said.returncode == 2 and near in said.stderr and said.stdout == ''
@@ -50,7 +53,9 @@ def settings_of(*args, env=None, config=None, tmp_path=None):
         path = tmp_path / 'glovebox.conf'
         path.write_text(config)
         flags += ['--config', path]
-    with gb.running_daemon('--preload', 'none', '--ready', '0', *flags, env=env, wait=False) as daemon, daemon.api() as api:
+    with gb.running_daemon(
+        '--preload', 'none', '--ready', '0', *flags, env=env, wait=False
+    ) as daemon, daemon.api() as api:
         return api.session().get()['limits']['timeout_s']
 
 
@@ -149,7 +154,9 @@ def same_as_python(tmp_path, code, *args, stdin=None):
     """(exit code, stdout, stderr) under the interpreter and under `glovebox run`."""
     path = tmp_path / 'prog.py'
     path.write_text(code)
-    plain = subprocess.run([gb.PYTHON, '-I', '-B', '-u', path, *args], input=stdin, capture_output=True, text=True, timeout=60)
+    plain = subprocess.run(
+        [gb.PYTHON, '-I', '-B', '-u', path, *args], input=stdin, capture_output=True, text=True, timeout=60
+    )
     boxed = gb.cli('run', *(['--stdin', '-'] if stdin is not None else []), path, *args, input=stdin)
     return (plain.returncode, plain.stdout), (boxed.returncode, boxed.stdout)
 
@@ -190,7 +197,9 @@ def test_run_is_as_python(tmp_path, code):
 
 
 def test_run_reads_stdin_as_python(tmp_path):
-    plain, boxed = same_as_python(tmp_path, 'import sys\nprint(input().upper())\nprint(len(sys.stdin.read()))', stdin='abc\n' + 'x' * 1000)
+    plain, boxed = same_as_python(
+        tmp_path, 'import sys\nprint(input().upper())\nprint(len(sys.stdin.read()))', stdin='abc\n' + 'x' * 1000
+    )
     assert boxed == plain
 
 
@@ -203,7 +212,9 @@ def completions(words, env=None):
         f'source {gb.ROOT}/completions/glovebox.bash; COMP_WORDS=({" ".join(words)}); COMP_CWORD={len(words) - 1}; '
         'if [ "${COMP_WORDS[COMP_CWORD]}" = __EMPTY__ ]; then COMP_WORDS[COMP_CWORD]=; fi; _glovebox; printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    said = subprocess.run(['bash', '--norc', '-c', script], capture_output=True, text=True, timeout=60, env=env or gb.clean_env())
+    said = subprocess.run(
+        ['bash', '--norc', '-c', script], capture_output=True, text=True, timeout=60, env=env or gb.clean_env()
+    )
     assert said.stderr == ''
     return said.stdout.split()
 
@@ -222,4 +233,6 @@ def test_completion_of_sessions(daemon, api):
     env = gb.clean_env(GLOVEBOX_URL=daemon.url)
     assert session.id in completions([str(gb.PROGRAM), 'kill', '__EMPTY__'], env=env)
     assert session.id in completions([str(gb.PROGRAM), 'logs', session.id[:6]], env=env)
-    assert completions([str(gb.PROGRAM), 'kill', '__EMPTY__'], env=gb.clean_env(GLOVEBOX_URL='http://127.0.0.1:9')) == []
+    assert (
+        completions([str(gb.PROGRAM), 'kill', '__EMPTY__'], env=gb.clean_env(GLOVEBOX_URL='http://127.0.0.1:9')) == []
+    )

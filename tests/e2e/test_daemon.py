@@ -200,7 +200,9 @@ def test_drain_refuses_new_work_and_finishes_what_runs(own):
 
 
 def test_drain_ends_streams_and_sockets_properly():
-    with gb.running_daemon('--preload', 'none', '--ready', '1', '--drain', '0.5', '--grace', '0.5') as daemon, daemon.api() as api:
+    with gb.running_daemon(
+        '--preload', 'none', '--ready', '1', '--drain', '0.5', '--grace', '0.5'
+    ) as daemon, daemon.api() as api:
         one, two = api.session(), api.session()
         events = one.events('print("go", flush=True)\nimport time; time.sleep(1e6)')
         assert next(events)[0] == 'started'

@@ -128,7 +128,8 @@ def test_error_in_a_thread_is_on_stderr(session):
 def test_chain_of_100000_exceptions(session, daemon):
     before = daemon.rss()
     seen = session.execute(
-        'e = None\nfor i in range(100_000):\n    n = ValueError(i)\n    n.__context__ = e\n    e = n\nraise e', timeout_s=60
+        'e = None\nfor i in range(100_000):\n    n = ValueError(i)\n    n.__context__ = e\n    e = n\nraise e',
+        timeout_s=60,
     )
     assert seen.status == 'error' and seen.error['type'] == 'ValueError'
     assert 'left out' in seen.error['traceback'] and len(seen.error['traceback']) < 300_000
@@ -143,7 +144,9 @@ def test_chain_that_is_a_circle(session):
 
 
 def test_deep_and_wide_groups(session):
-    seen = session.execute('e = ValueError(0)\nfor i in range(5000): e = ExceptionGroup("g", [e])\nraise e', timeout_s=60)
+    seen = session.execute(
+        'e = ValueError(0)\nfor i in range(5000): e = ExceptionGroup("g", [e])\nraise e', timeout_s=60
+    )
     assert seen.status == 'error' and len(seen.error['traceback']) < 300_000
     seen = session.execute('raise ExceptionGroup("wide", [ValueError(i) for i in range(100_000)])', timeout_s=60)
     assert 'and 99985 more exceptions' in seen.error['traceback']
@@ -191,6 +194,8 @@ def test_settrace_and_excepthook_do_not_break_us(session):
 
 
 def test_traceback_module_replaced(session):
-    session.execute('import traceback\ntraceback.TracebackException.format = None\nimport linecache\nlinecache.getlines = None').ok()
+    session.execute(
+        'import traceback\ntraceback.TracebackException.format = None\nimport linecache\nlinecache.getlines = None'
+    ).ok()
     seen = session.execute('1/0')
     assert seen.error['type'] == 'ZeroDivisionError'

@@ -28,7 +28,9 @@ def test_put_get_delete(session):
 
 
 def test_files_of_the_code_can_be_read(session):
-    session.execute('import os\nos.makedirs("out/deep")\nopen("out/deep/r.bin", "wb").write(bytes(range(256)) * 100)').ok()
+    session.execute(
+        'import os\nos.makedirs("out/deep")\nopen("out/deep/r.bin", "wb").write(bytes(range(256)) * 100)'
+    ).ok()
     assert session.get_file('out/deep/r.bin').content == bytes(range(256)) * 100
     session.execute('open("empty", "w").close()').ok()
     got = session.get_file('empty')
@@ -38,7 +40,10 @@ def test_files_of_the_code_can_be_read(session):
 def test_code_may_change_and_remove_what_was_put(session):
     session.put_file('f', b'1')
     session.put_file('d/g', b'2')
-    assert session.value('open("f", "a").write("x"); import os; os.remove("d/g"); os.rmdir("d"); open("f").read()') == "'1x'"
+    assert (
+        session.value('open("f", "a").write("x"); import os; os.remove("d/g"); os.rmdir("d"); open("f").read()')
+        == "'1x'"
+    )
 
 
 def test_put_before_the_first_cell_and_at_once(api):
@@ -78,10 +83,23 @@ def test_list(session):
 @pytest.mark.parametrize(
     'path',
     [
-        '..%2f..%2fetc%2fpasswd', '%2e%2e/etc/passwd', 'a/..%2f..%2fb', '%2fetc%2fpasswd', 'a%2f%2fb', 'a%2f', '.', '%2e', '..',
-        'a%00b', '%ff%fe', 'a/./b', 'x' * 256, '/'.join(['d'] * 40), '%c0%ae%c0%ae/x',
+        '..%2f..%2fetc%2fpasswd',
+        '%2e%2e/etc/passwd',
+        'a/..%2f..%2fb',
+        '%2fetc%2fpasswd',
+        'a%2f%2fb',
+        'a%2f',
+        '.',
+        '%2e',
+        '..',
+        'a%00b',
+        '%ff%fe',
+        'a/./b',
+        'x' * 256,
+        '/'.join(['d'] * 40),
+        '%c0%ae%c0%ae/x',
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize('method', ['GET', 'PUT', 'DELETE'])
 def test_paths_that_are_none(daemon, session, path, method):
     """Sent as they are: clients tidy such addresses up before they send them."""
@@ -108,7 +126,10 @@ def test_links_do_not_lead_outside(session):
     assert session.put_file('inside', b'instead').status_code == 200
     assert session.value('os.path.islink("inside"), open("real").read()') == "(False, 'r')"
     assert session.delete_file('file').status_code == 204
-    assert session.value('os.path.lexists("file"), os.path.exists("/etc/passwd")') in ("(False, True)", "(False, False)")
+    assert session.value('os.path.lexists("file"), os.path.exists("/etc/passwd")') in (
+        "(False, True)",
+        "(False, False)",
+    )
 
 
 def test_things_that_are_no_files(session):
@@ -134,12 +155,34 @@ def test_devices_are_not_opened(session):
 
 
 def test_unreadable_files(session):
-    session.execute('import os\nopen("secret", "w").write("x"); os.chmod("secret", 0)\nos.mkdir("closed"); os.chmod("closed", 0)').ok()
+    session.execute(
+        'import os\nopen("secret", "w").write("x"); os.chmod("secret", 0)\nos.mkdir("closed"); os.chmod("closed", 0)'
+    ).ok()
     assert session.get_file('secret').status_code in (200, 403)
     assert session.files(recursive='true')
 
 
-@pytest.mark.parametrize('name', ['ä ö.txt', '名前.csv', '😀', "a'b\"c", 'semi;colon', 'per%cent', 'plus+plus', '-dash', ' space', 'new\nline', 'q?x=1', '#frag', '.hidden', '...', 'a\\b', 'tab\t'])  # fmt: skip
+@pytest.mark.parametrize(
+    'name',
+    [
+        'ä ö.txt',
+        '名前.csv',
+        '😀',
+        "a'b\"c",
+        'semi;colon',
+        'per%cent',
+        'plus+plus',
+        '-dash',
+        ' space',
+        'new\nline',
+        'q?x=1',
+        '#frag',
+        '.hidden',
+        '...',
+        'a\\b',
+        'tab\t',
+    ],
+)
 def test_names_of_every_kind(session, name):
     from urllib.parse import quote
 
@@ -219,7 +262,9 @@ def test_concurrent_uploads_of_one_file(session):
 
 
 def test_files_while_a_cell_runs(session):
-    running = session.in_background('import time, os\nwhile not os.path.exists("go"): time.sleep(0.02)\nopen("went", "w").write("1")')
+    running = session.in_background(
+        'import time, os\nwhile not os.path.exists("go"): time.sleep(0.02)\nopen("went", "w").write("1")'
+    )
     session.wait_busy()
     assert session.put_file('go', b'').status_code == 201
     running.result().ok()

@@ -87,7 +87,11 @@ def test_one_byte_at_a_time(wire):
 
 def test_head_requests(wire, session):
     session.put_file('f', b'12345')
-    wire.send(request('HEAD', '/health', None) + request('HEAD', f'{session.path}/files/f', None) + request('GET', '/version', None))
+    wire.send(
+        request('HEAD', '/health', None)
+        + request('HEAD', f'{session.path}/files/f', None)
+        + request('GET', '/version', None)
+    )
     for expected in (200, 200, 200):
         while b'\r\n\r\n' not in wire.buffer:
             wire._more()
@@ -95,7 +99,10 @@ def test_head_requests(wire, session):
         assert head.startswith(b'HTTP/1.1 200')
         if b'octet-stream' in head:
             assert b'Content-Length: 5' in head
-    assert json.loads(wire._exactly(int(head.lower().split(b'content-length: ')[1].split(b'\r\n')[0])))['name'] == 'glovebox'
+    assert (
+        json.loads(wire._exactly(int(head.lower().split(b'content-length: ')[1].split(b'\r\n')[0])))['name']
+        == 'glovebox'
+    )
 
 
 def test_http_1_0(daemon):
@@ -160,7 +167,17 @@ def test_bad_heads_are_refused(daemon, kind):
 SMUGGLED = b'GET /v1/sessions HTTP/1.1\r\nHost: localhost\r\n\r\n'
 
 
-@pytest.mark.parametrize('kind', ['two lengths', 'length and chunked', 'unknown encoding', 'chunked not last', 'space before colon', 'chunked in 1.0'])
+@pytest.mark.parametrize(
+    'kind',
+    [
+        'two lengths',
+        'length and chunked',
+        'unknown encoding',
+        'chunked not last',
+        'space before colon',
+        'chunked in 1.0',
+    ],
+)
 def test_nothing_is_smuggled_behind_a_bad_head(daemon, kind):
     """After a request whose end is in doubt, nothing more of the connection is taken for a request."""
     with gb.Wire(daemon) as wire:
@@ -203,7 +220,11 @@ def test_body_longer_than_announced_is_the_next_request(wire):
 
 
 def test_client_that_leaves_in_the_middle(daemon, api):
-    for head in (b'GET /hea', request()[:-3], b'POST /v1/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nabc'):
+    for head in (
+        b'GET /hea',
+        request()[:-3],
+        b'POST /v1/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nabc',
+    ):
         with gb.Wire(daemon) as wire:
             wire.send(head)
     with gb.Wire(daemon) as wire:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -130,12 +131,13 @@ def test_interrupt_with_nothing_running(session):
 
 
 def test_code_may_handle_its_interrupt(session):
-    running = session.in_background('import time\ntry: time.sleep(1e6)\nexcept KeyboardInterrupt: print("handled")\n"done"')
-    session.wait_busy()
-    time.sleep(0.2)  # so that it sleeps inside its try
+    running = session.in_background(
+        'import time\ntry:\n  print("in", flush=True)\n  time.sleep(1e6)\nexcept KeyboardInterrupt: print("handled")\n"done"'
+    )
+    gb.wait_until(lambda: session.logs()['entries'], 'it is inside its try')
     session.interrupt()
     seen = running.result()
-    assert seen.status == 'ok' and seen.stdout == 'handled\n' and seen.text == "'done'"
+    assert seen.status == 'ok' and seen.stdout == 'in\nhandled\n' and seen.text == "'done'"
 
 
 def test_queued_cells_run_after_an_interrupt(session):
@@ -168,30 +170,67 @@ def test_reset_gives_a_fresh_interpreter_and_keeps_files(session):
     gb.wait_until(lambda: session.value(OTHERS) == '[]', 'its subprocess is gone')
 
 
+def test_interrupts_without_end(session):
+    """Many at once, while cells begin and end: each cell ends by itself or as interrupted, and nothing else breaks."""
+    session.execute('kept = 1').ok()
+    stop = threading.Event()
+
+    def interrupt():
+        with gb.Api(session.api.url) as api:
+            while not stop.is_set():
+                api.post(f'{session.path}/interrupt')
+
+    threads = [threading.Thread(target=interrupt) for _ in range(2)]
+    for t in threads:
+        t.start()
+    try:
+        for i in range(60):
+            seen = session.execute(f'import time; time.sleep(0.002); {i}', timeout_s=20)
+            assert seen.status in ('ok', 'interrupted') and not seen.state_lost
+    finally:
+        stop.set()
+        for t in threads:
+            t.join()
+    assert session.value('kept') == '1'
+
+
+def test_preload_that_never_ends(api):
+    session = api.session(preload=['endless'])
+    session.put_file('endless.py', b'while True: pass')
+    assert session.execute('1', timeout_s=0.5).status == 'timeout'
+    session.put_file('endless.py', b'x = 1')
+    assert session.execute('1 + 1', timeout_s=20).ok().text == '2'
+
+
 # ---- clients that leave ------------------------------------------------------------------
 
 
 def send_and_leave(daemon, session, code, **fields):
-    """Starts a cell on a connection that is dropped once the cell runs."""
+    """Starts a cell on a connection that is dropped once the cell has printed something."""
     body = json.dumps({'code': code, **fields})
     with gb.Wire(daemon) as wire:
         wire.send(
             f'POST {session.path}/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
             f'Content-Length: {len(body)}\r\n\r\n{body}'
         )
-        session.wait_busy()
+        gb.wait_until(lambda: session.logs()['entries'], 'it has printed something')
 
 
 def test_disconnect_interrupts(daemon, session):
     session.execute('kept = 1').ok()
-    send_and_leave(daemon, session, 'import time\ntry: time.sleep(1e6)\nfinally: ended = True')
+    send_and_leave(
+        daemon, session, 'import time\ntry:\n  print("in", flush=True)\n  time.sleep(1e6)\nfinally: ended = True'
+    )
     session.wait_idle()
     assert session.value('kept, ended') == '(1, True)'
 
 
 def test_detached_cell_goes_on(daemon, session):
     send_and_leave(
-        daemon, session, 'import time\nfor i in range(5):\n  time.sleep(0.1)\n  print(i, flush=True)\nfinished = True', detach=True
+        daemon,
+        session,
+        'import time\nfor i in range(5):\n  time.sleep(0.1)\n  print(i, flush=True)\nfinished = True',
+        detach=True,
     )
     session.wait_idle()
     assert session.value('finished') == 'True'
@@ -287,7 +326,10 @@ def test_init_of_the_jail_killed_from_outside(daemon, session, busy):
     if busy:
         seen = running.result()
         assert seen.status == 'killed' and seen.state_lost
-    gb.wait_until(lambda: session.post_code('6 * 7').json().get('result') == {'text/plain': '42', 'application/json': 42}, 'it works again')
+    gb.wait_until(
+        lambda: session.post_code('6 * 7').json().get('result') == {'text/plain': '42', 'application/json': 42},
+        'it works again',
+    )
 
 
 def test_dying_again_and_again(session):

@@ -140,7 +140,8 @@ def test_background_threads_print_between_cells(session):
         '  stop.set()\nthreading.Thread(target=work).start()'
     ).ok()
     gb.wait_until(
-        lambda: any('from the thread' in e['text'] for e in session.logs()['entries']), 'the thread\'s output is in the log'
+        lambda: any('from the thread' in e['text'] for e in session.logs()['entries']),
+        'the thread\'s output is in the log',
     )
     seen = session.execute('print("next")').ok()
     assert seen.stdout == 'from the thread\nnext\n'
@@ -159,7 +160,9 @@ def test_background_threads_reach_the_next_stream_of_events(session):
 
 def test_output_before_a_crash_is_kept(session):
     for death in ('import os; os._exit(4)', 'import os; os.abort()', 'import os; os.kill(os.getpid(), 9)'):
-        seen = session.execute(f'print("last words")\n{death}' if 'kill' not in death else f'print("last words", flush=True)\n{death}')
+        seen = session.execute(
+            f'print("last words")\n{death}' if 'kill' not in death else f'print("last words", flush=True)\n{death}'
+        )
         assert seen.status == 'killed' and seen.stdout == 'last words\n', death
 
 
@@ -240,7 +243,9 @@ def test_log_says_what_it_dropped(api):
     assert page['dropped_bytes'] + kept == 10_000 and kept <= 2048
 
 
-@pytest.mark.parametrize('query', ['after=1', 'after=-1', 'limit=0', 'stream=both', 'cell=x', 'nosuch=1', 'after=99999999'])
+@pytest.mark.parametrize(
+    'query', ['after=1', 'after=-1', 'limit=0', 'stream=both', 'cell=x', 'nosuch=1', 'after=99999999']
+)
 def test_log_refuses_bad_queries(session, api, query):
     session.execute('print("x" * 100)').ok()
     answer = api.get(f'{session.path}/logs?{query}')

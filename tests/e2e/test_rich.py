@@ -86,7 +86,9 @@ def test_too_many_and_too_large_displays(session, daemon):
     before = daemon.rss()
     seen = session.execute('for i in range(1000): display(i)').ok()
     assert len(seen.displays) == 256 and seen.truncated['displays'] >= 1
-    session.execute('class Big:\n  def _repr_html_(self): return "x" * 10_000_000\n  def __repr__(self): return "big"').ok()
+    session.execute(
+        'class Big:\n  def _repr_html_(self): return "x" * 10_000_000\n  def __repr__(self): return "big"'
+    ).ok()
     seen = session.execute('for i in range(10): display(Big())').ok()
     assert 1 <= len(seen.displays) <= 4 and seen.truncated['displays'] >= 6
     assert session.value('1') == '1'
@@ -94,10 +96,15 @@ def test_too_many_and_too_large_displays(session, daemon):
 
 
 def test_display_from_a_thread_and_between_cells(session):
-    seen = session.execute('import threading\nt = threading.Thread(target=display, args=(5,)); t.start(); t.join()').ok()
+    seen = session.execute(
+        'import threading\nt = threading.Thread(target=display, args=(5,)); t.start(); t.join()'
+    ).ok()
     assert [d['text/plain'] for d in seen.displays] == ['5']
     session.execute('import time\nthreading.Timer(0.1, display, args=("late",)).start()').ok()
-    assert session.execute('time.sleep(0.3)').ok().displays in ([{'text/plain': "'late'", 'application/json': 'late'}], [])
+    assert session.execute('time.sleep(0.3)').ok().displays in (
+        [{'text/plain': "'late'", 'application/json': 'late'}],
+        [],
+    )
 
 
 # ---- numpy, pandas, matplotlib, PIL -------------------------------------------------------
@@ -146,7 +153,9 @@ def test_dataframes(science):
 
 
 def test_pillow_images(science):
-    seen = science.execute('from PIL import Image\nim = Image.new("RGB", (30, 20), "red")\nim.putpixel((3, 3), (1, 2, 3))\nim').ok()
+    seen = science.execute(
+        'from PIL import Image\nim = Image.new("RGB", (30, 20), "red")\nim.putpixel((3, 3), (1, 2, 3))\nim'
+    ).ok()
     assert png_size(seen.result['image/png']) == (30, 20)
 
 
@@ -158,6 +167,8 @@ def test_plots_in_subprocesses_do_not_break(science):
 
 
 def test_warm_template_modules_are_there(science):
-    seen = science.execute('import sys; [m in sys.modules for m in ("numpy", "pandas", "matplotlib.pyplot", "PIL.Image")]').ok()
+    seen = science.execute(
+        'import sys; [m in sys.modules for m in ("numpy", "pandas", "matplotlib.pyplot", "PIL.Image")]'
+    ).ok()
     assert seen.text == '[True, True, True, True]'
     assert seen.usage['wall_ms'] < 5000

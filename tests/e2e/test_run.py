@@ -41,7 +41,9 @@ def test_run_is_a_whole_program(api):
         'threading.Thread(target=work).start()\nthreading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()\n"value"'
     ).ok()
     assert seen.stdout == 'thread\nexit\n' and seen.text == "'value'"
-    seen = api.run('import threading, time\nthreading.Thread(target=time.sleep, args=(1e6,)).start()\nprint("main")', timeout_s=0.5)
+    seen = api.run(
+        'import threading, time\nthreading.Thread(target=time.sleep, args=(1e6,)).start()\nprint("main")', timeout_s=0.5
+    )
     assert seen.status == 'timeout' and seen.stdout == 'main\n'
     seen = api.run('import atexit\natexit.register(lambda: 1/0)\n5')
     assert 'ZeroDivisionError' in seen.stderr and seen.text == '5'
@@ -81,6 +83,8 @@ def test_run_whose_client_leaves(daemon, api):
     live = api.metric('glovebox_sessions')
     body = json.dumps({'code': 'import time; time.sleep(1e6)', 'files': {'x': 'y'}})
     with gb.Wire(daemon) as wire:
-        wire.send(f'POST /v1/run HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}')
+        wire.send(
+            f'POST /v1/run HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}'
+        )
         gb.wait_until(lambda: api.metric('glovebox_sessions') == live + 1, 'it runs')
     gb.wait_until(lambda: api.metric('glovebox_sessions') == live, 'it is gone')

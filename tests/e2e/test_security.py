@@ -15,9 +15,20 @@ def guarded(tmp_path_factory):
     path.write_text(f'# who may call\n{TOKENS[0]}\n\n{TOKENS[1]}\n')
     path.chmod(0o600)
     with gb.running_daemon(
-        '--preload', 'none', '--ready', '1', '--token-file', path, '--allow-host', 'box.example',
-        '--allow-origin', 'https://console.example', '--max-sessions-per-token', '3', token=TOKENS[0],
-    ) as daemon:  # fmt: skip
+        '--preload',
+        'none',
+        '--ready',
+        '1',
+        '--token-file',
+        path,
+        '--allow-host',
+        'box.example',
+        '--allow-origin',
+        'https://console.example',
+        '--max-sessions-per-token',
+        '3',
+        token=TOKENS[0],
+    ) as daemon:
         yield daemon
 
 
@@ -36,9 +47,21 @@ def test_public_pages_need_none(guarded, path):
 
 @pytest.mark.parametrize(
     'value',
-    ['', 'Bearer', 'Bearer ', 'Bearer wrong', 'Basic ' + TOKENS[0], TOKENS[0], f'Bearer {TOKENS[0]}x', f'Bearer {TOKENS[0][:-1]}',
-     f'Bearer {TOKENS[0].upper()}', f'Bearer {TOKENS[0]} {TOKENS[1]}', f'Bearer {TOKENS[0]},{TOKENS[1]}', 'Bearer # who may call'],
-)  # fmt: skip
+    [
+        '',
+        'Bearer',
+        'Bearer ',
+        'Bearer wrong',
+        'Basic ' + TOKENS[0],
+        TOKENS[0],
+        f'Bearer {TOKENS[0]}x',
+        f'Bearer {TOKENS[0][:-1]}',
+        f'Bearer {TOKENS[0].upper()}',
+        f'Bearer {TOKENS[0]} {TOKENS[1]}',
+        f'Bearer {TOKENS[0]},{TOKENS[1]}',
+        'Bearer # who may call',
+    ],
+)
 def test_wrong_tokens(guarded, value):
     answer = gb.Api(guarded.url).get('/v1/sessions', headers={'Authorization': value})
     gb.assert_problem(answer, 401, 'unauthorized')
@@ -56,10 +79,18 @@ def test_each_token_sees_its_own_sessions(guarded):
         listed = second.get('/v1/sessions').json()['sessions']
         assert mine.id not in str(listed)
         for method, call, body in (
-            ('GET', '', None), ('DELETE', '', None), ('POST', '/execute', {'code': '1'}), ('POST', '/interrupt', {}),
-            ('POST', '/reset', {}), ('GET', '/logs', None), ('GET', '/files', None), ('GET', '/files/f', None),
-            ('DELETE', '/files/f', None), ('GET', '/ws', None), ('PUT', '/files/f', None),
-        ):  # fmt: skip
+            ('GET', '', None),
+            ('DELETE', '', None),
+            ('POST', '/execute', {'code': '1'}),
+            ('POST', '/interrupt', {}),
+            ('POST', '/reset', {}),
+            ('GET', '/logs', None),
+            ('GET', '/files', None),
+            ('GET', '/files/f', None),
+            ('DELETE', '/files/f', None),
+            ('GET', '/ws', None),
+            ('PUT', '/files/f', None),
+        ):
             answer = second.request(method, mine.path + call, json=body)
             gb.assert_problem(answer, 404, 'session_not_found')
             unknown = second.request(method, f'/v1/sessions/s_{"a" * 26}{call}', json=body)
@@ -80,7 +111,9 @@ def test_sessions_per_token(guarded):
 
 def test_token_is_not_in_the_log_nor_in_a_session(guarded):
     with guarded.api() as api:
-        assert TOKENS[0] not in str(api.session().execute('import os; print(dict(os.environ)); print(open("/proc/self/cmdline").read())'))
+        assert TOKENS[0] not in str(
+            api.session().execute('import os; print(dict(os.environ)); print(open("/proc/self/cmdline").read())')
+        )
     assert TOKENS[0] not in guarded.log()
 
 
@@ -101,7 +134,23 @@ def test_websocket_needs_the_token(guarded):
 # ---- Host --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('host', ['evil.example', 'evil.example:80', '127.0.0.1.evil.example', 'localhost.evil.example', '10.0.0.1', '0.0.0.0', '[::2]', '127.0.0.1@evil.example', 'localhost, evil.example', '', '2130706433', '0x7f.1'])  # fmt: skip
+@pytest.mark.parametrize(
+    'host',
+    [
+        'evil.example',
+        'evil.example:80',
+        '127.0.0.1.evil.example',
+        'localhost.evil.example',
+        '10.0.0.1',
+        '0.0.0.0',
+        '[::2]',
+        '127.0.0.1@evil.example',
+        'localhost, evil.example',
+        '',
+        '2130706433',
+        '0x7f.1',
+    ],
+)
 def test_foreign_hosts_are_refused(daemon, host):
     """DNS rebinding: a page's own name that resolves to us is not our name."""
     with gb.Wire(daemon) as wire:
@@ -110,7 +159,9 @@ def test_foreign_hosts_are_refused(daemon, host):
     assert b'sessions' not in body or b'problem' in headers['content-type'].encode()
 
 
-@pytest.mark.parametrize('host', ['localhost', 'LOCALHOST', '127.0.0.1', '127.0.0.1:9999', 'localhost:1', '[::1]', '127.3.2.1'])
+@pytest.mark.parametrize(
+    'host', ['localhost', 'LOCALHOST', '127.0.0.1', '127.0.0.1:9999', 'localhost:1', '[::1]', '127.3.2.1']
+)
 def test_own_hosts_are_taken(daemon, host):
     with gb.Wire(daemon) as wire:
         assert wire.send(f'GET /health HTTP/1.1\r\nHost: {host}\r\n\r\n').answer()[0] == 200
@@ -125,11 +176,24 @@ def test_configured_host(guarded, daemon):
 # ---- Origin ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('origin', ['http://evil.example', 'null', 'https://localhost', 'http://localhost:1', 'http://127.0.0.1', 'file://', 'https://console.example'])  # fmt: skip
+@pytest.mark.parametrize(
+    'origin',
+    [
+        'http://evil.example',
+        'null',
+        'https://localhost',
+        'http://localhost:1',
+        'http://127.0.0.1',
+        'file://',
+        'https://console.example',
+    ],
+)
 @pytest.mark.parametrize('method', ['GET', 'POST', 'OPTIONS', 'DELETE'])
 def test_pages_of_other_origins_are_refused(daemon, origin, method):
     with daemon.api() as api:
-        answer = api.request(method, '/v1/sessions', headers={'Origin': origin, 'Access-Control-Request-Method': 'POST'})
+        answer = api.request(
+            method, '/v1/sessions', headers={'Origin': origin, 'Access-Control-Request-Method': 'POST'}
+        )
         gb.assert_problem(answer, 403, 'origin_not_allowed')
         assert not [h for h in answer.headers if h.lower().startswith('access-control')]
 
@@ -139,7 +203,9 @@ def test_own_origin(daemon):
         assert api.get('/v1/sessions', headers={'Origin': daemon.url}).status_code == 200
 
 
-@pytest.mark.parametrize('site, status', [('cross-site', 403), ('same-site', 403), ('same-origin', 200), ('none', 200), ('odd', 403)])
+@pytest.mark.parametrize(
+    'site, status', [('cross-site', 403), ('same-site', 403), ('same-origin', 200), ('none', 200), ('odd', 403)]
+)
 def test_fetch_metadata(daemon, site, status):
     with daemon.api() as api:
         assert api.get('/v1/sessions', headers={'Sec-Fetch-Site': site}).status_code == status
@@ -152,9 +218,14 @@ def test_allowed_origin_gets_cors(guarded):
         assert 'Origin' in answer.headers['Vary']
         assert answer.headers.get('Access-Control-Allow-Credentials') is None
     preflight = gb.Api(guarded.url).request(
-        'OPTIONS', '/v1/sessions',
-        headers={'Origin': 'https://console.example', 'Access-Control-Request-Method': 'POST', 'Access-Control-Request-Headers': 'authorization'},
-    )  # fmt: skip
+        'OPTIONS',
+        '/v1/sessions',
+        headers={
+            'Origin': 'https://console.example',
+            'Access-Control-Request-Method': 'POST',
+            'Access-Control-Request-Headers': 'authorization',
+        },
+    )
     assert preflight.status_code == 204 and 'POST' in preflight.headers['Access-Control-Allow-Methods']
     assert 'Authorization' in preflight.headers['Access-Control-Allow-Headers']
     answer = gb.Api(guarded.url).get('/health', headers={'Origin': 'https://console.example.evil.example'})
@@ -167,13 +238,19 @@ def test_allowed_origin_gets_cors(guarded):
 @pytest.mark.parametrize('listen', ['0.0.0.0:0', '[::]:0', '*:0'])
 def test_beyond_loopback_only_with_a_token(listen):
     said = subprocess.run(
-        [gb.PROGRAM, 'serve', '--listen', listen, '--preload', 'none'], capture_output=True, text=True, timeout=60, env=gb.clean_env()
+        [gb.PROGRAM, 'serve', '--listen', listen, '--preload', 'none'],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=gb.clean_env(),
     )
     assert said.returncode == 2 and ('token' in said.stderr or 'address' in said.stderr)
 
 
 def test_beyond_loopback_with_a_token(tmp_path):
-    with gb.running_daemon('--preload', 'none', '--ready', '0', '--token', TOKENS[0], listen='0.0.0.0:0', token=TOKENS[0]) as daemon:
+    with gb.running_daemon(
+        '--preload', 'none', '--ready', '0', '--token', TOKENS[0], listen='0.0.0.0:0', token=TOKENS[0]
+    ) as daemon:
         assert gb.Api(daemon.url).get('/v1/sessions').status_code == 401
         with daemon.api() as api:
             assert api.get('/v1/sessions').status_code == 200

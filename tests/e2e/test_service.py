@@ -13,7 +13,9 @@ def test_health(api):
 
 
 def test_ready_names_what_was_not_preloaded():
-    with gb.running_daemon('--preload', 'json,no_such_module_a,no_such_module_b', '--ready', '0') as daemon, daemon.api() as api:
+    with gb.running_daemon(
+        '--preload', 'json,no_such_module_a,no_such_module_b', '--ready', '0'
+    ) as daemon, daemon.api() as api:
         ready = api.get('/readyz').json()
         assert ready['status'] == 'ready'
         assert [line.split(':')[0] for line in ready['not_preloaded']] == ['no_such_module_a', 'no_such_module_b']
@@ -23,7 +25,9 @@ def test_ready_names_what_was_not_preloaded():
 
 def test_not_ready_while_warming_up(tmp_path):
     (tmp_path / 'slow_to_import.py').write_text('import time; time.sleep(3)')
-    with gb.running_daemon('--preload', 'json,test.support,unittest,xmlrpc.client,turtledemo', '--ready', '0', wait=False) as daemon, daemon.api() as api:
+    with gb.running_daemon(
+        '--preload', 'json,test.support,unittest,xmlrpc.client,turtledemo', '--ready', '0', wait=False
+    ) as daemon, daemon.api() as api:
         answer = api.get('/readyz')
         if answer.status_code != 200:
             gb.assert_problem(answer, 503, 'starting')
@@ -133,7 +137,15 @@ def check(document, schema, value, where='$'):
                 except AssertionError:
                     pass
             assert fits == 1 if choice == 'oneOf' else fits >= 1, f'{where}: {choice}'
-    types = {'object': dict, 'array': list, 'string': str, 'boolean': bool, 'null': type(None), 'number': (int, float), 'integer': int}
+    types = {
+        'object': dict,
+        'array': list,
+        'string': str,
+        'boolean': bool,
+        'null': type(None),
+        'number': (int, float),
+        'integer': int,
+    }
     if 'type' in schema:
         wanted = schema['type'] if isinstance(schema['type'], list) else [schema['type']]
         fits = any(isinstance(value, types[t]) and (t == 'boolean' or not isinstance(value, bool)) for t in wanted)
@@ -212,8 +224,14 @@ def test_answers_are_as_openapi_says(api, science):
     check(document, schema_of(document, '/v1/sessions', 'get', '200'), api.get('/v1/sessions').json())
     session.execute('print(1)\nimport os; os.symlink("a", "b")').ok()
     check(document, schema_of(document, '/v1/sessions/{id}/logs', 'get', '200'), session.logs())
-    check(document, schema_of(document, '/v1/sessions/{id}/files', 'get', '200'), api.get(f'{session.path}/files').json())
-    check(document, schema_of(document, '/v1/sessions/{id}/interrupt', 'post', '200'), {'interrupted': session.interrupt()})
+    check(
+        document, schema_of(document, '/v1/sessions/{id}/files', 'get', '200'), api.get(f'{session.path}/files').json()
+    )
+    check(
+        document,
+        schema_of(document, '/v1/sessions/{id}/interrupt', 'post', '200'),
+        {'interrupted': session.interrupt()},
+    )
     check(document, schema_of(document, '/version', 'get', '200'), api.get('/version').json())
 
 
@@ -227,7 +245,11 @@ def test_requests_are_as_openapi_says(api):
         check(document, body('/v1/sessions/{id}/execute'), value)
     check(document, body('/v1/sessions'), {'name': 'x', 'env': {'A': '1'}, 'limits': {'timeout_s': 1}, 'seed': 1})
     check(document, body('/v1/run'), {'code': '1', 'files': {'a': 'x', 'b': {'base64': 'AA=='}}})
-    for path, value in (('/v1/sessions/{id}/execute', {}), ('/v1/sessions/{id}/execute', {'code': 1}), ('/v1/run', {'code': '1', 'x': 1})):
+    for path, value in (
+        ('/v1/sessions/{id}/execute', {}),
+        ('/v1/sessions/{id}/execute', {'code': 1}),
+        ('/v1/run', {'code': '1', 'x': 1}),
+    ):
         try:
             check(document, body(path), value)
         except AssertionError:
@@ -290,6 +312,9 @@ def test_examples_of_the_page_work(api, daemon):
             line = 'cd $(mktemp -d) && echo x > input.csv && ' + line
         target = api.session() if 'DELETE' in line and '/files/' not in line else session
         said = subprocess.run(
-            ['bash', '-ec', f'URL={daemon.url} ID={target.id}; {line} -f -m 30'], capture_output=True, text=True, timeout=60
+            ['bash', '-ec', f'URL={daemon.url} ID={target.id}; {line} -f -m 30'],
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         assert said.returncode == 0, f'{line}\n{said.stdout}{said.stderr}'

@@ -40,7 +40,10 @@ def test_ids_are_unguessable(api):
 
 def test_env_reaches_the_session_and_its_subprocesses(api):
     session = api.session(env={'MODE': 'test', 'GREETING': 'grüße = 1', 'EMPTY': ''})
-    assert session.value('import os; os.environ["MODE"], os.environ["GREETING"], os.environ["EMPTY"]') == "('test', 'grüße = 1', '')"
+    assert (
+        session.value('import os; os.environ["MODE"], os.environ["GREETING"], os.environ["EMPTY"]')
+        == "('test', 'grüße = 1', '')"
+    )
     assert session.execute('import subprocess; subprocess.run("echo $GREETING", shell=True)').stdout == 'grüße = 1\n'
     session.reset()
     assert session.value('import os; os.environ["MODE"]') == "'test'", 'a fresh interpreter has it too'
@@ -60,7 +63,12 @@ def test_modules_of_the_working_directory_can_be_imported(session):
     session.put_file('pkg/inner.py', b'x = 7')
     assert session.value('import helper; helper.f()') == '42'
     assert session.value('from pkg.inner import x; x') == '7'
-    assert session.value('import subprocess, sys; subprocess.check_output([sys.executable, "-c", "import helper; print(helper.f())"])') == r"b'42\n'"
+    assert (
+        session.value(
+            'import subprocess, sys; subprocess.check_output([sys.executable, "-c", "import helper; print(helper.f())"])'
+        )
+        == r"b'42\n'"
+    )
 
 
 def test_list_get_delete(api):
@@ -154,7 +162,11 @@ def test_expiry_by_age(api):
     session = api.session(ttl_s=1)
     running = session.in_background('print("begun", flush=True)\nimport time; time.sleep(1e6)')
     seen = running.result()
-    assert seen.status == 'killed' and seen.error['code'] == 'session_gone' and 'time to live of 1 s' in seen.error['message']
+    assert (
+        seen.status == 'killed'
+        and seen.error['code'] == 'session_gone'
+        and 'time to live of 1 s' in seen.error['message']
+    )
     gb.assert_problem(api.get(session.path), 410, 'session_gone', 'time to live of 1 s')
 
 
@@ -199,7 +211,10 @@ def test_sessions_do_not_see_each_other(api):
     assert b.execute('secret').error['type'] == 'NameError'
     assert b.value('import os; os.path.exists("/tmp/mine"), os.path.exists("mine")') == '(False, False)'
     a.execute('import socket\ns = socket.socket(socket.AF_UNIX); s.bind("\\0glovebox-e2e"); s.listen()').ok()
-    assert b.execute('import socket; socket.socket(socket.AF_UNIX).connect("\\0glovebox-e2e")').error['type'] == 'ConnectionRefusedError'
+    assert (
+        b.execute('import socket; socket.socket(socket.AF_UNIX).connect("\\0glovebox-e2e")').error['type']
+        == 'ConnectionRefusedError'
+    )
     assert a.value('os.getpid() > 0') == 'True'
     pid = a.value('os.getpid()')
     assert b.execute(f'import os; os.kill({pid}, 0) if os.getpid() != {pid} else None').status in ('ok', 'error')

@@ -84,7 +84,7 @@ def test_sse_is_capped_like_the_observation(api):
 
 def test_sse_reader_that_leaves_interrupts(session):
     session.execute('kept = 1').ok()
-    events = session.events('import time\nprint("go", flush=True)\ntry: time.sleep(1e6)\nfinally: ended = True')
+    events = session.events('import time\ntry:\n  print("go", flush=True)\n  time.sleep(1e6)\nfinally: ended = True')
     for name, _ in events:
         if name == 'stdout':
             break
@@ -109,6 +109,19 @@ def test_sse_reader_that_does_not_read(daemon, api):
         status, headers, text = wire.answer()
     assert status == 200 and text.count(b'x') >= 8 << 20 and b'event: done' in text
     gb.wait_until(lambda: daemon.rss() - before < 64 << 20, 'the memory is given back')
+
+
+def test_sse_for_http_1_0(daemon, session):
+    body = json.dumps({'code': 'print("x"); 7'})
+    with gb.Wire(daemon) as wire:
+        wire.send(
+            f'POST {session.path}/execute HTTP/1.0\r\nHost: localhost\r\nAccept: text/event-stream\r\n'
+            f'Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}'
+        )
+        while wire._more():
+            pass
+    head, _, text = wire.buffer.partition(b'\r\n\r\n')
+    assert b'chunked' not in head and text.startswith(b'event: started\n') and text.endswith(b'\n\n')
 
 
 def test_sse_waits_in_the_queue(session):
@@ -224,8 +237,11 @@ def test_socket_refuses_binary_messages_or_answers(session):
 def test_socket_close_interrupts_and_detach_does_not(session):
     session.execute('done = []').ok()
     with session.socket() as ws:
-        ws.send('execute', code='import time\ntry: time.sleep(1e6)\nfinally: done.append("interrupted")')
-        session.wait_busy()
+        ws.send(
+            'execute',
+            code='import time\ntry:\n  print("in", flush=True)\n  time.sleep(1e6)\nfinally: done.append("interrupted")',
+        )
+        gb.wait_until(lambda: session.logs()['entries'], 'it is inside its try')
     session.wait_idle()
     with session.socket() as ws:
         ws.send('execute', code='time.sleep(0.5); done.append("finished")', detach=True)
@@ -297,7 +313,13 @@ def test_socket_origin_is_checked(session, daemon):
 def frame(opcode, payload=b'', fin=True, mask=b'\1\2\3\4', rsv=0):
     head = bytes([(0x80 if fin else 0) | rsv << 4 | opcode])
     size = len(payload)
-    length = bytes([size]) if size < 126 else bytes([126]) + size.to_bytes(2, 'big') if size < 65536 else bytes([127]) + size.to_bytes(8, 'big')
+    length = (
+        bytes([size])
+        if size < 126
+        else bytes([126]) + size.to_bytes(2, 'big')
+        if size < 65536
+        else bytes([127]) + size.to_bytes(8, 'big')
+    )
     if not mask:
         return head + length + payload
     return head + bytes([length[0] | 0x80]) + length[1:] + mask + bytes(b ^ mask[i % 4] for i, b in enumerate(payload))
@@ -348,7 +370,9 @@ def test_hostile_frames_close_only_their_connection(daemon, session, kind):
 
 def test_fragmented_message_with_a_ping_in_between(daemon, session):
     with handshake(daemon, session) as wire:
-        wire.send(frame(1, PING[:5], fin=False) + frame(9, b'hey') + frame(0, PING[5:12], fin=False) + frame(0, PING[12:]))
+        wire.send(
+            frame(1, PING[:5], fin=False) + frame(9, b'hey') + frame(0, PING[5:12], fin=False) + frame(0, PING[12:])
+        )
         text = b''
         while b'pong"' not in text:
             text += wire.socket.recv(4096)
@@ -392,6 +416,7 @@ def test_sse_and_socket_say_the_same(session):
 def test_server_sends_signs_of_life_is_answered(session):
     """A client that pings at the protocol's level gets its pong."""
     with session.socket() as ws:
+
         async def ping():
             return await (await ws.ws.ping(b'hello'))
 

@@ -688,7 +688,10 @@ def test_programs_split_into_cells(session):
     """State, functions and classes over many cells; redefinition; generators that live on."""
     cells = [
         ('import math', None),
-        ('class Account:\n    def __init__(self): self.total = 0\n    def add(self, n):\n        self.total += n\n        return self', None),
+        (
+            'class Account:\n    def __init__(self): self.total = 0\n    def add(self, n):\n        self.total += n\n        return self',
+            None,
+        ),
         ('a = Account().add(5)', None),
         ('a.total', '5'),
         ('Account.double = lambda self: self.total * 2\na.double()', '10'),
@@ -697,8 +700,14 @@ def test_programs_split_into_cells(session):
         ('def gen(): return "redefined"\nsum(g), gen()', "(42, 'redefined')"),
         ('x = [1, 2, 3]\ny = x', None),
         ('y.append(4)\nx', '[1, 2, 3, 4]'),
-        ('from functools import cache\n@cache\ndef f(n): return n if n < 2 else f(n - 1) + f(n - 2)\nf(80)', '23416728348467685'),
-        ('global_count = 0\ndef bump():\n    global global_count\n    global_count += 1\n    return global_count', None),
+        (
+            'from functools import cache\n@cache\ndef f(n): return n if n < 2 else f(n - 1) + f(n - 2)\nf(80)',
+            '23416728348467685',
+        ),
+        (
+            'global_count = 0\ndef bump():\n    global global_count\n    global_count += 1\n    return global_count',
+            None,
+        ),
         ('bump(), bump()', '(1, 2)'),
         ('del a\n"a" in globals()', 'False'),
         ('try:\n    nothing\nexcept NameError as e:\n    kept = str(e)\nkept', '"name \'nothing\' is not defined"'),

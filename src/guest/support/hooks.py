@@ -49,7 +49,7 @@ def make_input(message):
 
 
 def _read_line(prompt, message):
-    if sys.stdin is None or sys.stdout is None:
+    if getattr(sys, 'stdin', None) is None or getattr(sys, 'stdout', None) is None:
         raise RuntimeError('input(): lost sys.stdin or sys.stdout')
     sys.stdout.write(str(prompt))
     try:
