@@ -61,6 +61,7 @@ __attribute__((format(printf, 2, 3))) static int wrong(const struct place *p, co
 	va_end(ap);
 	error_set(p->e, -EINVAL, "%s: %s", p->path, text);
 	error_slug(p->e, "invalid_field");
+	error_remedy(p->e, "Correct the field and send the request again; GET /docs lists every field with its type and range.");
 	return -EINVAL;
 }
 
@@ -197,7 +198,7 @@ static int decode_number(const struct field *f, const json_t *v, void *to, const
 	double d = json_number_value(v);
 	if (!json_is_number(v) || !(d >= f->min && d <= f->max))
 		return wrong(
-			p, "must be a number between %.15g and %.15g, not %s", f->min, f->max, given(v, buf));
+			p, "must be a number between %.16g and %.16g, not %s", f->min, f->max, given(v, buf));
 	*(double *)to = d;
 	return 0;
 }
@@ -207,7 +208,7 @@ static int decode_uint(const struct field *f, const json_t *v, void *to, const s
 	char buf[48];
 	double d = json_number_value(v);
 	if (!json_is_number(v) || d != floor(d) || !(d >= f->min && d <= f->max))
-		return wrong(p, "must be a whole number between %.15g and %.15g, not %s", f->min, f->max,
+		return wrong(p, "must be a whole number between %.16g and %.16g, not %s", f->min, f->max,
 			given(v, buf));
 	/* Through the integer where there is one: a double has only 53 bits. */
 	*(uint64_t *)to = json_is_integer(v) ? (uint64_t)json_integer_value(v) : (uint64_t)d;

@@ -90,7 +90,7 @@ static int store_number(const struct field *f, const char *value, void *to, stru
 				      : text_parse_double(value, f->min, f->max, to);
 	if (!r)
 		return 0;
-	snprintf(rule, sizeof(rule), "must be a %s between %.15g and %.15g",
+	snprintf(rule, sizeof(rule), "must be a %s between %.16g and %.16g",
 		f->type == FIELD_UINT ? "whole number" : "number", f->min, f->max);
 	return wrong(e, f, rule);
 }

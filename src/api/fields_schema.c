@@ -214,10 +214,10 @@ char *fields_describe(const struct field *f, char *buf, size_t size)
 		snprintf(buf, size, "boolean");
 		break;
 	case FIELD_UINT:
-		snprintf(buf, size, "whole number, %.15g to %.15g", f->min, f->max);
+		snprintf(buf, size, "whole number, %.16g to %.16g", f->min, f->max);
 		break;
 	case FIELD_NUMBER:
-		snprintf(buf, size, "number, %.15g to %.15g", f->min, f->max);
+		snprintf(buf, size, "number, %.16g to %.16g", f->min, f->max);
 		break;
 	case FIELD_WORD:
 	case FIELD_CHOICE:

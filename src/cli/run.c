@@ -213,6 +213,8 @@ static void explain(const struct run *run, const struct observation *o)
 	else if (o->status == CELL_TIMEOUT)
 		cli_complain(
 			page.verb, "the code took longer than %g s and was ended", run->options->timeout);
+	else if (o->status == CELL_INTERRUPTED && o->state_lost)
+		cli_complain(page.verb, "the code did not stop when it was interrupted and was killed");
 	else if (o->status == CELL_OUT_OF_MEMORY)
 		cli_complain(page.verb, "the code reached its memory limit (--memory SIZE sets another)");
 	else if (o->status == CELL_KILLED && error &&

@@ -262,6 +262,17 @@ static void loop(struct shell *sh)
 		printf("\n");
 }
 
+/* What --preload named and could not be imported. */
+static void tell_missing_modules(struct shell *sh)
+{
+	enum { PATIENCE_S = 60 };
+	if (!sh->options->preload || !*sh->options->preload || !local_wait_ready(sh->local, PATIENCE_S))
+		return;
+	const char *report = local_preload_report(sh->local);
+	if (*report)
+		fprintf(stderr, "not preloaded: %s", report);
+}
+
 static int run_shell(const struct options *o)
 {
 	struct shell sh = { .options = o, .cell = BUFFER_INIT(LIMIT_CODE_BYTES) };
@@ -280,6 +291,7 @@ static int run_shell(const struct options *o)
 		if (prompt_is_terminal(sh.prompt))
 			printf("Glovebox %s: Python in a sandbox. %%help for help, Ctrl-D to end.\n",
 				GLOVEBOX_VERSION);
+		tell_missing_modules(&sh);
 		loop(&sh);
 	}
 	prompt_destroy(sh.prompt);

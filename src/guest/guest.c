@@ -279,6 +279,17 @@ void guest_fail(int control, const char *step, int err)
 	_exit(1);
 }
 
+static void on_wake(int sig)
+{
+	(void)sig; /* it has done its work: the system call is interrupted */
+}
+
+static void catch_wake(void)
+{
+	struct sigaction act = { .sa_handler = on_wake };
+	sigaction(WIRE_WAKE_SIGNAL, &act, NULL);
+}
+
 static void say_ready(void)
 {
 	size_t start;
@@ -315,6 +326,7 @@ void guest_run(void)
 	put_on_stdin(-1); /* the jail's own; sys.stdin over it is there already */
 	files_forget_changes();
 	wire_reader_init(&in, LIMIT_FRAME_BYTES);
+	catch_wake();
 	say_ready();
 	PyGC_Enable();
 	for (;;) {

@@ -19,6 +19,7 @@ enum {
 	REFILL_MS = 2,            /* then stock is made one by one, in the gaps */
 	REFILL_FAILED_MS = 1000,  /* when the last one could not be made */
 	RESTART_MS = 200,         /* before a helper that died is started again */
+	JAILER_END_MS = 1000,     /* a jailer that does not answer is killed at the end */
 	FAILURES_MAX = 5,         /* in a row, before those who wait are told */
 	PRELOAD_ARGS_MAX = 256,
 	REHEARSE_MS = 100,        /* a guest that waited so long uses the time */
@@ -149,6 +150,30 @@ static void fail_waiting(struct nursery *n, const char *text)
 	}
 }
 
+static bool jails_on_their_way(struct nursery *n)
+{
+	struct berth *b;
+	TAILQ_FOREACH(b, &n->berths, link)
+		if (b->jail_asked)
+			return true;
+	return false;
+}
+
+static void timer_closed(uv_handle_t *h)
+{
+	struct nursery *n = h->data;
+	n->open_timers--;
+	nursery_finish_when_empty(n);
+}
+
+/* The last step of the end; idempotent. */
+static void close_jailer(struct nursery *n)
+{
+	helper_close(&n->jailer);
+	if (!uv_is_closing((uv_handle_t *)&n->restart))
+		uv_close((uv_handle_t *)&n->restart, timer_closed);
+}
+
 static void on_jailer_message(struct helper *h, const void *data, size_t len, int *fds, size_t n_fds)
 {
 	struct nursery *n = (struct nursery *)((char *)h - offsetof(struct nursery, jailer));
@@ -163,6 +188,8 @@ static void on_jailer_message(struct helper *h, const void *data, size_t len, in
 			berth_take_jail(b, &a, fds, n_fds);
 		else if (n_fds)
 			process_signal(fds[0], SIGKILL);
+		if (n->destroying && !jails_on_their_way(n))
+			close_jailer(n);
 		return;
 	}
 	if (a.err) {
@@ -265,6 +292,7 @@ static void on_jailer_closed(struct helper *h)
 	}
 	h->open_polls--;
 	if (n->destroying) {
+		close_jailer(n);
 		nursery_finish_when_empty(n);
 		return;
 	}
@@ -354,13 +382,6 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 	return 0;
 }
 
-static void timer_closed(uv_handle_t *h)
-{
-	struct nursery *n = h->data;
-	n->open_timers--;
-	nursery_finish_when_empty(n);
-}
-
 void nursery_finish_when_empty(struct nursery *n)
 {
 	if (!n->destroying || n->open_timers || n->jailer.open_polls || n->zygote.open_polls || !TAILQ_EMPTY(&n->berths))
@@ -374,6 +395,11 @@ void nursery_finish_when_empty(struct nursery *n)
 		done(userdata);
 }
 
+static void on_patience_over(uv_timer_t *t)
+{
+	close_jailer(t->data);
+}
+
 void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata)
 {
 	n->destroying = true;
@@ -385,9 +411,12 @@ void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata)
 			berth_close(b);
 	}
 	helper_close(&n->zygote);
-	helper_close(&n->jailer);
 	uv_close((uv_handle_t *)&n->refill, timer_closed);
-	uv_close((uv_handle_t *)&n->restart, timer_closed);
+	/* Jails that are being made are taken and ended; killed halfway, the jailer would leave their processes to chance. */
+	if (jails_on_their_way(n))
+		uv_timer_start(&n->restart, on_patience_over, JAILER_END_MS, 0);
+	else
+		close_jailer(n);
 }
 
 bool nursery_warm(const struct nursery *n)

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "session/internal.h"
 
-enum { INTERRUPT_AGAIN_MS = 20, GUEST_RETRIES_MAX = 3 };
+enum { WAKE_MS = 20, GUEST_RETRIES_MAX = 3 };
 
 const double stats_bounds_s[STATS_BUCKETS - 1] = { 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 10, 60 };
 
@@ -242,8 +242,7 @@ static void on_deadline(uv_timer_t *t)
 		berth_kill_all(s->berth);
 		uv_timer_stop(t); /* its end is reported when it is there */
 	} else {
-		/* Again: a signal that comes just before the code blocks is otherwise lost. */
-		guest_signal(berth_guest(s->berth), SIGINT);
+		guest_signal(berth_guest(s->berth), WIRE_WAKE_SIGNAL);
 	}
 }
 
@@ -254,7 +253,7 @@ static void interrupt_running(struct session *s)
 	s->clock = CLOCK_INTERRUPTING;
 	s->interrupt_ns = clock_now_ns();
 	guest_signal(berth_guest(s->berth), SIGINT);
-	uv_timer_start(&s->deadline, on_deadline, INTERRUPT_AGAIN_MS, INTERRUPT_AGAIN_MS);
+	uv_timer_start(&s->deadline, on_deadline, WAKE_MS, WAKE_MS);
 }
 
 bool session_interrupt(struct session *s)

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,6 +60,13 @@ enum wire_tag {
 
 /* How the guest says a cell went; the daemon decides what to call it. */
 enum wire_outcome { WIRE_OUTCOME_OK, WIRE_OUTCOME_ERROR, WIRE_OUTCOME_EXIT, WIRE_OUTCOME_INTERRUPT, WIRE_OUTCOME_MEMORY };
+
+/*
+ * The daemon interrupts a cell with one SIGINT and then wakes the guest with this signal until the cell ends: a SIGINT that comes just
+ * before the code blocks in a system call would wait for that call's end. It does nothing but interrupt the call, after which
+ * Python looks for signals; so a handler that cleans up after a KeyboardInterrupt is not interrupted again.
+ */
+#define WIRE_WAKE_SIGNAL (SIGRTMAX - 2)
 
 /* ---- writing: into a buffer, a frame at a time -------------------------- */
 

@@ -3,7 +3,7 @@ when they are imported."""
 
 from importlib.machinery import ModuleSpec, PathFinder
 
-_NO_KEYBOARD = 'input() has no keyboard here: pass the text as `stdin` with the request'
+_NO_KEYBOARD = 'input() has no keyboard here: pass the text as `stdin` with the request, or with `glovebox run --stdin FILE`'
 _INLINE = 'glovebox_inline'
 
 
@@ -64,7 +64,7 @@ def _read_line(prompt, message):
 
 def _patch_getpass(module):
     def getpass(prompt='Password: ', stream=None):
-        return _read_line(prompt, 'getpass() has no keyboard here: pass the text as `stdin` with the request')
+        return _read_line(prompt, 'getpass() has no keyboard here: pass the text as `stdin` with the request, or with `glovebox run --stdin FILE`')
 
     getpass.__module__, getpass.__qualname__ = module.__name__, 'getpass'
     module.getpass = getpass
