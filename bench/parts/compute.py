@@ -57,6 +57,17 @@ class _Here:
         self.connection.close()
 
 
+def take_turns(rows, code, worker, here):
+    for turn in range(TURNS):
+        for name, (outside, inside) in rows.items():
+            # Who goes first changes: a warm CPU helps whoever comes second.
+            for side in (outside, inside) if turn % 2 else (inside, outside):
+                if side is outside:
+                    side.attempt(lambda: worker.run(code[name])[1] * 1e3)
+                else:
+                    side.attempt(lambda: here.run(code[name]) * 1e3)
+
+
 def compute(effort):
     """a loop, strings and recursion inside a session and in python3"""
     section = Section(
@@ -70,17 +81,12 @@ def compute(effort):
         outside = section.row(f'{name}: python3', 'ms')
         rows[name] = outside, section.row(f'{name}: session', 'ms', outside)
     code = {name: _TIMED.format(body=body.strip('\n')) for name, body in PROGRAMS.items()}
-    with Daemon() as daemon:
-        for _ in range(effort(8)):
-            with Worker() as worker, contextlib.closing(_Here(daemon)) as here:
-                for turn in range(TURNS):
-                    for name, (outside, inside) in rows.items():
-                        # Who goes first changes: a warm CPU helps whoever comes second.
-                        for side in (outside, inside) if turn % 2 else (inside, outside):
-                            if side is outside:
-                                side.attempt(lambda: worker.run(code[name])[1] * 1e3)
-                            else:
-                                side.attempt(lambda: here.run(code[name]) * 1e3)
+    # Where a process's memory happens to lie makes a few percent: so several of both, and of the daemon they come from.
+    for _ in range(effort(5, 1)):
+        with Daemon() as daemon:
+            for _ in range(2):
+                with Worker() as worker, contextlib.closing(_Here(daemon)) as here:
+                    take_turns(rows, code, worker, here)
     for name, (outside, inside) in rows.items():
         pairs = statistics.median(i / o for i, o in zip(inside.samples, outside.samples))
         section.fact(
