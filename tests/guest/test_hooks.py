@@ -7,7 +7,7 @@ def test_input_without_a_keyboard(guest):
     outcome = guest('name = input("Name? ")')
     name, message, text, line, notes = outcome.error
     assert (name, line) == ('EOFError', 1)
-    assert message == 'input() has no keyboard here: pass the text as `stdin` with the request'
+    assert message == 'input() has no keyboard here: pass the text as `stdin` with the request, or with `glovebox run --stdin FILE`'
     assert outcome.stdout == 'Name? '
     assert text.count('File ') == 1 and '    name = input("Name? ")\n' in text
 
