@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <histedit.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "base/cleanup.h"
 #include "daemon/places.h"
@@ -60,6 +62,39 @@ static void open_history(struct prompt *p, const char *path)
 	history(p->history, &event, H_LOAD, path);
 }
 
+/* Waits for a byte with SIGINT let in only while it waits: one that came a moment earlier is not lost. False at the end, or when
+ * it was interrupted. */
+static bool next_byte(char *ret)
+{
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+	sigset_t open;
+	sigprocmask(SIG_SETMASK, NULL, &open);
+	sigdelset(&open, SIGINT);
+	while (!interrupted) {
+		if (ppoll(&in, 1, NULL, &open) > 0)
+			return read(STDIN_FILENO, ret, 1) == 1;
+		if (errno != EINTR)
+			return false;
+	}
+	return false;
+}
+
+/* One character for the editor, of as many bytes as it has. */
+static int read_character(EditLine *edit, wchar_t *ret)
+{
+	mbstate_t state = { 0 };
+	char byte;
+	(void)edit;
+	while (next_byte(&byte)) {
+		size_t n = mbrtowc(ret, &byte, 1, &state);
+		if (n == 0 || n == 1)
+			return 1;
+		if (n == (size_t)-1)
+			state = (mbstate_t){ 0 }; /* not a character: go on with what follows */
+	}
+	return interrupted ? -1 : 0;
+}
+
 static int open_editor(struct prompt *p, const char *history_path)
 {
 	setlocale(LC_CTYPE, "");
@@ -71,6 +106,7 @@ static int open_editor(struct prompt *p, const char *history_path)
 	el_set(p->edit, EL_EDITOR, "emacs");
 	el_set(p->edit, EL_PROMPT_ESC, prompt_text, '\1');
 	el_set(p->edit, EL_SIGNAL, 0);
+	el_set(p->edit, EL_GETCFN, read_character);
 	/* A tab indents, as in Python's own prompt. */
 	el_set(p->edit, EL_BIND, "^I", "ed-insert", NULL);
 	open_history(p, history_path);
@@ -134,11 +170,15 @@ static enum prompt_event read_edited(struct prompt *p, const char **ret_line)
 {
 	HistEvent event;
 	int count = 0;
-	/* Without SA_RESTART, so that Ctrl-C ends the read below. */
 	struct sigaction catch = { .sa_handler = on_interrupt }, before;
+	sigset_t interrupt, mask;
 	interrupted = 0;
+	sigemptyset(&interrupt);
+	sigaddset(&interrupt, SIGINT);
+	sigprocmask(SIG_BLOCK, &interrupt, &mask); /* let in by next_byte() */
 	sigaction(SIGINT, &catch, &before);
 	const char *line = el_gets(p->edit, &count);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
 	sigaction(SIGINT, &before, NULL);
 	if (interrupted) {
 		el_reset(p->edit);
