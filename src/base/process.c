@@ -64,7 +64,6 @@ static void __attribute__((noreturn)) spawn_child(const char *path, char *const 
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
 	setsid(); /* Ctrl-C at a terminal is for the program that asked, which decides what to do about its helpers */
-	setsid(); /* the terminal's Ctrl-C is for us, not for what we started */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		goto fail;
 	if (getppid() != parent)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/fds.h"
@@ -94,6 +95,9 @@ static void setup(const struct wire_frame *f)
 			reseed(n);
 		} else if (field.tag == WIRE_MEMORY && wire_field_u64(&field, &n) == 0) {
 			memory_limit(n);
+		} else if (field.tag == WIRE_PROCESSES && wire_field_u64(&field, &n) == 0) {
+			/* The same number as the control group's, for machines that have none. */
+			setrlimit(RLIMIT_NPROC, &(struct rlimit){ .rlim_cur = n, .rlim_max = n });
 		} else if (field.tag == WIRE_PRELOAD && names) {
 			PyObject *name = PyUnicode_DecodeUTF8(field.data, (Py_ssize_t)field.len, "replace");
 			if (name)

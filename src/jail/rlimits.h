@@ -2,7 +2,7 @@
 #pragma once
 
 enum {
-	RLIMITS_PROCESSES = 512, /* of the session's user: threads and processes together */
+	RLIMITS_PROCESSES = 4096, /* of the session's user, threads and processes together: the most; a session's own limit follows */
 	RLIMITS_FILES = 1024,    /* open at once; the hard limit is RLIMITS_FILES_HARD */
 	RLIMITS_FILES_HARD = 4096,
 	RLIMITS_SIGNALS = 4096,  /* queued ones and timers together: each is memory of the kernel's */

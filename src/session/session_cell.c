@@ -413,6 +413,8 @@ static void send_setup(struct session *s)
 		ok = wire_put_u64(&b, WIRE_SEED, s->params.seed) == 0;
 	if (ok && s->params.limits.memory_bytes)
 		ok = wire_put_u64(&b, WIRE_MEMORY, s->params.limits.memory_bytes) == 0;
+	if (ok && s->params.limits.processes)
+		ok = wire_put_u64(&b, WIRE_PROCESSES, s->params.limits.processes) == 0;
 	if (ok) {
 		wire_end(&b, start);
 		guest_send(berth_guest(s->berth), &b);
