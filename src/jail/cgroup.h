@@ -2,7 +2,7 @@
  * Control groups: memory, processes and CPU of a session with all it starts, and what it used.
  *
  * One home per daemon (`glovebox-PID` below the daemon's own group), one group per berth in it. Version 2, version 1 and none at all
- * are variants behind one ops table; which one a machine has is found at start and shown by `glovebox doctor` and /version. A process
+ * are variants behind one ops table; which one a machine has is found at start and shown by `glovebox doctor`. A process
  * joins by itself, right after it was cloned: attaching another one costs milliseconds on version 1.
  */
 #pragma once

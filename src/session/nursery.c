@@ -429,11 +429,6 @@ const char *nursery_report(const struct nursery *n)
 	return n->report;
 }
 
-const char *nursery_cgroups(const struct nursery *n)
-{
-	return cgroup_home_kind(&n->cgroups);
-}
-
 const struct nursery_stats *nursery_stats(const struct nursery *n)
 {
 	return &n->stats;

@@ -55,7 +55,6 @@ void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata);
 bool nursery_warm(const struct nursery *n);
 const char *nursery_report(const struct nursery *n); /* what could not be preloaded, lines */
 const struct nursery_stats *nursery_stats(const struct nursery *n);
-const char *nursery_cgroups(const struct nursery *n); /* "v2", "v1", "none" */
 
 /* A berth for this owner: from stock when it fits (*ret_ready), else on its way. */
 int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner, bool *ret_ready,

@@ -553,11 +553,6 @@ bool sessions_ready(const struct sessions *t)
 	return t->nursery && nursery_warm(t->nursery);
 }
 
-const char *sessions_cgroups(const struct sessions *t)
-{
-	return t->nursery ? nursery_cgroups(t->nursery) : "none";
-}
-
 const char *sessions_preload_report(const struct sessions *t)
 {
 	return nursery_report(t->nursery);
