@@ -112,6 +112,7 @@ def test_start_and_end(server):
     assert f"curl -s http://127.0.0.1:{s.port}/v1/run" in s.log()
     status, o = s.call("POST", "/v1/run", {"code": "print(6 * 7)"}, **{"X-Request-Id": "mine-1"})
     assert status == 200 and o["stdout"] == "42\n"
+    s.wait_for("info request mine-1 ")  # the line is written after the answer
     assert re.search(r"info request mine-1 127\.0\.0\.1:\d+ POST /v1/run 200 ", s.log())
     session = s.session()
     below = s.below()
