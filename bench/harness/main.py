@@ -8,27 +8,39 @@ import time
 import traceback
 from pathlib import Path
 
-from harness import machine, report
+from harness import gate, machine, plots, report, soak
 from harness.daemon import ROOT, build_dir
 from harness.stats import Section
-from parts import PARTS
+from parts import ALONE, PARTS
 
-RESULTS = ROOT / 'bench' / 'results'
+# An installed program keeps its results where its user may write.
+RESULTS = Path(os.environ.get('GLOVEBOX_BENCH_RESULTS', ROOT / 'bench' / 'results'))
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(
-        prog='bench/run',
-        description='Measures Glovebox beside python3 and ipykernel. Prints a report in Markdown and keeps it, with '
-        'all samples, in bench/results/. The program is taken from build/, or from the folder in GLOVEBOX_BUILD.',
+        prog=os.environ.get('GLOVEBOX_BENCH_AS', 'bench/run'),
+        description='Measures Glovebox beside what people would use instead. Prints a report in Markdown and keeps it, with '
+        'all samples and pictures, in bench/results/. The program is taken from build/, or from the folder in '
+        'GLOVEBOX_BUILD.',
         epilog='parts: '
         + '; '.join(f'{name}: {part.__doc__.splitlines()[0]}' for name, part in PARTS.items()),
     )
     parser.add_argument('parts', nargs='*', metavar='PART', help='only these parts (default: all)')
     parser.add_argument('--quick', action='store_true', help='a fifth of the samples: for trying things out')
+    parser.add_argument('--json', action='store_true', help='print JSON instead of Markdown')
     parser.add_argument('--check', action='store_true', help='end with exit code 1 when a target is missed')
+    parser.add_argument('--alone', action='store_true', help='only the parts that compare with nothing else installed')
+    parser.add_argument('--explain', action='store_true', help='only where the time of a start and of a cell goes')
+    parser.add_argument('--soak', metavar='MINUTES', type=float, help='instead: good and hostile cells for so long, then look for leaks')
+    parser.add_argument('--accept', action='store_true', help='take the ratios of this run as those to keep (bench/ratios.json)')
+    parser.add_argument('--gate', action='store_true', help='end with exit code 1 when a ratio got worse than the accepted one')
     parser.add_argument('--docs', metavar='FILE', help='put the report into FILE too, between its two marks')
     arguments = parser.parse_args()
+    if arguments.explain:
+        arguments.parts = ['explain']
+    if arguments.alone and not arguments.parts:
+        arguments.parts = list(ALONE)
     unknown = [name for name in arguments.parts if name not in PARTS]
     if unknown:
         parser.error(f'there is no part {", ".join(unknown)}; there are {", ".join(PARTS)}')
@@ -63,7 +75,7 @@ def run_part(name, part, effort):
 
 
 def keep(stamp, where, sections, lines, seconds):
-    RESULTS.mkdir(exist_ok=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
     facts = {
         'started': stamp,
         'seconds': round(seconds),
@@ -89,26 +101,50 @@ def put_into(path, lines):
     Path(path).write_text('\n'.join([before + BEGIN, *lines, END]) + after)
 
 
+def measure(arguments, tell):
+    """Runs the parts: (sections, the report's lines, where it is kept)."""
+    started, stamp = time.monotonic(), time.strftime('%Y-%m-%dT%H:%M:%S')
+    where = machine.describe()
+    head, lines, sections = list(report.machine_lines(where)), [], []
+    tell('\n'.join(head))
+    for name in arguments.parts or PARTS:
+        sections.append(run_part(name, PARTS[name], Effort(arguments.quick)))
+        part = list(report.section_lines(sections[-1]))
+        tell('\n'.join(part))
+        lines += part
+    targets = list(report.target_lines(sections))
+    tell('\n'.join(targets))
+    kept = [*head, *targets, *lines]  # who reads the page wants to know first how it ended
+    seconds = time.monotonic() - started
+    path = keep(stamp, where, sections, kept, seconds)
+    pictures = plots.draw(sections, path.with_suffix(''))
+    tell(f'{seconds:.0f} s; all samples are in {path}, {len(pictures)} pictures beside it')
+    return sections, kept, path
+
+
 def main():
     arguments = parse_arguments()
     if not os.access(build_dir() / 'glovebox', os.X_OK):
         raise SystemExit(f'there is no {build_dir() / "glovebox"}: run make, or set GLOVEBOX_BUILD')
-    started, stamp = time.monotonic(), time.strftime('%Y-%m-%dT%H:%M:%S')
-    where = machine.describe()
-    head, lines, sections = list(report.machine_lines(where)), [], []
-    say('\n'.join(head))
-    for name in arguments.parts or PARTS:
-        sections.append(run_part(name, PARTS[name], Effort(arguments.quick)))
-        part = list(report.section_lines(sections[-1]))
-        say('\n'.join(part))
-        lines += part
-    targets = list(report.target_lines(sections))
-    say('\n'.join(targets))
-    kept = [*head, *targets, *lines]  # who reads the page wants to know first how it ended
-    seconds = time.monotonic() - started
-    path = keep(stamp, where, sections, kept, seconds)
+    if arguments.soak:
+        return soak.soak(arguments.soak * 60, say)
+    sections, lines, path = measure(arguments, (lambda text: None) if arguments.json else say)
+    if arguments.json:
+        say(path.read_text())
     if arguments.docs:
-        put_into(arguments.docs, kept)
-    say(f'{seconds:.0f} s; all samples are in {path.relative_to(ROOT)}')
-    missed = any(not target.met for section in sections for target in section.targets)
-    return 1 if any(section.trouble for section in sections) or (arguments.check and missed) else 0
+        put_into(arguments.docs, lines)
+    return judge(arguments, sections)
+
+
+def judge(arguments, sections):
+    """The exit code: trouble always counts, targets and losses when that was asked for."""
+    failed = any(section.trouble for section in sections)
+    if arguments.check:
+        failed |= any(not target.met for section in sections for target in section.targets)
+    if arguments.gate:
+        lost = gate.losses(sections)
+        say('\n'.join(f'worse: {text}' for text in lost) or 'no ratio got worse than the accepted ones')
+        failed |= bool(lost)
+    if arguments.accept and not failed:
+        gate.accept(sections)
+    return 1 if failed else 0

@@ -27,11 +27,33 @@ def _row(row: Row):
     succeeded = f'{len(row.samples)}/{row.attempts}'
     if not row.samples:
         return [f'{row.name} ({row.unit})', '–', '–', '–', '–', succeeded, '–']
-    ratio = ''
-    if row.against is not None and row.against.samples:
-        ratio = f'{number(row.median / row.against.median)} × {row.against.name}'
     values = [number(v) for v in (row.median, row.p(95), row.p(99), row.best)]
-    return [f'{row.name} ({row.unit})', *values, succeeded, ratio]
+    return [f'{row.name} ({row.unit})', *values, succeeded, _ratio(row)]
+
+
+def _ratio(row):
+    """No figure where the noise is larger than the difference: another run might say the opposite."""
+    ratio = row.ratio
+    if ratio is None:
+        return ''
+    if not ratio.certain:
+        return f'not told apart from {row.against.name}'
+    return f'{number(ratio.value)} × {row.against.name}'
+
+
+def _curve(curve):
+    """The points of a picture as a table: a column for each place along the way."""
+    places = sorted({x for points in curve.lines.values() for x, _ in points})
+    yield f'{curve.title} ({curve.unit})'
+    yield ''
+    yield from table(
+        [curve.along, *(f'{x:,}' for x in places)],
+        [
+            [name, *(number(dict(points).get(x)) for x in places)]
+            for name, points in curve.lines.items()
+        ],
+    )
+    yield ''
 
 
 def section_lines(section):
@@ -45,6 +67,8 @@ def section_lines(section):
         ['', 'median', 'p95', 'p99', 'min', 'succeeded', 'median against'], map(_row, section.rows)
     )
     yield ''
+    for curve in section.curves:
+        yield from _curve(curve)
     for fact in section.facts:
         yield f'- {fact}'
     failures = [f for row in section.rows for f in row.failures]

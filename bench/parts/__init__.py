@@ -2,8 +2,12 @@
 
 from parts.cell import cell
 from parts.compute import compute
+from parts.episodes import episodes
 from parts.first_use import first_use
+from parts.growth import growth
 from parts.idle import idle
+from parts.modes import modes
+from parts.others import others
 from parts.printing import printing
 from parts.start import start
 from parts.steps import steps
@@ -16,4 +20,11 @@ PARTS = {
     'printing': printing,
     'first_use': first_use,
     'steps': steps,
+    'others': others,
+    'modes': modes,
+    'growth': growth,
+    'episodes': episodes,
 }
+
+# Those that need nothing but Glovebox and python3.
+ALONE = 'compute', 'idle', 'printing', 'first_use', 'steps', 'modes', 'growth', 'episodes'

@@ -26,6 +26,7 @@ const struct cli_verb cli_verbs[] = {
 	{ "kill", cli_kill, "end sessions" },
 	{ "logs", cli_logs, "show what a session printed" },
 	{ "doctor", cli_doctor, "check this machine, and say what is missing" },
+	{ "bench", cli_bench, "measure this program on this machine" },
 	{ "version", cli_version, "show the version" },
 	{ "jailer", run_jailer, NULL }, /* the session layer starts this program so */
 	{ NULL },

@@ -78,6 +78,7 @@ int cli_shell(int argc, char **argv);
 int cli_ps(int argc, char **argv);
 int cli_kill(int argc, char **argv);
 int cli_logs(int argc, char **argv);
+int cli_bench(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_version(int argc, char **argv);
 

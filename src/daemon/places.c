@@ -12,9 +12,11 @@
 #include "base/text.h"
 
 /* Relative to this program: in a build tree, and installed. */
-static const char *const guest_places[] = { "glovebox-guest.so", "../lib/glovebox/glovebox-guest.so" };
+static const char *const guest_places[] = { "glovebox-guest.so", "../lib/glovebox/glovebox-guest.so", NULL };
+static const char *const bench_places[] = { "../bench/run", "../share/glovebox/bench/run", NULL };
 
-int places_guest(struct error *e, char **ret_path)
+/* The first of them that is there; -ENOENT, with the last one's path in the error, when none is. */
+static int find(const char *const *places, const char *what, struct error *e, char **ret_path)
 {
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -23,19 +25,29 @@ int places_guest(struct error *e, char **ret_path)
 	self[n] = '\0';
 	char *slash = strrchr(self, '/');
 	*slash = '\0';
-	for (size_t i = 0; i < ARRAY_LEN(guest_places); i++) {
+	const char *last = "";
+	for (; *places; places++) {
 		_cleanup_free_ char *path = NULL;
-		if (asprintf(&path, "%s/%s", self, guest_places[i]) < 0)
-			return error_set_errno(e, -ENOMEM, "looking for the guest module");
+		if (asprintf(&path, "%s/%s", self, *places) < 0)
+			return error_set_errno(e, -ENOMEM, "looking for %s", what);
 		if (access(path, R_OK) == 0) {
 			*ret_path = TAKE_PTR(path);
 			return 0;
 		}
+		last = *places;
 	}
-	error_set(e, -ENOENT,
-		"glovebox-guest.so, which runs inside sessions, is not with this program (%s/%s)", self,
-		guest_places[1]);
-	return error_remedy(e, "build it with `make`, or install both with `make install`");
+	error_set(e, -ENOENT, "%s not with this program (%s/%s)", what, self, last);
+	return error_remedy(e, "build it with `make`, or install all of it with `make install`");
+}
+
+int places_guest(struct error *e, char **ret_path)
+{
+	return find(guest_places, "glovebox-guest.so, which runs inside sessions, is", e, ret_path);
+}
+
+int places_bench(struct error *e, char **ret_path)
+{
+	return find(bench_places, "the measurements are", e, ret_path);
 }
 
 char *places_home_file(const char *variable, const char *below_home, const char *name)

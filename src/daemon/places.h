@@ -4,9 +4,12 @@
 
 #include "base/error.h"
 
-/* Beside this program (a build tree), or in ../libexec/glovebox (an installed one). -ENOENT when in neither.
+/* Beside this program (a build tree), or in ../lib/glovebox (an installed one). -ENOENT when in neither.
  */
 int places_guest(struct error *e, char **ret_path);
+
+/* The program that measures: in the source tree, or in ../share/glovebox/bench. -ENOENT when in neither. */
+int places_bench(struct error *e, char **ret_path);
 
 /* What is kept between runs: /var/lib/glovebox for root, else below XDG_STATE_HOME or ~/.local/state. -ENOENT
  * without a home. Not made here. */
