@@ -29,6 +29,7 @@ const struct cli_verb cli_verbs[] = {
 	{ "bench", cli_bench, "measure this program on this machine" },
 	{ "version", cli_version, "show the version" },
 	{ "jailer", run_jailer, NULL }, /* the session layer starts this program so */
+	{ "installer", cli_installer, NULL }, /* and src/packages so */
 	{ NULL },
 };
 

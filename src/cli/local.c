@@ -21,7 +21,7 @@ const char *const local_exec_names[] = { "system", "none", "any", NULL };
 struct local {
 	uv_loop_t loop;
 	struct sessions *sessions;
-	char *guest_module, *state_dir; /* the table looks at them again when it starts a helper anew */
+	char *guest_module, *state_dir, *shown; /* the table looks at them again when it starts a helper anew */
 	char id[SESSION_ID_LEN + 1];
 	uv_signal_t signals[ARRAY_LEN(watched)];
 	uv_timer_t patience;
@@ -95,7 +95,9 @@ static int start_table(struct local *l, const struct local_config *config, struc
 	struct sessions_config sc;
 	int r = places_guest(e, &l->guest_module);
 	if (r == 0)
-		r = places_state_dir(e, &l->state_dir);
+		r = config->state_dir ? (l->state_dir = strdup(config->state_dir)) ? 0 : -ENOMEM : places_state_dir(e, &l->state_dir);
+	if (r == 0 && config->shown && !(l->shown = strdup(config->shown)))
+		r = -ENOMEM;
 	if (r < 0)
 		return r;
 	sessions_config_init(&sc);
@@ -103,6 +105,7 @@ static int start_table(struct local *l, const struct local_config *config, struc
 	sc.guest_module = l->guest_module;
 	sc.state_dir = l->state_dir;
 	sc.preload = config->preload;
+	sc.shown = l->shown;
 	sc.ready_guests = 1;
 	sc.ready_exec = config->exec;
 	sc.max_sessions = 1;
@@ -111,6 +114,8 @@ static int start_table(struct local *l, const struct local_config *config, struc
 	sc.maxima.timeout_s = forever_s;
 	if (config->memory_bytes)
 		sc.defaults.memory_bytes = config->memory_bytes;
+	if (config->disk_bytes)
+		sc.defaults.disk_bytes = sc.maxima.disk_bytes = config->disk_bytes;
 	if (config->output_bytes)
 		sc.defaults.output_bytes = config->output_bytes;
 	if (sc.maxima.memory_bytes < sc.defaults.memory_bytes)
@@ -143,6 +148,7 @@ static int start_session(struct local *l, const struct local_config *config, str
 	struct session *s;
 	struct session_info info;
 	params.exec = config->exec;
+	params.packages = config->packages;
 	int r = copy_env(config->env, &params.env);
 	if (r < 0)
 		return error_set_errno(e, r, "the environment");
@@ -203,6 +209,7 @@ void local_destroy(struct local *l)
 	reaper_sweep_all();
 	free(l->guest_module);
 	free(l->state_dir);
+	free(l->shown);
 	free(l);
 }
 
@@ -312,6 +319,12 @@ bool local_wait_ready(struct local *l, double seconds)
 const char *local_preload_report(struct local *l)
 {
 	return sessions_preload_report(l->sessions);
+}
+
+int local_workspace(struct local *l)
+{
+	struct session *s = find(l);
+	return s ? session_workspace_fd(s) : -1;
 }
 
 int local_reset(struct local *l, struct error *e)

@@ -22,6 +22,10 @@ struct local_config {
 	double timeout_s;      /* of each cell; 0: none */
 	uint64_t memory_bytes; /* 0: the default */
 	enum jail_exec exec;
+	const char *state_dir; /* NULL: this user's */
+	const char *shown;     /* as in struct sessions_config */
+	uint64_t disk_bytes;   /* 0: the default */
+	struct session_package *packages; /* sets on the path, taken over by local_create(); or NULL */
 	uint64_t output_bytes; /* kept of stdout and stderr in an observation; 0: the default */
 };
 
@@ -45,6 +49,9 @@ const char *local_preload_report(struct local *l);
 
 /* A fresh interpreter; files stay. */
 int local_reset(struct local *l, struct error *e);
+
+/* The session's /workspace (O_PATH), or -1. */
+int local_workspace(struct local *l);
 
 /* Ends the session, also from inside an observer: a running cell ends as killed. */
 void local_end(struct local *l);

@@ -15,6 +15,7 @@
 #include "guest/at_fork.h"
 #include "guest/files.h"
 #include "guest/memory.h"
+#include "guest/packages.h"
 #include "guest/random.h"
 #include "guest/stream.h"
 #include "wire/wire.h"
@@ -98,6 +99,8 @@ static void setup(const struct wire_frame *f)
 		} else if (field.tag == WIRE_PROCESSES && wire_field_u64(&field, &n) == 0) {
 			/* The same number as the control group's, for machines that have none. */
 			setrlimit(RLIMIT_NPROC, &(struct rlimit){ .rlim_cur = n, .rlim_max = n });
+		} else if (field.tag == WIRE_PACKAGES) {
+			packages_add(field.data, field.len);
 		} else if (field.tag == WIRE_PRELOAD && names) {
 			PyObject *name = PyUnicode_DecodeUTF8(field.data, (Py_ssize_t)field.len, "replace");
 			if (name)

@@ -54,6 +54,9 @@ enum { JAIL_SWEEP = 'S' }; /* kill everything in the jail but the init */
 /* The descriptors a helper process is started with, beside 0, 1, 2. */
 enum { JAILER_SOCKET_FD = 3 };
 
+/* The variable by which it learns what else to show in jails; see tree_prepare(). */
+#define JAILER_SHOWN "GLOVEBOX_SHOWN"
+
 /*
  * Moves the calling process, which was forked into the jail's pid namespace, into the rest of the jail and gives up every
  * privilege for good. The process must be single-threaded. *ret_step names the step that failed.

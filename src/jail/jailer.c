@@ -117,7 +117,7 @@ static const char inside[] = "GLOVEBOX_JAILER=inside";
  * memory belongs to the user namespace it was exec'd in, and a zygote that joins ours may look at our (undumpable) inits, which
  * joining their namespaces takes, only if that is ours too.
  */
-static int become_root_of_namespace(struct error *e)
+static int become_root_of_namespace(char *shown, struct error *e)
 {
 	char map[64];
 	uid_t uid = geteuid();
@@ -137,23 +137,37 @@ static int become_root_of_namespace(struct error *e)
 		r = write_proc(getpid(), "uid_map", map);
 	if (r < 0)
 		return error_set_errno(e, r, "mapping the user");
-	char *argv[] = { (char *)"glovebox", (char *)"jailer", NULL }, *envp[] = { (char *)inside, NULL };
+	char *argv[] = { (char *)"glovebox", (char *)"jailer", NULL }, *envp[] = { (char *)inside, shown, NULL };
 	execve("/proc/self/exe", argv, envp);
 	return error_set_errno(e, -errno, "starting the jailer in its namespace");
+}
+
+/* Takes the list of what jails are shown out of the environment: a jail's init is a copy of this process, and host paths are
+ * nothing for jails. The text stays where it is in memory only until the tree stands. */
+static char *find_shown(void)
+{
+	for (char **v = environ; *v; v++)
+		if (!strncmp(*v, JAILER_SHOWN "=", sizeof(JAILER_SHOWN)))
+			return *v;
+	return NULL;
 }
 
 static int prepare(struct error *e)
 {
 	int r;
+	char *shown = find_shown();
 	bool again = getenv("GLOVEBOX_JAILER") != NULL; /* the environment is the nursery's, or our own */
 	privileged = geteuid() == 0 && !again;
-	if (!privileged && !again && (r = become_root_of_namespace(e)) < 0)
+	if (!privileged && !again && (r = become_root_of_namespace(shown, e)) < 0)
 		return r;
 	if (unshare(CLONE_NEWNS) < 0) {
 		error_set_errno(e, -errno, "making a mount namespace");
 		return error_remedy(e, "Root inside a container needs CAP_SYS_ADMIN for this; `glovebox doctor` tells more.");
 	}
-	return tree_prepare(e);
+	r = tree_prepare(shown ? shown + sizeof(JAILER_SHOWN) : NULL, e);
+	if (shown)
+		memset(shown, 0, strlen(shown));
+	return r;
 }
 
 static void serve_one(const struct jail_request *q)

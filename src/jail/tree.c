@@ -160,7 +160,53 @@ static int add_proc(const char *root)
 	return mount("/proc", path, NULL, MS_BIND | MS_REC, NULL) < 0 ? -errno : 0;
 }
 
-static int fill(const char *root, struct error *e)
+/* What else jails see. Opened before the tree is mounted, which may cover it. */
+struct shown {
+	struct {
+		int fd;
+		char name[NAME_MAX + 1];
+	} dir[TREE_SHOWN_MAX];
+	size_t n;
+};
+
+static void shown_close(struct shown *s)
+{
+	while (s->n)
+		fd_close(s->dir[--s->n].fd);
+}
+
+static int shown_open(struct shown *s, const char *list, struct error *e)
+{
+	char host[PATH_MAX];
+	while (list && *list) {
+		size_t len = strcspn(list, "\n");
+		const char *tab = memchr(list, '\t', len);
+		if (!tab || s->n == TREE_SHOWN_MAX || memchr(tab, '/', len - (size_t)(tab - list)))
+			return error_set(e, -EINVAL, "too much is to be shown in jails, or it is not named as it should be");
+		snprintf(host, sizeof(host), "%.*s", (int)(tab - list), list);
+		snprintf(s->dir[s->n].name, sizeof(s->dir[s->n].name), "%.*s", (int)(len - (size_t)(tab - list) - 1), tab + 1);
+		if ((s->dir[s->n].fd = open(host, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+			return error_set_errno(e, -errno, "showing %s in jails", host);
+		s->n++;
+		list += len + (list[len] == '\n');
+	}
+	return 0;
+}
+
+static int show(const char *root, const struct shown *s, struct error *e)
+{
+	char from[64], inner[PATH_MAX];
+	for (size_t i = 0; i < s->n; i++) {
+		snprintf(from, sizeof(from), "/proc/self/fd/%d", s->dir[i].fd);
+		snprintf(inner, sizeof(inner), "%s/%s", root, s->dir[i].name);
+		int r = mkdir(inner, 0755) < 0 ? -errno : bind_read_only(from, inner);
+		if (r < 0)
+			return error_set_errno(e, r, "making /%s of the jails' tree", s->dir[i].name);
+	}
+	return 0;
+}
+
+static int fill(const char *root, const struct shown *shown, struct error *e)
 {
 	char path[PATH_MAX];
 	int r;
@@ -178,18 +224,22 @@ static int fill(const char *root, struct error *e)
 		return error_set_errno(e, r, "filling /dev of the jails' tree");
 	if ((r = add_proc(root)) < 0)
 		return error_set_errno(e, r, "mounting /proc in the jails' tree");
-	return 0;
+	return show(root, shown, e);
 }
 
-int tree_prepare(struct error *e)
+int tree_prepare(const char *shown, struct error *e)
 {
 	umask(022);
 	/* Without this, what is mounted below would appear on the host. */
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return error_set_errno(e, -errno, "making the mounts private");
+	_cleanup_(shown_close) struct shown dirs = { 0 };
+	int r = shown_open(&dirs, shown, e);
+	if (r < 0)
+		return r;
 	if (mount("tmpfs", staging, "tmpfs", MS_NOSUID | MS_NODEV, "size=16m,mode=755") < 0)
 		return error_set_errno(e, -errno, "mounting the jails' tree");
-	int r = fill(staging, e);
+	r = fill(staging, &dirs, e);
 	if (r < 0)
 		return r;
 	/* pivot_root onto itself stacks the old root over the new one; detaching it leaves no way back. */

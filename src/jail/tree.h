@@ -5,11 +5,14 @@
 
 #include "base/error.h"
 
+enum { TREE_SHOWN_MAX = 16 };
+
 /*
  * Builds the tree in a mount namespace of the caller's own and makes it the root; the old root is detached. The caller
- * already sits in a private mount namespace in which it may mount.
+ * already sits in a private mount namespace in which it may mount. `shown` (may be NULL) names directories of the host's that jails see
+ * as well, read-only: a line "HOST DIRECTORY<tab>NAME" each, which becomes /NAME.
  */
-int tree_prepare(struct error *e);
+int tree_prepare(const char *shown, struct error *e);
 
 /* The mounts a single jail adds: /workspace, /tmp, /dev/shm, /proc. Called by its init. *ret_step names what failed. */
 int tree_add_private(unsigned long long disk_bytes, bool noexec, const char **ret_step);

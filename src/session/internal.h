@@ -90,6 +90,7 @@ int session_take_berth(struct session *s, bool *ret_ready);
 
 /* session_cell.c */
 void session_guest_ready(struct session *s);
+void session_send_path(struct session *s, const struct session_package *p);
 void session_guest_frame(struct session *s, const struct wire_frame *f);
 void session_guest_output(struct session *s, enum stream stream, const char *data, size_t len);
 void session_guest_exit(struct session *s, const struct process_exit *end, bool broken);

@@ -304,7 +304,10 @@ static void on_jailer_closed(struct helper *h)
 static int start_jailer(struct nursery *n)
 {
 	char *argv[] = { (char *)"glovebox", (char *)"jailer", NULL };
-	char *envp[] = { (char *)"PATH=/usr/bin:/bin", NULL };
+	_cleanup_free_ char *shown = NULL;
+	if (asprintf(&shown, JAILER_SHOWN "=%s", n->config.shown ? n->config.shown : "") < 0)
+		return -ENOMEM;
+	char *envp[] = { (char *)"PATH=/usr/bin:/bin", shown, NULL };
 	n->jailer.on_message = on_jailer_message;
 	n->jailer.on_exit = on_helper_exit;
 	n->jailer.on_closed = on_jailer_closed;

@@ -35,6 +35,7 @@ struct berth_kind {
 struct nursery_config {
 	uv_loop_t *loop;
 	const char *guest_module, *state_dir;
+	const char *shown;    /* directories that jails see as well, see tree_prepare(); or NULL */
 	char *const *preload; /* NULL at the end */
 	unsigned stock;       /* ready berths kept */
 	struct berth_kind kind; /* of those in stock */

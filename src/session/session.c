@@ -51,8 +51,22 @@ static void free_list(char **list)
 	free(list);
 }
 
+void session_package_free(struct session_package *p)
+{
+	for (struct session_package *next; p; p = next) {
+		next = p->next;
+		if (p->release)
+			p->release(p->hold);
+		free(p->path);
+		free(p);
+	}
+}
+
 void session_params_finish(struct session_params *p)
 {
+	session_package_free(p->packages);
+	free_list(p->want_packages);
+	free(p->packages_report);
 	free(p->name);
 	free_list(p->env);
 	free_list(p->preload);
@@ -320,6 +334,26 @@ void session_end(struct session *s, const char *why)
 	release(s);
 }
 
+int session_add_package(struct session *s, struct session_package *p, char *report, struct error *e)
+{
+	if (s->ending || s->table->draining) {
+		error_set(e, -ESHUTDOWN, "the session is about to end");
+		return error_slug(e, "draining");
+	}
+	if (p) {
+		p->next = s->params.packages;
+		s->params.packages = p;
+	}
+	if (report) {
+		free(s->params.packages_report);
+		s->params.packages_report = report;
+	}
+	s->used_ns = clock_now_ns();
+	if (p && s->setup_sent) /* else the set-up before its first cell brings it */
+		session_send_path(s, p);
+	return 0;
+}
+
 int session_reset(struct session *s, struct error *e)
 {
 	if (s->ending || s->table->draining) {
@@ -373,6 +407,7 @@ void session_info(const struct session *s, struct session_info *ret)
 	*ret = (struct session_info){ .id = s->id,
 		.name = s->params.name,
 		.metadata = s->params.metadata,
+		.packages = s->params.packages_report,
 		.owner = s->params.owner,
 		.serial = s->serial,
 		.state = s->running ? SESSION_BUSY : s->guest_ready ? SESSION_IDLE : SESSION_STARTING,
@@ -476,6 +511,7 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 	struct nursery_config nc = { .loop = config->loop,
 		.guest_module = config->guest_module,
 		.state_dir = config->state_dir,
+		.shown = config->shown,
 		.preload = t->owned_preload,
 		.stock = config->ready_guests,
 		.kind = { .disk_bytes = config->defaults.disk_bytes, .exec = config->ready_exec },

@@ -35,6 +35,14 @@ struct session_limits {
 	uint64_t log_bytes;    /* output kept for GET …/logs */
 };
 
+/* A set of packages a session sees. `release` (may be NULL) is called with `hold` when the session is gone. */
+struct session_package {
+	struct session_package *next;
+	char *path; /* inside the jail */
+	void (*release)(void *hold);
+	void *hold;
+};
+
 struct session_params {
 	char *name;            /* or NULL */
 	char **env;            /* "NAME=value", NULL at the end; or NULL */
@@ -46,6 +54,9 @@ struct session_params {
 	enum jail_exec exec;   /* which programs it may start */
 	bool has_seed;
 	uint64_t seed;         /* random and numpy start from it */
+	char **want_packages;  /* what a request asked for, for whoever fills in the next two */
+	struct session_package *packages; /* sets that are on its sys.path, the last one first; or NULL */
+	char *packages_report; /* JSON text: what became of the packages it was asked for, or NULL */
 	uint64_t owner;        /* whose it is: a number of the caller's that session_info() gives back; 0 for nobody's */
 };
 
@@ -55,6 +66,7 @@ struct sessions_config {
 	uv_loop_t *loop;
 	char *guest_module;       /* path of glovebox-guest.so, which the system's python3 loads */
 	char *state_dir;          /* caches of our own; made when missing */
+	const char *shown;        /* what jails see besides the system: lines "HOST DIRECTORY<tab>NAME" (as /NAME), or NULL */
 	char **preload;           /* the template: NULL for the default list, an empty list for none */
 	unsigned ready_guests;    /* kept ahead */
 	enum jail_exec ready_exec; /* what those may start; sessions that ask for another kind wait for a fork */
@@ -135,6 +147,13 @@ void session_end(struct session *s, const char *why);
  * as killed. */
 int session_reset(struct session *s, struct error *e);
 
+/*
+ * Puts a set on the path of a live session, before its next cell; takes the package and the report (may be NULL) over. Cells that wait
+ * already see it, too; the running one does not.
+ */
+int session_add_package(struct session *s, struct session_package *p, char *report, struct error *e);
+void session_package_free(struct session_package *p); /* all of the list */
+
 /* Next session in order of creation; NULL starts, NULL ends. */
 struct session *sessions_next(struct sessions *t, struct session *after);
 
@@ -143,6 +162,7 @@ const char *session_state_name(enum session_state s);
 
 struct session_info {
 	const char *id, *name, *metadata; /* name and metadata may be NULL; metadata is JSON text */
+	const char *packages;             /* JSON text: what became of the packages it was asked for, or NULL */
 	uint64_t owner;                   /* as in its params */
 	uint64_t serial;                  /* counts the sessions this table ever made, from 1 */
 	enum session_state state;

@@ -400,6 +400,22 @@ void session_guest_failed(struct session *s, const char *text)
 
 /* ---- starting -------------------------------------------------------------------------- */
 
+/* The oldest first: each goes before those that are there. */
+static bool put_paths(struct buffer *b, const struct session_package *p)
+{
+	return !p || (put_paths(b, p->next) && wire_put(b, WIRE_PACKAGES, p->path, strlen(p->path)) == 0);
+}
+
+void session_send_path(struct session *s, const struct session_package *p)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	size_t start;
+	if (wire_begin(&b, WIRE_SETUP, 0, &start) == 0 && wire_put(&b, WIRE_PACKAGES, p->path, strlen(p->path)) == 0) {
+		wire_end(&b, start);
+		guest_send(berth_guest(s->berth), &b);
+	}
+}
+
 static void send_setup(struct session *s)
 {
 	struct buffer b = BUFFER_INIT(0);
@@ -409,6 +425,7 @@ static void send_setup(struct session *s)
 		ok = wire_put(&b, WIRE_ENV, *v, strlen(*v)) == 0;
 	for (char **v = s->params.preload; ok && v && *v; v++)
 		ok = wire_put(&b, WIRE_PRELOAD, *v, strlen(*v)) == 0;
+	ok = ok && put_paths(&b, s->params.packages);
 	if (ok && s->params.has_seed)
 		ok = wire_put_u64(&b, WIRE_SEED, s->params.seed) == 0;
 	if (ok && s->params.limits.memory_bytes)

@@ -20,7 +20,7 @@ enum { WIRE_HEADER = 12, WIRE_FIELD_HEADER = 5 };
 
 enum wire_type {
 	/* daemon → guest */
-	WIRE_SETUP = 1, /* ENV*, PRELOAD*, SEED, MEMORY, PROCESSES: once, before the first cell */
+	WIRE_SETUP = 1, /* ENV*, PRELOAD*, PACKAGES*, SEED, MEMORY, PROCESSES: before the first cell; later with PACKAGES alone */
 	WIRE_EXECUTE,   /* CODE, STDIN, RESCAN */
 	WIRE_CHECK,     /* CODE: is it complete? */
 	WIRE_REHEARSE,  /* nobody needs you yet: get ready for a first cell */
@@ -57,6 +57,7 @@ enum wire_tag {
 	WIRE_PEAK,
 	WIRE_FINAL,
 	WIRE_PROCESSES,
+	WIRE_PACKAGES, /* a directory of a set, for sys.path */
 };
 
 /* How the guest says a cell went; the daemon decides what to call it. */

@@ -1,0 +1,463 @@
+/*
+ * The installer: a process of its own, started by whoever wants packages that are not in the store. A request comes as JSON on standard
+ * input, lines of JSON go out on standard output: {"phase", "text", "done", "total"} while it works, then {"done": true}
+ * (the answer is in the store then) or {"error": {…}}.
+ *
+ * pip runs in a jail, as every code that is not ours; it sees the wheel folders read-only and of the network the index alone. What it
+ * leaves behind is taken over file by file (store_intake_tree), after everything in the jail was killed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/installer_log.h"
+#include "cli/local.h"
+#include "driver_source.h"
+#include "json/json_read.h"
+#include "json/json_write.h"
+#include "packages/plan.h"
+#include "packages/request.h"
+#include "packages/store.h"
+
+enum { LINE_BYTES = 4 << 20, TEXT_BYTES = 300, WORK_FACTOR = 3, WORK_MEMORY_MB = 2048, TRIES_MAX = 16 };
+
+struct installer {
+	json_t *request, *settings; /* settings is part of the request */
+	const char *state_dir, *key;
+	struct store *store;
+	struct local *local;
+	struct plan plan;
+	json_t *survey, *installed, *failed, *refused; /* what the jail said */
+	struct buffer line; /* the unfinished one of the jail's output */
+	enum cell_status status;
+	bool overflow;
+	uint64_t started_ns;
+};
+
+/* ---- what goes out -------------------------------------------------------------------- */
+
+static void put_line(json_t *line)
+{
+	_cleanup_free_ char *text = json_dumps(line, JSON_COMPACT);
+	json_decref(line);
+	if (!text)
+		return;
+	size_t len = strlen(text);
+	text[len] = '\n';
+	cli_write(STDOUT_FILENO, text, len + 1);
+}
+
+static void tell(const char *phase, const char *text)
+{
+	json_t *line = json_object();
+	json_object_set_new(line, "phase", json_string(phase));
+	json_object_set_new(line, "text", json_string(text));
+	put_line(line);
+}
+
+static void tell_error(const struct installer *in, const struct error *e, const json_t *log)
+{
+	json_t *line = json_object(), *error = json_object();
+	json_object_set_new(error, "code", json_string(*e->slug ? e->slug : "package_failed"));
+	json_object_set_new(error, "text", json_string(e->text));
+	json_object_set_new(error, "remedy", json_string(e->remedy));
+	if (log)
+		json_object_set(error, "log", (json_t *)log);
+	json_object_set_new(line, "error", error);
+	if (in->plan.report)
+		json_object_set(line, "report", in->plan.report);
+	put_line(line);
+}
+
+/* ---- what the jail says ----------------------------------------------------------------- */
+
+/* Passed on in our own words and lengths: the text is pip's, or a package's. */
+static void take_progress(json_t *said)
+{
+	static const char *const phases[] = { "resolving", "downloading", "building", "storing" };
+	const char *phase = json_string_value(json_object_get(said, "phase")), *text = json_string_value(json_object_get(said, "text"));
+	char cut[TEXT_BYTES];
+	for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
+		if (!text_eq(phase, phases[i]))
+			continue;
+		json_t *line = json_object();
+		snprintf(cut, sizeof(cut), "%s", text ? text : "");
+		while (*cut && !text_is_utf8(cut, strlen(cut))) /* it was cut inside a character */
+			cut[strlen(cut) - 1] = '\0';
+		json_object_set_new(line, "phase", json_string(phases[i]));
+		json_object_set_new(line, "text", json_string(cut));
+		json_t *done = json_object_get(said, "done"), *total = json_object_get(said, "total");
+		if (json_is_integer(done) && json_is_integer(total)) {
+			json_object_set(line, "done", done);
+			json_object_set(line, "total", total);
+		}
+		put_line(line);
+	}
+}
+
+static void take_line(struct installer *in, const char *text, size_t len)
+{
+	_cleanup_json_ json_t *said = NULL;
+	const struct {
+		const char *key;
+		json_t **to;
+	} answers[] = { { "survey", &in->survey }, { "installed", &in->installed }, { "failed", &in->failed },
+		{ "refused", &in->refused } };
+	if (json_read(text, len, NULL, &said) < 0 || !json_is_object(said))
+		return;
+	if (json_object_get(said, "phase"))
+		take_progress(said);
+	for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+		json_t *value = json_object_get(said, answers[i].key);
+		if (!value)
+			continue;
+		json_decref(*answers[i].to);
+		*answers[i].to = json_incref(value);
+	}
+}
+
+static void on_output(void *userdata, enum stream stream, const char *data, size_t len)
+{
+	struct installer *in = userdata;
+	if (stream != STREAM_STDOUT || in->overflow)
+		return;
+	if (buffer_append(&in->line, data, len) < 0) {
+		in->overflow = true;
+		return;
+	}
+	for (char *end; (end = in->line.len ? memchr(in->line.data, '\n', in->line.len) : NULL);) {
+		size_t n = (size_t)(end - in->line.data);
+		take_line(in, in->line.data, n);
+		buffer_consume(&in->line, n + 1);
+	}
+}
+
+static void on_done(void *userdata, const struct observation *o)
+{
+	struct installer *in = userdata;
+	in->status = o->status;
+}
+
+/* ---- cells ---------------------------------------------------------------------------------- */
+
+static int run(struct installer *in, const char *code, size_t len, struct error *e)
+{
+	const struct cell_observer observer = { .on_output = on_output, .on_done = on_done, .uncapped = true };
+	in->line.len = 0;
+	int r = local_execute(in->local, &(struct cell_request){ .code = code, .code_len = len }, &observer, in, e);
+	if (r < 0)
+		return r;
+	if (in->status == CELL_TIMEOUT) {
+		error_set(e, -ETIMEDOUT, "installing took longer than %g s",
+			json_number_value(json_object_get(in->request, "timeout_s")));
+		error_remedy(e, "Ask for less at once, or start the server with a larger --packages-timeout.");
+		return error_slug(e, "package_timeout");
+	}
+	if (in->status == CELL_OUT_OF_MEMORY) {
+		error_set(e, -ENOMEM, "the installation ran out of memory");
+		return error_slug(e, "package_failed");
+	}
+	if (in->status != CELL_OK || in->overflow) {
+		error_set(e, -EIO, "the installer's jail failed (%s)", cell_status_name(in->status));
+		return error_slug(e, "package_failed");
+	}
+	return 0;
+}
+
+/* Calls a function of the driver's with one argument. A JSON text is a Python string. */
+static int call(struct installer *in, const char *function, json_t *argument, struct error *e)
+{
+	_cleanup_buffer_ struct buffer code = BUFFER_INIT(LIMIT_CODE_BYTES);
+	_cleanup_free_ char *json = json_dumps(argument, JSON_COMPACT);
+	struct json_writer w;
+	if (!json || buffer_printf(&code, "%s(json.loads(", function) < 0)
+		return error_set(e, -ENOMEM, "out of memory");
+	json_writer_init(&w, &code);
+	json_put_cstr(&w, json);
+	if (json_writer_end(&w) < 0 || buffer_append_str(&code, "))\n") < 0)
+		return error_set(e, -E2BIG, "the request is too large");
+	return run(in, code.data, code.len, e);
+}
+
+static int survey(struct installer *in, struct error *e)
+{
+	_cleanup_json_ json_t *modules =
+		plan_modules(json_object_get(in->request, "packages"), json_object_get(in->request, "imports"));
+	const char *driver = driver_sources[0].text;
+	int r = run(in, driver, strlen(driver), e);
+	if (r == 0)
+		r = call(in, "survey", modules, e);
+	if (r == 0 && !in->survey)
+		r = error_set(e, -EIO, "the interpreter did not say what it has");
+	return r;
+}
+
+/* ---- the jail ---------------------------------------------------------------------------------- */
+
+/* Wheel folders are shown to the jail, and named as it sees them. */
+static int show_links(struct installer *in, struct buffer *shown)
+{
+	json_t *links = json_object_get(in->settings, "find_links"), *link;
+	size_t i;
+	json_array_foreach(links, i, link) {
+		char name[32];
+		const char *path = json_string_value(link);
+		if (strstr(path, "://"))
+			continue;
+		snprintf(name, sizeof(name), "wheels%zu", i);
+		if (buffer_printf(shown, "%s%s\t%s", shown->len ? "\n" : "", path, name) < 0)
+			return -ENOMEM;
+		char inner[40];
+		snprintf(inner, sizeof(inner), "/%s", name);
+		json_array_set_new(links, i, json_string(inner));
+	}
+	return buffer_cstr(shown) ? 0 : -ENOMEM;
+}
+
+static int start_jail(struct installer *in, struct error *e)
+{
+	static char *no_modules[] = { NULL };
+	_cleanup_buffer_ struct buffer shown = BUFFER_INIT(64 * 1024);
+	uint64_t max = (uint64_t)json_integer_value(json_object_get(in->request, "max_bytes"));
+	if (show_links(in, &shown) < 0)
+		return error_set(e, -ENOMEM, "out of memory");
+	/* Files in the jail are memory: the downloads, what they unpack to, and what builds leave lying about. */
+	return local_create(&(struct local_config){ .preload = no_modules,
+				    .state_dir = in->state_dir,
+				    .shown = shown.len ? shown.data : NULL,
+				    .timeout_s = json_number_value(json_object_get(in->request, "timeout_s")),
+				    .disk_bytes = WORK_FACTOR * max,
+				    .memory_bytes = WORK_FACTOR * max + ((uint64_t)WORK_MEMORY_MB << 20),
+				    .exec = JAIL_EXEC_ANY },
+		e, &in->local);
+}
+
+/* ---- pip ----------------------------------------------------------------------------------------- */
+
+static int pip_once(struct installer *in, struct error *e)
+{
+	_cleanup_json_ json_t *q = json_copy(in->settings), *lines = json_array();
+	json_t *one;
+	size_t i;
+	json_array_foreach(in->plan.requirements, i, one)
+		json_array_append(lines, json_object_get(one, "text"));
+	json_object_set(q, "requirements", lines);
+	json_decref(in->failed);
+	in->failed = NULL;
+	return call(in, "install", q, e);
+}
+
+/* A name in pip's words that one of the requirements has; it goes into the report. Only imports may fail without failing the request. */
+static bool blame_import(struct installer *in, const struct pip_failure *f)
+{
+	json_t *one;
+	size_t i;
+	json_array_foreach(in->plan.requirements, i, one)
+		if (json_object_get(one, "module") && text_eq(json_string_value(json_object_get(one, "name")), f->package))
+			return plan_fail(&in->plan, f->package, f->reason);
+	return false;
+}
+
+static int pip(struct installer *in, struct error *e)
+{
+	struct pip_failure f;
+	for (int tries = 0; json_array_size(in->plan.requirements); tries++) {
+		int r = pip_once(in, e);
+		if (r < 0)
+			return r;
+		if (json_array_size(in->refused)) {
+			error_set(e, -EPERM, "this server does not allow the package %.100s, which is needed",
+				json_string_value(json_array_get(in->refused, 0)));
+			return error_slug(e, "package_refused");
+		}
+		if (!in->failed)
+			return in->installed ? plan_installed(&in->plan, in->installed, in->settings, e)
+					     : error_set(e, -EIO, "the installer's jail gave no answer");
+		pip_explain(in->failed, in->settings, &f);
+		if (tries >= TRIES_MAX || !blame_import(in, &f)) {
+			plan_fail(&in->plan, f.package, f.reason);
+			error_set(e, -ENOENT, "%s", f.reason);
+			error_remedy(e, "%s", f.remedy);
+			return error_slug(e, f.slug);
+		}
+	}
+	return 0;
+}
+
+/* ---- into the store ---------------------------------------------------------------------------------- */
+
+/* Everything that may still run in there is killed before its files are looked at. */
+static int quiet(struct installer *in, struct error *e)
+{
+	int r = local_reset(in->local, e);
+	return r < 0 ? r : run(in, "pass", 4, e);
+}
+
+/* Members of the set's record: what it holds, for lists and templates. */
+static char *set_fields(const struct installer *in)
+{
+	_cleanup_json_ json_t *fields = json_object();
+	json_object_set(fields, "packages", json_object_get(in->installed, "packages"));
+	json_object_set(fields, "modules", json_object_get(in->installed, "modules"));
+	char *text = json_dumps(fields, JSON_COMPACT);
+	if (!text)
+		return NULL;
+	size_t len = strlen(text); /* without its braces */
+	memmove(text, text + 1, len - 2);
+	text[len - 2] = '\0';
+	return text;
+}
+
+static int keep(struct installer *in, struct error *e, char *ret_id)
+{
+	struct store_intake *intake = NULL;
+	bool found;
+	_cleanup_free_ char *fields = set_fields(in);
+	tell("storing", "taking the files over");
+	int r = fields ? quiet(in, e) : error_set(e, -ENOMEM, "out of memory");
+	if (r < 0)
+		return r;
+	_cleanup_fd_ int tree = openat(local_workspace(in->local), "tree", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (tree < 0)
+		return error_set_errno(e, -errno, "reading what was installed");
+	r = store_intake_begin(in->store, (uint64_t)json_integer_value(json_object_get(in->request, "max_bytes")), e, &intake);
+	if (r == 0)
+		r = store_intake_tree(intake, tree, e);
+	if (r == 0)
+		r = store_intake_commit(intake, fields, e, ret_id, &found);
+	store_intake_finish(intake);
+	if (r == -ENOSPC) {
+		error_remedy(e, "Make room on the disk, for example with `glovebox packages gc`.");
+		error_slug(e, "store_full");
+	}
+	return r;
+}
+
+static int answer(struct installer *in, const char *id, struct error *e)
+{
+	_cleanup_json_ json_t *record = json_object();
+	bool replaces = false;
+	json_t *one;
+	size_t i;
+	json_array_foreach(json_object_get(in->installed, "packages"), i, one)
+		replaces |= json_is_string(json_object_get(one, "replaces"));
+	if (*id) {
+		json_object_set_new(record, "set", json_string(id));
+		json_object_set(record, "modules", json_object_get(in->installed, "modules"));
+		json_object_set_new(record, "replaces", json_boolean(replaces));
+	}
+	json_object_set_new(record, "seconds", json_real((double)(clock_now_ns() - in->started_ns) / 1e9));
+	json_object_set(record, "report", in->plan.report);
+	_cleanup_free_ char *text = json_dumps(record, JSON_COMPACT);
+	if (!text)
+		return error_set(e, -ENOMEM, "out of memory");
+	return store_request_write(in->store, in->key, text, strlen(text), e);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------ */
+
+static int install(struct installer *in, struct error *e)
+{
+	char id[STORE_ID_LEN + 1] = "";
+	int r = start_jail(in, e);
+	if (r == 0)
+		r = survey(in, e);
+	if (r == 0)
+		r = plan_make(json_object_get(in->request, "packages"), json_object_get(in->request, "imports"), in->survey,
+			in->settings, e, &in->plan);
+	if (r == 0)
+		r = pip(in, e);
+	if (r == 0 && json_array_size(json_object_get(in->installed, "packages")))
+		r = keep(in, e, id);
+	return r < 0 ? r : answer(in, id, e);
+}
+
+/* Two processes with the same request: the second waits here and finds the answer of the first. */
+static int lock_request(const struct installer *in)
+{
+	_cleanup_free_ char *path = NULL;
+	if (asprintf(&path, "%s/packages/requests/.%s.lock", in->state_dir, in->key) < 0)
+		return -ENOMEM;
+	_cleanup_fd_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	while (flock(fd, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return TAKE_FD(fd);
+}
+
+static bool answered_meanwhile(struct installer *in)
+{
+	_cleanup_free_ char *json = NULL, *record = NULL;
+	_cleanup_json_ json_t *tree = NULL;
+	_cleanup_fd_ int hold = -1;
+	size_t len;
+	if (json_is_true(json_object_get(in->request, "refresh")) || store_request_read(in->store, in->key, &json, &len) < 0 ||
+		json_read(json, len, NULL, &tree) < 0)
+		return false;
+	const char *id = json_string_value(json_object_get(tree, "set"));
+	return !id || (store_set_hold(in->store, id, &hold, &record, &len) == 0 && store_check(in->store, id, false, NULL) == 0);
+}
+
+static int read_request(struct installer *in, struct error *e)
+{
+	_cleanup_buffer_ struct buffer text = BUFFER_INIT(REQUEST_BYTES_MAX);
+	ssize_t n = 1;
+	while (n > 0) {
+		if (buffer_reserve(&text, 64 * 1024) < 0)
+			return error_set(e, -E2BIG, "the request is too large");
+		n = read(STDIN_FILENO, text.data + text.len, text.cap - text.len);
+		text.len += n > 0 ? (size_t)n : 0;
+	}
+	int r = json_read(text.data, text.len, e, &in->request);
+	if (r < 0)
+		return r;
+	in->settings = json_object_get(in->request, "settings");
+	in->key = json_string_value(json_object_get(in->request, "key"));
+	in->state_dir = json_string_value(json_object_get(in->request, "state_dir"));
+	if (!json_is_object(in->settings) || !in->key || !in->state_dir)
+		return error_set(e, -EINVAL, "the request lacks something");
+	return store_open(in->state_dir, e, &in->store);
+}
+
+static void finish(struct installer *in)
+{
+	local_destroy(in->local);
+	plan_finish(&in->plan);
+	json_decref(in->survey);
+	json_decref(in->installed);
+	json_decref(in->failed);
+	json_decref(in->refused);
+	json_decref(in->request);
+	buffer_finish(&in->line);
+	store_close(in->store);
+}
+
+int cli_installer(int argc, char **argv)
+{
+	struct installer in = { .line = BUFFER_INIT(LINE_BYTES), .started_ns = clock_now_ns() };
+	struct error e = { 0 };
+	(void)argc;
+	(void)argv;
+	int r = read_request(&in, &e);
+	_cleanup_fd_ int lock = r < 0 ? -1 : lock_request(&in);
+	if (r == 0 && !answered_meanwhile(&in))
+		r = install(&in, &e);
+	if (r < 0)
+		tell_error(&in, &e, in.failed);
+	else
+		put_line(json_pack("{s:b}", "done", 1));
+	finish(&in);
+	return r < 0 ? CLI_FAILED : CLI_OK;
+}

@@ -1,0 +1,61 @@
+#include "guest/python.h"
+
+#include <string.h>
+
+#include "guest/packages.h"
+
+/* Where in sys.path the system's packages begin; its end when there are none. */
+static Py_ssize_t system_packages(PyObject *path)
+{
+	Py_ssize_t n = PyList_GET_SIZE(path);
+	for (Py_ssize_t i = 0; i < n; i++) {
+		const char *entry = PyUnicode_Check(PyList_GET_ITEM(path, i)) ? PyUnicode_AsUTF8(PyList_GET_ITEM(path, i)) : NULL;
+		if (entry && (strstr(entry, "dist-packages") || strstr(entry, "site-packages") || !strncmp(entry, "/packages/", 10)))
+			return i;
+		PyErr_Clear();
+	}
+	return n;
+}
+
+static void extend_pythonpath(PyObject *entry)
+{
+	PyObject *os = PyImport_ImportModule("os"), *all = os ? PyObject_GetAttrString(os, "environ") : NULL;
+	PyObject *old = all ? PyMapping_GetItemString(all, "PYTHONPATH") : NULL;
+	PyErr_Clear();
+	PyObject *value = old && PyUnicode_Check(old) && PyUnicode_GET_LENGTH(old) ? PyUnicode_FromFormat("%U:%U", entry, old)
+										  : Py_NewRef(entry);
+	if (all && value)
+		PyMapping_SetItemString(all, "PYTHONPATH", value);
+	PyErr_Clear();
+	Py_XDECREF(value);
+	Py_XDECREF(old);
+	Py_XDECREF(all);
+	Py_XDECREF(os);
+}
+
+/* Finders remember what a directory held; a set may come after somebody looked. */
+static void forget_caches(void)
+{
+	PyObject *importlib = PyImport_ImportModule("importlib");
+	PyObject *r = importlib ? PyObject_CallMethod(importlib, "invalidate_caches", NULL) : NULL;
+	PyErr_Clear();
+	Py_XDECREF(r);
+	Py_XDECREF(importlib);
+}
+
+void packages_add(const char *path, size_t len)
+{
+	PyObject *list = PySys_GetObject("path"); /* borrowed */
+	PyObject *entry = PyUnicode_DecodeUTF8(path, (Py_ssize_t)len, "strict");
+	if (!list || !PyList_Check(list) || !entry) {
+		PyErr_Clear();
+		Py_XDECREF(entry);
+		return;
+	}
+	if (PySequence_Contains(list, entry) == 0 && PyList_Insert(list, system_packages(list), entry) == 0) {
+		extend_pythonpath(entry);
+		forget_caches();
+	}
+	PyErr_Clear();
+	Py_DECREF(entry);
+}

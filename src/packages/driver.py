@@ -1,0 +1,241 @@
+"""What runs in the installer's jail: a look at what the interpreter has, and pip. Prints one JSON object per line.
+
+Nothing that this prints or leaves behind is trusted outside: the packages' own code may have run beside it.
+"""
+
+import importlib.machinery
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+WORK = '/workspace'
+TREE, WHEELS, REPORT, CACHE = (f'{WORK}/{name}' for name in ('tree', 'wheels', 'report.json', 'cache'))
+LOG_LINES, LINE_CHARS = 40, 400
+
+
+def say(**fields):
+    print(json.dumps(fields), flush=True)
+
+
+def canonical(name):
+    return re.sub(r'[-_.]+', '-', name).lower()
+
+
+# ---- what is there -----------------------------------------------------
+
+
+def survey(modules):
+    """The standard library's names, installed distributions, and which of the modules can be imported from where."""
+    dists = {canonical(d.metadata['Name']): d.version for d in importlib.metadata.distributions() if d.metadata['Name']}
+    found = {}
+    for module in modules:
+        if module in sys.stdlib_module_names:
+            continue
+        try:
+            spec = importlib.machinery.PathFinder.find_spec(module)
+        except Exception:
+            spec = None
+        if spec is not None and (spec.origin or spec.submodule_search_locations):
+            found[module] = None
+    if found:
+        owners = importlib.metadata.packages_distributions()
+        for module in found:
+            found[module] = canonical(owners[module][0]) if owners.get(module) else None
+    say(survey={'stdlib': sorted(sys.stdlib_module_names), 'dists': dists, 'modules': found})
+
+
+# ---- pip ---------------------------------------------------------------
+
+
+def common_options(q):
+    """Which index, and how; the same for every call."""
+    options = ['--disable-pip-version-check', '--no-input', '--no-color', '--no-python-version-warning', '--retries', '2']
+    options += ['--timeout', '15', '--cache-dir', CACHE]
+    if q.get('offline'):
+        options += ['--no-index']
+    elif q.get('index'):
+        options += ['--index-url', q['index']]
+    for flag, key in (('--extra-index-url', 'extra_index'), ('--find-links', 'find_links'), ('--trusted-host', 'trusted_host')):
+        for value in q.get(key) or ():
+            options += [flag, value]
+    if q.get('proxy'):
+        options += ['--proxy', q['proxy']]
+    return options
+
+
+def environment(q):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(('PIP_', 'PYTHON'))}
+    env.update(PIP_CONFIG_FILE='/dev/null', PYTHONUNBUFFERED='1', PYTHONDONTWRITEBYTECODE='1', HOME=WORK, TMPDIR='/tmp')
+    if q.get('constraints'):
+        path = f'{WORK}/constraints.txt'
+        with open(path, 'w') as f:
+            f.write(q['constraints'])
+        env['PIP_CONSTRAINT'] = path  # also inside isolated builds
+    return env
+
+
+_PHASES = (
+    (re.compile(r'^\s*Collecting (\S+)'), 'resolving', 'looking for {}'),
+    (re.compile(r'^\s*(?:Downloading|Using cached) (?:\S*/)?(\S+)'), 'downloading', '{}'),
+    (re.compile(r'^\s*Processing (?:\S*/)?(\S+)'), 'downloading', '{}'),
+    (re.compile(r'^\s*Building wheels? for (\S+) .*started'), 'building', '{}'),
+    (re.compile(r'^\s*Installing build dependencies: started()'), 'building', 'getting what the build needs'),
+)
+
+
+class Failed(Exception):
+    def __init__(self, log):
+        self.log = log
+
+
+def pip(q, *args):
+    """Runs pip, tells what it is at, and keeps the end of what it printed."""
+    command = [sys.executable, '-m', 'pip', *args[:1], *common_options(q), *args[1:]]
+    child = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors='replace', env=environment(q), cwd=WORK
+    )
+    log = []
+    for line in child.stdout:
+        line = line.rstrip()[:LINE_CHARS]
+        log.append(line)
+        del log[:-LOG_LINES]
+        for pattern, phase, text in _PHASES:
+            if match := pattern.match(line):
+                say(phase=phase, text=text.format(match[1]))
+    if child.wait():
+        raise Failed(log)
+
+
+def resolve(q):
+    """What pip would install, as its report says."""
+    say(phase='resolving', text=', '.join(q['requirements']))
+    options = ['--dry-run', '--report', REPORT]
+    if q['externally_managed']:
+        options += ['--break-system-packages']  # it installs nothing here; without this it does not even look
+    if not q.get('build'):
+        options += ['--only-binary', ':all:']
+    if q.get('require_hashes'):
+        options += ['--require-hashes']
+    elif not q.get('isolate', True):
+        options += ['--no-build-isolation']
+    wanted = f'{WORK}/requirements.txt'
+    with open(wanted, 'w') as f:
+        f.write(''.join(f'{line}\n' for line in q['requirements']))
+    pip(q, 'install', *options, '-r', wanted)
+    with open(REPORT) as f:
+        return json.load(f)['install']
+
+
+def fetch(q, items):
+    """Wheels of exactly what was resolved; source packages are built here."""
+    lines = []
+    for item in items:
+        info = item['download_info']
+        hashes = info.get('archive_info', {}).get('hashes') or {}
+        old = info.get('archive_info', {}).get('hash', '')
+        digest = hashes.get('sha256') or (old[7:] if old.startswith('sha256=') else '')
+        mark = f'#sha256={digest}' if digest else ''
+        item['sha256'], item['source'] = digest, not info['url'].split('#')[0].endswith('.whl')
+        lines.append(f'{item["metadata"]["name"]} @ {info["url"]}{mark}\n')
+    locked = f'{WORK}/locked.txt'
+    with open(locked, 'w') as f:
+        f.writelines(lines)
+    options = ['--no-deps', '--wheel-dir', WHEELS, '-r', locked]
+    if not q.get('isolate', True):
+        options += ['--no-build-isolation']
+    pip(q, 'wheel', *options)
+
+
+# ---- from wheels to files ----------------------------------------------
+
+
+def unpack(path):
+    """A wheel's files where `import` finds them. Its scripts and headers are left out: nothing could start them."""
+    with zipfile.ZipFile(path) as wheel:
+        for info in wheel.infolist():
+            parts = info.filename.split('/')
+            if info.is_dir() or '..' in parts or info.filename.startswith('/'):
+                continue
+            if parts[0].endswith('.data') and len(parts) > 2:
+                if parts[1] not in ('purelib', 'platlib', 'data'):
+                    continue
+                parts = parts[2:]
+            target = os.path.join(TREE, *parts)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with wheel.open(info) as source, open(target, 'wb') as copy:
+                shutil.copyfileobj(source, copy, 1 << 20)
+    os.remove(path)
+
+
+def compile_all():
+    """Sessions cannot write beside the files, so what they import is compiled here, once."""
+    import compileall
+    import py_compile
+
+    compileall.compile_dir(
+        TREE, quiet=2, force=True, stripdir=TREE, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
+    )
+
+
+def top_modules():
+    found = set()
+    for entry in os.scandir(TREE):
+        name = entry.name.partition('.')[0]
+        if entry.is_dir() and entry.name.isidentifier() and entry.name != '__pycache__':
+            found.add(entry.name)
+        elif entry.is_file() and name.isidentifier() and entry.name.endswith(('.py', '.so')):
+            found.add(name)
+    return sorted(found)
+
+
+def install(q):
+    """All of it: resolves, fetches, builds, unpacks."""
+    q['externally_managed'] = os.path.exists(f'{os.path.dirname(os.__file__)}/EXTERNALLY-MANAGED')
+    for path in (TREE, WHEELS, CACHE):
+        os.makedirs(path, exist_ok=True)
+    try:
+        items = resolve(q)
+        refused = [i['metadata']['name'] for i in items if not allowed(q, i['metadata']['name'])]
+        if refused:
+            say(refused=refused)
+            return
+        if items:
+            fetch(q, items)
+    except Failed as e:
+        say(failed=e.log)
+        return
+    wheels = sorted(os.listdir(WHEELS))
+    for n, name in enumerate(wheels):
+        say(phase='storing', text=name, done=n, total=len(wheels))
+        unpack(f'{WHEELS}/{name}')
+    shutil.rmtree(CACHE, ignore_errors=True)
+    if wheels:
+        say(phase='storing', text='compiling', done=len(wheels), total=len(wheels))
+        compile_all()
+    dists = {canonical(d.metadata['Name']): d.version for d in importlib.metadata.distributions() if d.metadata['Name']}
+    packages = [
+        {
+            'name': canonical(i['metadata']['name']),
+            'version': i['metadata']['version'],
+            'sha256': i['sha256'],
+            'source': i['source'],
+            'requested': bool(i.get('requested')),
+            'replaces': dists.get(canonical(i['metadata']['name'])),
+        }
+        for i in items
+    ]
+    say(installed={'packages': packages, 'modules': top_modules(), 'dists': dists})
+
+
+def allowed(q, name):
+    """The lists hold for what packages bring along, too."""
+    import fnmatch
+
+    name = canonical(name)
+    fits = lambda patterns: any(fnmatch.fnmatchcase(name, canonical(p)) for p in patterns)
+    return not fits(q.get('deny') or ()) and (not q.get('allow') or fits(q['allow']))

@@ -1,0 +1,31 @@
+/* What the server's settings say about packages. Texts and lists (NULL at the end) belong to whoever filled it in. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum packages_mode {
+	PACKAGES_INSTALL, /* what is not in the store is installed */
+	PACKAGES_STORE,   /* only what is in the store already, or comes with the system */
+	PACKAGES_OFF,     /* requests for packages are refused */
+};
+
+struct packages_settings {
+	int mode; /* enum packages_mode */
+	char *index;          /* NULL: pip's own, https://pypi.org/simple */
+	char **extra_index, **find_links, **trusted_host;
+	char **hosts;         /* others that files come from, HOST or HOST:PORT: the installer reaches nothing else */
+	char *proxy, *constraints;
+	char **allow, **deny; /* patterns of names; an empty allow list allows all */
+	bool offline;         /* find_links only, no index */
+	bool build;           /* source packages too: their code runs while they are built */
+	bool isolate;         /* builds fetch their own setuptools and such */
+	bool require_hashes;
+	double timeout_s;     /* of one installation */
+	uint64_t max_bytes;   /* of one set, unpacked */
+	uint64_t store_bytes; /* gc: least used sets go beyond it */
+	double store_age_s;   /* gc: sets that nobody used for so long go */
+	char **warm;          /* sets that have a template from the start: requirements with '+' between them */
+	unsigned template_after; /* sessions that ask for a set before it gets a template of its own; 0: never */
+	uint64_t template_bytes; /* memory of all those templates together */
+};
