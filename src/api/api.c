@@ -25,6 +25,16 @@ static void free_api(uv_handle_t *timer)
 	free(a);
 }
 
+static int create_dialects(struct api *a, const struct api_config *config, struct error *e)
+{
+	for (size_t i = 0; i < DIALECT_COUNT; i++) {
+		int r = dialects[i]->create(a, config, e, &a->dialects[i]);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 int api_create(const struct api_config *config, struct error *e, struct api **ret)
 {
 	struct api *a = calloc(1, sizeof(*a));
@@ -46,8 +56,12 @@ int api_create(const struct api_config *config, struct error *e, struct api **re
 	a->log_requests = config->log_requests;
 	uv_timer_init(config->loop, &a->timer);
 	a->timer.data = a;
-	*ret = a;
-	return 0;
+	r = create_dialects(a, config, e);
+	if (r < 0)
+		api_destroy(a);
+	else
+		*ret = a;
+	return r;
 }
 
 void api_destroy(struct api *a)
@@ -59,6 +73,9 @@ void api_destroy(struct api *a)
 		SLIST_REMOVE_HEAD(&a->endings, next);
 		free(ending);
 	}
+	for (size_t i = 0; i < DIALECT_COUNT; i++)
+		if (a->dialects[i])
+			dialects[i]->destroy(a->dialects[i]);
 	uv_close((uv_handle_t *)&a->timer, free_api);
 }
 
@@ -74,7 +91,10 @@ void api_drain(struct api *a)
 
 unsigned api_in_flight(const struct api *a)
 {
-	return a->in_flight + a->socket_cells;
+	unsigned n = a->in_flight + a->socket_cells;
+	for (size_t i = 0; i < DIALECT_COUNT; i++)
+		n += dialects[i]->in_flight(a->dialects[i]);
+	return n;
 }
 
 /* ---- before the body ----------------------------------------------------- */
@@ -185,7 +205,7 @@ static int check_body_type(const struct call *c, struct error *e)
 		error_slug(e, "unsupported_encoding");
 		return -EINVAL;
 	}
-	if (!has_body || c->route->flags & ROUTE_RAW_BODY || is_json_type(http_header(c->x, "Content-Type")))
+	if (!has_body || c->route->flags & (ROUTE_RAW_BODY | ROUTE_ANY_TYPE) || is_json_type(http_header(c->x, "Content-Type")))
 		return 0;
 	error_set(e, -EINVAL, "the body must be sent as application/json");
 	error_remedy(e, "Send the header: Content-Type: application/json");
@@ -196,7 +216,7 @@ static int check_body_type(const struct call *c, struct error *e)
 /* Routes without query parameters refuse any, so that a misspelt address does not pass for a working one. */
 static int check_query(const struct call *c, struct error *e)
 {
-	return c->route->query ? 0 : fields_decode_query(&no_fields, http_query(c->x), NULL, e);
+	return c->route->query || c->route->flags & ROUTE_ANY_QUERY ? 0 : fields_decode_query(&no_fields, http_query(c->x), NULL, e);
 }
 
 static enum http_body_mode refuse(struct call *c, const struct error *e)

@@ -19,6 +19,12 @@ struct sessions;
 struct http_handler;
 struct http_server;
 
+/* How the OpenEnv dialect's environments behave. */
+struct openenv_config {
+	bool rewards;   /* give the rewards of coding_env's transforms */
+	double lease_s; /* a named environment waits so long for a client whose connection broke */
+};
+
 /* All texts and lists are copied. Lists end with NULL; a NULL list is an empty one. */
 struct api_config {
 	uv_loop_t *loop;
@@ -37,6 +43,7 @@ struct api_config {
 	uint64_t max_upload_bytes;       /* of one file; 0: the default (API_UPLOAD_BYTES) */
 	unsigned max_sessions_per_token; /* 0: only the table's own maximum counts */
 	bool log_requests;               /* one info line per answered request */
+	struct openenv_config openenv;
 };
 
 #define API_UPLOAD_BYTES (1024ULL * 1024 * 1024)

@@ -13,6 +13,7 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "api/dialects/dialect.h"
 #include "api/guard.h"
 #include "base/buffer.h"
 #include "base/error.h"
@@ -72,6 +73,7 @@ struct api {
 	uv_timer_t timer;             /* runs while somebody waits */
 	char *openapi, *docs;         /* made at the first request */
 	size_t openapi_len, docs_len;
+	void *dialects[DIALECT_COUNT]; /* what each keeps */
 };
 
 /* ---- answering ---------------------------------------------------------- */

@@ -15,10 +15,10 @@
 #include "session/session.h"
 
 /* Statuses with a column of their own; the last one takes all others. 0 is a client that left. */
-static const int statuses[] = { 0, 101, 200, 201, 204, 400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 421,
+static const int statuses[] = { 0, 101, 200, 201, 204, 400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 421, 422,
 	426, 429, 431, 500, 503, 507, -1 };
 
-enum { ROUTES_MAX = 64, OTHER = ROUTES_MAX - 1 };
+enum { ROUTES_MAX = 128, OTHER = ROUTES_MAX - 1 };
 
 struct metrics {
 	uint64_t requests[ROUTES_MAX][ARRAY_LEN(statuses)]; /* OTHER: no route of ours */
@@ -151,7 +151,7 @@ static void write_request_row(struct buffer *b, const uint64_t *row, const char 
 
 static void write_requests(struct buffer *b, const struct metrics *m)
 {
-	_Static_assert(ROUTES_MAX <= 64, "the counts stay small");
+	_Static_assert(ROUTES_MAX <= 128, "the counts stay small");
 	head(b, "http_requests_total", "counter",
 		"Requests by route and status; left: the client did not wait.");
 	for (size_t i = 0; i < routes_count && i < OTHER; i++)

@@ -215,7 +215,7 @@ int openapi_write(struct buffer *out)
 	json_key(&w, "info");
 	json_open_object(&w);
 	json_field_cstr(&w, "title", "Glovebox");
-	json_field_cstr(&w, "version", GLOVEBOX_VERSION);
+	json_field_cstr(&w, "version", "1.0.0"); /* of the API, v1; the program's own is in /version */
 	json_field_cstr(&w, "description", "Runs Python that a language model wrote, in sealed sessions.");
 	json_close(&w);
 	json_key(&w, "security");

@@ -18,6 +18,9 @@ enum route_flags {
 	ROUTE_WEBSOCKET = 1 << 1, /* answers 101 */
 	ROUTE_EVENTS = 1 << 2,    /* answers text/event-stream when asked to */
 	ROUTE_RAW_BODY = 1 << 3,  /* the body is a file, not JSON */
+	ROUTE_ANY_QUERY = 1 << 4, /* query parameters that nobody knows are let pass (dialects) */
+	ROUTE_ANY_TYPE = 1 << 5,  /* the body is JSON whatever its Content-Type says (dialects) */
+	ROUTE_QUERY_TOKEN = 1 << 6, /* the token may be the query parameter `token` (dialects) */
 };
 
 struct route {

@@ -91,6 +91,11 @@ const struct option_row config_rows[] = {
 	{ "max-disk", 0, OPTION_SIZE, AT(max_disk), 1 << 20, 0, "SIZE", "4G",
 	  .help = "the most a session may ask for" },
 
+	{ "openenv-rewards", 0, OPTION_FLAG, AT(openenv_rewards), .fallback = "yes", .group = "dialects",
+	  .help = "give OpenEnv's clients the rewards of coding_env (on unless --no-openenv-rewards)" },
+	{ "openenv-lease", 0, OPTION_SECONDS, AT(openenv_lease), 0, 86400, "SECONDS", "60",
+	  .help = "how long a named OpenEnv environment waits for a client whose connection broke" },
+
 	{ "config", 'c', OPTION_TEXT, AT(config), .value = "FILE", .group = "other",
 	  .flag_only = true, .help = "settings file to read instead of ~/.config/glovebox/glovebox.conf or "
 				     "/etc/glovebox/glovebox.conf" },

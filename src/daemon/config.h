@@ -36,6 +36,9 @@ struct config {
 	unsigned ready, max_sessions, max_sessions_per_token, queue;
 	double ttl, idle_timeout;
 	uint64_t log, max_log;
+	/* dialects */
+	bool openenv_rewards;
+	double openenv_lease;
 	/* cells */
 	double timeout, max_timeout, grace;
 	unsigned processes, max_processes;

@@ -130,6 +130,7 @@ static int start_api(struct server *s, struct error *e)
 		.max_upload_bytes = c->max_upload,
 		.max_sessions_per_token = c->max_sessions_per_token,
 		.log_requests = c->access_log,
+		.openenv = { .rewards = c->openenv_rewards, .lease_s = c->openenv_lease },
 	};
 	return api_create(&config, e, &s->api);
 }

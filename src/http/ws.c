@@ -186,6 +186,9 @@ int ws_close(struct ws *w, unsigned code, const char *reason)
 	w->closing = true;
 	if (len > CLOSE_REASON_BYTES)
 		len = CLOSE_REASON_BYTES;
+	/* A close overtakes messages in the engine's queue, which would never be sent then. */
+	if (wslay_event_send(w->engine) < 0)
+		return w->err ? w->err : -ENOMEM;
 	int r = wslay_event_queue_close(w->engine, (uint16_t)code, (const uint8_t *)reason, len);
 	if (r < 0)
 		return r == WSLAY_ERR_NO_MORE_MSG ? 0 : -ENOMEM;

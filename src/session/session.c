@@ -501,6 +501,7 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 	if (!t)
 		return error_set(e, -ENOMEM, "out of memory");
 	t->config = *config;
+	t->stats.limit = config->max_sessions;
 	TAILQ_INIT(&t->list);
 	t->tombstones = calloc(LIMIT_TOMBSTONES, sizeof(*t->tombstones));
 	t->owned_preload = copy_list(config->preload ? (const char *const *)config->preload : default_preload);

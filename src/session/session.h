@@ -119,6 +119,7 @@ const char *cell_status_name(enum cell_status s); /* "ok", "error", … */
 struct sessions_stats {
 	uint64_t live, created, ended, taken_ready, forked, guests_replaced, zygote_restarts;
 	unsigned ready_guests;
+	uint64_t limit; /* sessions that may be alive at once */
 	uint64_t cells[CELL_STATUS_COUNT];
 	uint64_t running_cells, queued_cells;
 	uint64_t stdout_bytes, stderr_bytes;

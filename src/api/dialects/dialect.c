@@ -1,0 +1,12 @@
+#include "api/dialects/dialect.h"
+
+#include "api/call.h"
+
+const struct dialect *const dialects[DIALECT_COUNT] = {
+	[DIALECT_OPENENV] = &dialect_openenv,
+};
+
+void *dialect_state(const struct api *a, enum dialect_id id)
+{
+	return a->dialects[id];
+}
