@@ -26,6 +26,8 @@ enum {
 	/* JSON */
 	LIMIT_JSON_DEPTH = 64,
 	LIMIT_JSON_VALUES = 100 * 1000, /* a tree costs some hundred bytes a value */
+	LIMIT_SCHEMA_DEPTH = 24,        /* of a schema that a client gives */
+	LIMIT_SCHEMA_STEPS = 1000 * 1000, /* to hold one value to it; alternatives inside alternatives multiply */
 	/* sessions and cells */
 	LIMIT_CODE_BYTES = 8 * 1024 * 1024,
 	LIMIT_STDIN_BYTES = 8 * 1024 * 1024,
@@ -37,6 +39,15 @@ enum {
 	LIMIT_QUEUED_CELLS = 16,
 	LIMIT_PATH_BYTES = 1024,
 	LIMIT_TOMBSTONES = 4096, /* ended sessions whose end is remembered */
+	/* tools */
+	LIMIT_TOOLS = 128,                        /* of one session */
+	LIMIT_TOOL_BYTES = 256 * 1024,            /* of one definition, its source included */
+	LIMIT_TOOL_CALLS = 128,                   /* of one session, waiting for their answers */
+	LIMIT_TOOL_CALLS_PER_CELL = 10 * 1000,
+	LIMIT_TOOL_VALUE_BYTES = 16 * 1024 * 1024, /* JSON text of the arguments or of the result of a call */
+	LIMIT_TOOL_SECONDS = 3600,                /* a call's longest time limit */
+	LIMIT_TOOL_PAUSE_SECONDS = 3600,          /* a cell's clock stands still for its tools no longer than this in all */
+	LIMIT_TOOL_POLLERS = 16,                  /* requests of one session that wait for calls */
 	/* the API */
 	LIMIT_RUN_FILES = 256,                       /* files given with one run */
 	LIMIT_RUN_FILES_BYTES = 24 * 1024 * 1024,    /* all together */
