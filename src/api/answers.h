@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "session/session.h"
+#include "session/tools.h"
 
 struct json_writer;
 
@@ -12,6 +13,14 @@ void answer_put_observation(struct json_writer *w, const struct observation *o);
 
 /* One value in its forms: an object of media types. JSON from a guest that is not sound is given as text. */
 void answer_put_bundle(struct json_writer *w, const struct bundle *b);
+
+/* The members of a call, without the object around them. */
+void answer_put_call(struct json_writer *w, const struct tool_call *call);
+void answer_put_tools(struct json_writer *w, const struct session *s);
+
+/* Gives the session what a client said about a call. As session_answer_call(). */
+struct tool_answer;
+int api_answer_call(struct session *s, const void *client, uint64_t call, const struct tool_answer *a, struct error *e);
 
 /* Captured output as one string: head, the count of what is missing, tail. */
 void answer_put_captured(struct json_writer *w, const struct captured *c);

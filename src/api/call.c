@@ -87,6 +87,8 @@ static const struct status_row status_rows[] = {
 	{ "path_refused", 403, 0 },
 	{ "session_not_found", 404, 0 },
 	{ "file_not_found", 404, 0 },
+	{ "call_not_found", 404, 0 },
+	{ "too_many_pollers", 429, 1 },
 	{ "not_a_file", 409, 0 },
 	{ "not_a_directory", 409, 0 },
 	{ "is_a_directory", 409, 0 },

@@ -145,6 +145,11 @@ void handle_execute(struct call *c);
 void handle_run(struct call *c);
 void handle_socket(struct call *c);
 
+void handle_tools_put(struct call *c);
+void handle_tools_get(struct call *c);
+void handle_tool_calls(struct call *c);
+void handle_tool_answer(struct call *c);
+
 void handle_file_list(struct call *c);
 void handle_file_get(struct call *c);
 void handle_file_delete(struct call *c);

@@ -471,6 +471,24 @@ static int decode_id(const struct field *f, const json_t *v, void *to, const str
 	return r < 0 ? r : store_json(f, v, to, p);
 }
 
+static int decode_list(const struct field *f, const json_t *v, void *to, const struct place *p)
+{
+	char buf[48];
+	if (!json_is_array(v))
+		return wrong(p, "must be a list, not %s", given(v, buf));
+	if (json_array_size(v) > (size_t)f->max)
+		return wrong(p, "must have at most %.0f entries, not %zu", f->max, json_array_size(v));
+	*(json_t **)to = json_incref((json_t *)v);
+	return 0;
+}
+
+static int decode_any(const struct field *f, const json_t *v, void *to, const struct place *p)
+{
+	(void)f, (void)p;
+	*(json_t **)to = json_incref((json_t *)v);
+	return 0;
+}
+
 static int decode_object(const struct fields *f, const json_t *object, void *base, const struct place *p);
 
 static int decode_nested(const struct field *f, const json_t *v, void *to, const struct place *p)
@@ -492,6 +510,8 @@ static int decode_value(const struct field *f, const json_t *v, void *to, const 
 		[FIELD_FILES] = decode_files,
 		[FIELD_JSON] = decode_json,
 		[FIELD_ID] = decode_id,
+		[FIELD_LIST] = decode_list,
+		[FIELD_VALUE] = decode_any,
 		[FIELD_OBJECT] = decode_nested,
 	};
 	return decoders[f->type](f, v, to, p);

@@ -35,6 +35,8 @@ enum field_type {
 	FIELD_FILES,  /* struct field_files; max is the count, max_bytes of all */
 	FIELD_JSON,   /* char *: the JSON text of an object; max is bytes */
 	FIELD_ID,     /* char *: the JSON text of a string or whole number; max is bytes */
+	FIELD_LIST,   /* json_t *: an array, as it is; max is the count */
+	FIELD_VALUE,  /* json_t *: any value, as it is */
 	FIELD_OBJECT, /* a struct inside the struct, described by `object` */
 	FIELD_MATCH,  /* query strings only: struct field_match, "name.KEY=value" any number of times; max is
 			 the count */

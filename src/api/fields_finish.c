@@ -54,6 +54,11 @@ static void free_value(const struct field *f, void *value)
 	case FIELD_MATCH:
 		free_match(value);
 		break;
+	case FIELD_LIST:
+	case FIELD_VALUE:
+		json_decref(*(json_t **)value);
+		*(json_t **)value = NULL;
+		break;
 	case FIELD_OBJECT:
 		fields_finish(f->object, value);
 		break;

@@ -133,6 +133,11 @@ static void put_shape(const struct field *f, struct json_writer *w)
 	case FIELD_MATCH:
 		put_type(w, "object");
 		break;
+	case FIELD_LIST:
+		put_type(w, "array");
+		break;
+	case FIELD_VALUE:
+		break;
 	case FIELD_OBJECT:
 		put_type(w, "object");
 		break;
@@ -250,6 +255,12 @@ char *fields_describe(const struct field *f, char *buf, size_t size)
 		break;
 	case FIELD_MATCH:
 		snprintf(buf, size, "text behind %s.KEY", f->name);
+		break;
+	case FIELD_LIST:
+		snprintf(buf, size, "list of at most %.0f", f->max);
+		break;
+	case FIELD_VALUE:
+		snprintf(buf, size, "any value");
 		break;
 	case FIELD_OBJECT:
 		snprintf(buf, size, "object");

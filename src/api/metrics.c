@@ -110,6 +110,8 @@ static void write_sessions(struct buffer *b, const struct sessions_stats *s)
 	one(b, "guests_forked_total", "counter", "Guests forked from a zygote.", (double)s->forked);
 	one(b, "guests_replaced_total", "counter", "Interpreters that had to be replaced.",
 		(double)s->guests_replaced);
+	one(b, "tool_calls_total", "counter", "Calls of tools that sessions made.", (double)s->tool_calls);
+	one(b, "tool_errors_total", "counter", "Calls of tools that ended in an error.", (double)s->tool_errors);
 	one(b, "zygote_restarts_total", "counter", "Times a zygote was started again.",
 		(double)s->zygote_restarts);
 	histogram(b, "session_create_seconds", "From asking for a session to its guest being there.",

@@ -123,9 +123,46 @@ const struct fields run_fields = FIELDS("RunRequest", run_table);
 
 const struct fields no_fields = { .name = "Empty" };
 
+/* ---- tools -------------------------------------------------------------- */
+
+#define TOOLS_ROW(base)                                                                                     \
+	{                                                                                                   \
+		"tools", FIELD_LIST, FIELD_REQUIRED, .offset = (base) + offsetof(struct tools_request, tools), \
+			.max = LIMIT_TOOLS,                                                                 \
+			.example = "[{\"name\":\"add\",\"parameters\":{\"type\":\"object\",\"properties\":"    \
+				   "{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"]}}]",                \
+			.help = "Functions of yours that the code can call: name, description, parameters "  \
+				"(a JSON schema), returns, timeout_s, max_calls, async, source. In place of " \
+				"those you gave before."                                                    \
+	}
+
+static const struct field tool_error_table[] = {
+	{ "type", FIELD_WORD, FIELD_REQUIRED, .offset = offsetof(struct tool_error, type), .min = 1,
+		.max = LIMIT_NAME_BYTES, .example = "\"ValueError\"",
+		.help = "The exception's class; one of Python's own is raised as that, any other as ToolError." },
+	{ "message", FIELD_TEXT, .offset = offsetof(struct tool_error, message), .max = LIMIT_ERROR_BYTES,
+		.help = "What is wrong." },
+};
+static const struct fields tool_error_fields = FIELDS("ToolError", tool_error_table);
+
+#define ANSWER_ROWS(base)                                                                                    \
+	{ "value", FIELD_VALUE, .offset = (base) + offsetof(struct tool_answer, value), .example = "42",     \
+		.help = "What the function returns in the session." },                                       \
+	{                                                                                                    \
+		"error", FIELD_OBJECT, .offset = (base) + offsetof(struct tool_answer, error),               \
+				       .object = &tool_error_fields,                                         \
+				       .help = "What it raises there, instead of a value."                   \
+	}
+
+static const struct field tools_table[] = { TOOLS_ROW(0) };
+const struct fields tools_fields = FIELDS("ToolsRequest", tools_table);
+
+static const struct field tool_answer_table[] = { ANSWER_ROWS(0) };
+const struct fields tool_answer_fields = FIELDS("ToolAnswer", tool_answer_table);
+
 /* ---- WebSocket messages ------------------------------------------------- */
 
-const char *const socket_types[] = { "execute", "interrupt", "ping", NULL };
+const char *const socket_types[] = { "execute", "interrupt", "ping", "tools", "tool_result", NULL };
 
 #define SOCKET_ROWS                                                                                  \
 	{ "id", FIELD_ID, FIELD_REQUIRED, .offset = offsetof(struct socket_request, id), .max = 128, \
@@ -140,6 +177,16 @@ const char *const socket_types[] = { "execute", "interrupt", "ping", NULL };
 static const struct field socket_execute_table[] = { SOCKET_ROWS, CODE_ROW(SOCKET_EXECUTE),
 	CELL_ROWS(SOCKET_EXECUTE), DETACH_ROW(SOCKET_EXECUTE) };
 const struct fields socket_execute_fields = FIELDS("SocketExecute", socket_execute_table);
+
+static const struct field socket_tools_table[] = { SOCKET_ROWS, TOOLS_ROW(offsetof(struct socket_request, tools)) };
+const struct fields socket_tools_fields = FIELDS("SocketTools", socket_tools_table);
+
+#define SOCKET_ANSWER offsetof(struct socket_request, answer)
+static const struct field socket_answer_table[] = { SOCKET_ROWS,
+	{ "call", FIELD_UINT, FIELD_REQUIRED, .offset = SOCKET_ANSWER + offsetof(struct tool_answer, call), .min = 1,
+		.max = 9007199254740991.0, .example = "1", .help = "`call` of the tool_call message." },
+	ANSWER_ROWS(SOCKET_ANSWER) };
+const struct fields socket_answer_fields = FIELDS("SocketToolResult", socket_answer_table);
 
 static const struct field socket_plain_table[] = { SOCKET_ROWS };
 const struct fields socket_plain_fields = FIELDS("SocketMessage", socket_plain_table);
@@ -185,3 +232,9 @@ static const struct field list_query_table[] = {
 		.default_text = "1000", .help = "Entries at most." },
 };
 const struct fields list_query_fields = FIELDS("FileQuery", list_query_table);
+
+static const struct field calls_query_table[] = {
+	{ "wait_s", FIELD_NUMBER, .offset = offsetof(struct calls_query, wait_s), .max = 60, .default_text = "30",
+		.help = "Wait so long for a call before answering with none." },
+};
+const struct fields calls_query_fields = FIELDS("CallsQuery", calls_query_table);

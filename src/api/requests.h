@@ -19,11 +19,33 @@ struct run_request {
 	struct field_files files;
 };
 
-/* A WebSocket message; the execute part is there for type "execute" only. */
+struct tools_request {
+	json_t *tools; /* an array */
+};
+
+struct tool_error {
+	char *type;
+	struct field_text message;
+};
+
+/* How a call of a tool went: an error when that has a type, else the value (NULL: null). */
+struct tool_answer {
+	uint64_t call; /* WebSocket only: over HTTP the address says it */
+	json_t *value;
+	struct tool_error error;
+};
+
+/* A WebSocket message; each of the parts is there for its own type only. */
 struct socket_request {
 	char *id; /* JSON text */
 	char *type;
 	struct execute_request execute;
+	struct tools_request tools;
+	struct tool_answer answer;
+};
+
+struct calls_query {
+	double wait_s;
 };
 
 struct session_query {
@@ -49,10 +71,15 @@ extern const struct fields execute_fields;        /* struct execute_request */
 extern const struct fields run_fields;            /* struct run_request */
 extern const struct fields socket_execute_fields; /* struct socket_request */
 extern const struct fields socket_plain_fields;   /* struct socket_request without the execute part */
+extern const struct fields socket_tools_fields;   /* struct socket_request */
+extern const struct fields socket_answer_fields;  /* struct socket_request */
+extern const struct fields tools_fields;          /* struct tools_request */
+extern const struct fields tool_answer_fields;    /* struct tool_answer */
 extern const struct fields no_fields;             /* an empty object */
 
 extern const struct fields session_query_fields;
 extern const struct fields log_query_fields;
 extern const struct fields list_query_fields;
+extern const struct fields calls_query_fields; /* struct calls_query */
 
 extern const char *const socket_types[]; /* NULL at the end */

@@ -81,12 +81,30 @@ const struct route routes[] = {
 		"Talk over a WebSocket",
 		"Text messages, each a JSON object with an `id` of yours and a `type`: execute (with the "
 		"fields of "
-		"POST …/execute), interrupt, or ping. Answers carry the same id: started, stdout, stderr, "
+		"POST …/execute), interrupt, ping, tools (with the fields of PUT …/tools) or tool_result (`call`, and "
+		"`value` or `error`). tool_call and tool_cancel come with the id of the tools message. Answers carry the same id: started, stdout, stderr, "
 		"display, done (with "
 		"`observation`), interrupted, pong, or error (a problem). Cells of a socket that closes are "
 		"interrupted "
 		"unless they detach.",
 		NULL, NULL, 101, NULL, NULL, NULL },
+	{ HTTP_METHOD_PUT, "/v1/sessions/{id}/tools", 0, handle_tools_put, NULL, "putTools",
+		"Give the session functions of yours",
+		"From the next cell on they are ordinary functions there. Calls wait at GET …/tools/calls; over a WebSocket "
+		"they come by themselves.",
+		&tools_fields, NULL, 200, JSON, &shape_tool_list,
+		"curl -s -X PUT $URL/v1/sessions/$ID/tools -H 'Content-Type: application/json' -d '{\"tools\":[]}'" },
+	{ HTTP_METHOD_GET, "/v1/sessions/{id}/tools", 0, handle_tools_get, NULL, "getTools",
+		"List the functions of clients", NULL, NULL, NULL, 200, JSON, &shape_tool_list,
+		"curl -s $URL/v1/sessions/$ID/tools" },
+	{ HTTP_METHOD_GET, "/v1/sessions/{id}/tools/calls", 0, handle_tool_calls, NULL, "getToolCalls",
+		"Fetch the calls that wait",
+		"Answers as soon as there is one, or with none after wait_s. Each call is handed out once.", NULL,
+		&calls_query_fields, 200, JSON, &shape_call_list,
+		"curl -s \"$URL/v1/sessions/$ID/tools/calls?wait_s=0\"" },
+	{ HTTP_METHOD_POST, "/v1/sessions/{id}/tools/calls/{path}", 0, handle_tool_answer, NULL, "answerToolCall",
+		"Answer a call", "The path ends with `call` of the call. A value, or an error that is raised in the cell.",
+		&tool_answer_fields, NULL, 204, NULL, NULL, NULL },
 	{ HTTP_METHOD_GET, "/health", ROUTE_PUBLIC, handle_health, NULL, "health", "Is the server alive?",
 		NULL, NULL, NULL, 200, JSON, &shape_status, "curl -s $URL/health" },
 	{ HTTP_METHOD_GET, "/readyz", ROUTE_PUBLIC, handle_ready, NULL, "ready",

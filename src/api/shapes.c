@@ -142,6 +142,31 @@ static const struct shape_row file_list_rows[] = {
 };
 SHAPE(shape_file_list, "FileList", file_list_rows);
 
+static const struct shape_row tool_rows[] = {
+	{ "name", "string", NULL, 0, NULL },
+	{ "calls", "integer", NULL, 0, "How often it was called." },
+	{ "definition", "any", NULL, 0, "As it was given." },
+};
+static SHAPE(shape_tool, "Tool", tool_rows);
+
+static const struct shape_row tool_list_rows[] = {
+	{ "tools", "array", &shape_tool, 0, NULL },
+};
+SHAPE(shape_tool_list, "ToolList", tool_list_rows);
+
+static const struct shape_row tool_call_rows[] = {
+	{ "call", "integer", NULL, 0, "Names the call in its answer." },
+	{ "tool", "string", NULL, 0, NULL },
+	{ "cell", "integer", NULL, 0, "The cell that waits." },
+	{ "arguments", "any", NULL, 0, "An object; typed values are objects with a `__type__`." },
+};
+static SHAPE(shape_tool_call, "ToolCall", tool_call_rows);
+
+static const struct shape_row call_list_rows[] = {
+	{ "calls", "array", &shape_tool_call, 0, NULL },
+};
+SHAPE(shape_call_list, "ToolCallList", call_list_rows);
+
 static const struct shape_row interrupted_rows[] = {
 	{ "interrupted", "boolean", NULL, 0, "False when no cell was running." },
 };
@@ -162,7 +187,7 @@ SHAPE(shape_version, "Version", version_rows);
 const struct shape *const shapes[] = { &shape_problem, &shape_session, &shape_session_list, &shape_limits,
 	&shape_observation, &shape_bundle, &shape_error, &shape_file, &shape_truncated, &shape_usage,
 	&shape_log, &shape_log_entry, &shape_file_list, &shape_file_entry, &shape_interrupted, &shape_status,
-	&shape_version, NULL };
+	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, NULL };
 
 /* ---- as JSON Schema ------------------------------------------------------ */
 

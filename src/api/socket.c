@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "api/answers.h"
 #include "api/call.h"
 #include "api/events.h"
 #include "api/requests.h"
@@ -33,6 +34,7 @@ struct socket {
 	TAILQ_HEAD(, socket_cell) cells;
 	unsigned n_cells;
 	bool leaving; /* closes when the last cell is done */
+	char *tools_id; /* JSON text of the id of the last tools message; NULL before one */
 };
 
 static int send_message(void *target, const char *data, size_t len)
@@ -224,6 +226,59 @@ static int pong(struct socket *s, struct socket_request *m, struct error *e)
 	return 0;
 }
 
+/* ---- tools --------------------------------------------------------------- */
+
+static void on_call(void *client, const struct tool_call *call)
+{
+	struct socket *s = client;
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	begin(&w, &b, s->tools_id, "tool_call");
+	answer_put_call(&w, call);
+	send_json(s, &w, &b);
+}
+
+static void on_cancel(void *client, uint64_t id, const char *why)
+{
+	struct socket *s = client;
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	begin(&w, &b, s->tools_id, "tool_cancel");
+	json_field_uint(&w, "call", id);
+	json_field_cstr(&w, "reason", why);
+	send_json(s, &w, &b);
+}
+
+static int set_tools(struct socket *s, struct socket_request *m, struct error *e)
+{
+	static const struct tool_client_ops ops = { on_call, on_cancel };
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	struct session *session;
+	int r = api_session(s->api, s->session, s->owner, e, &session);
+	char *id = r < 0 ? NULL : strdup(m->id);
+	if (r == 0)
+		r = id ? session_set_tools(session, m->tools.tools, &ops, s, e) : error_set(e, -ENOMEM, "the server is short of memory");
+	if (r < 0) {
+		free(id);
+		return r;
+	}
+	free(s->tools_id);
+	s->tools_id = id;
+	begin(&w, &b, id, "tools");
+	answer_put_tools(&w, session);
+	send_json(s, &w, &b);
+	return 0;
+}
+
+/* An answer that fits is not answered itself: the next message is about something else already. */
+static int tool_result(struct socket *s, struct socket_request *m, struct error *e)
+{
+	struct session *session;
+	int r = api_session(s->api, s->session, s->owner, e, &session);
+	return r < 0 ? r : api_answer_call(session, s, m->answer.call, &m->answer, e);
+}
+
 /* In the order of socket_types. */
 static const struct {
 	const struct fields *fields;
@@ -232,6 +287,8 @@ static const struct {
 	{ &socket_execute_fields, execute },
 	{ &socket_plain_fields, interrupt },
 	{ &socket_plain_fields, pong },
+	{ &socket_tools_fields, set_tools },
+	{ &socket_answer_fields, tool_result },
 };
 
 static int find_kind(const json_t *tree)
@@ -304,6 +361,10 @@ static void on_closed(struct http_ws *ws, unsigned code, void *userdata)
 		cell_abandon(c->cell);
 		cell_destroy(c);
 	}
+	struct session *session;
+	if (s->tools_id && !session_find(s->api->sessions, s->session, NULL, &session))
+		session_drop_tools(session, s);
+	free(s->tools_id);
 	outbox_finish(&s->out);
 	free(s);
 }

@@ -9,6 +9,7 @@
 #include "guest/files.h"
 #include "guest/memory.h"
 #include "guest/stream.h"
+#include "guest/tools.h"
 #include "wire/wire.h"
 
 static struct support support;
@@ -421,6 +422,7 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 	now.serial = serial;
 	now.displays = 0;
 	now.send = send;
+	tools_begin_cell(serial);
 	snprintf(name, sizeof(name), "<cell %u>", serial);
 	memory_lend(true); /* until the code runs: a session that used up its memory can still be told to let go of some */
 	PyObject *filename = PyUnicode_FromString(name), *value = NULL;
@@ -441,6 +443,7 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 		o = report_exception(out, serial, filename);
 	PyErr_Clear();
 	Py_XDECREF(filename);
+	tools_end_cell();
 	stream_flush_all();
 	fflush(NULL); /* what C code printed */
 	now.out = NULL;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fds.h"
@@ -18,6 +19,7 @@
 #include "guest/packages.h"
 #include "guest/random.h"
 #include "guest/stream.h"
+#include "guest/tools.h"
 #include "wire/wire.h"
 
 enum { GUEST_READ = 64 * 1024, GUEST_OUT_KEEP = 1 << 20 };
@@ -26,6 +28,7 @@ static struct support support;
 static struct wire_reader in;
 static struct buffer out;
 static bool is_fork; /* a copy made by the cell's own os.fork() */
+static bool reading;  /* the main thread waits in receive(): what comes is its own */
 static PyObject *io_open;
 
 static void send_frames(struct buffer *frames)
@@ -235,9 +238,41 @@ static void handle(const struct wire_frame *f)
 	case WIRE_REHEARSE:
 		rehearse();
 		break;
+	case WIRE_TOOLS:
+		tools_define(f, support.define_tools);
+		break;
 	default:
 		break;
 	}
+}
+
+void guest_take_results(void)
+{
+	struct wire_frame f;
+	char *at;
+	size_t room;
+	int r;
+	if (reading)
+		return;
+	if (wire_reader_room(&in, GUEST_READ, &at, &room) < 0)
+		_exit(1);
+	ssize_t n = recv(GUEST_CONTROL_FD, at, room, MSG_DONTWAIT);
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		_exit(0); /* the daemon is gone */
+	wire_reader_filled(&in, n > 0 ? (size_t)n : 0);
+	while ((r = wire_reader_next(&in, &f)) == 1)
+		if (f.type == WIRE_TOOL_RESULT)
+			tools_take_result(&f);
+	if (r < 0)
+		_exit(1);
+}
+
+bool guest_send_now(struct buffer *frames)
+{
+	if (is_fork)
+		return false;
+	send_frames(frames);
+	return true;
 }
 
 /* Waits for bytes without the GIL, so that background threads go on between cells. */
@@ -248,11 +283,13 @@ static void receive(void)
 	ssize_t n;
 	if (wire_reader_room(&in, GUEST_READ, &at, &room) < 0)
 		_exit(1);
+	reading = true;
 	Py_BEGIN_ALLOW_THREADS;
 	do
 		n = read(GUEST_CONTROL_FD, at, room);
 	while (n < 0 && errno == EINTR);
 	Py_END_ALLOW_THREADS;
+	reading = false;
 	if (n <= 0)
 		_exit(0);
 	wire_reader_filled(&in, (size_t)n);
@@ -269,7 +306,7 @@ int guest_prepare(const struct support *s)
 	if (!io_open || at_fork_prepare() < 0)
 		return -1;
 	pthread_atfork(NULL, NULL, child_of_fork);
-	return stream_prepare() < 0 || cell_prepare(s) < 0 ? -1 : 0;
+	return stream_prepare() < 0 || cell_prepare(s) < 0 || tools_prepare() < 0 ? -1 : 0;
 }
 
 void guest_fail(int control, const char *step, int err)

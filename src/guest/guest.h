@@ -18,5 +18,14 @@ void guest_settle(void);
 /* In the guest, inside its jail, with GUEST_CONTROL_FD, 1 and 2 in place: serves cells until the daemon hangs up. */
 void __attribute__((noreturn)) guest_run(void);
 
+/*
+ * While a cell runs, with the GIL held: reads what the daemon sent, without waiting, and gives results of tools to whoever waits. Nothing
+ * else comes while a cell runs.
+ */
+void guest_take_results(void);
+
+/* Sends frames at once. False in a copy made by os.fork(), which has no daemon. */
+bool guest_send_now(struct buffer *frames);
+
 /* Tells the daemon why there will be no guest, and ends the process. Plain C, no Python. */
 void __attribute__((noreturn)) guest_fail(int control, const char *step, int err);

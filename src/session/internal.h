@@ -12,6 +12,8 @@
 
 enum { CELL_ID_MAX = 64 };
 
+struct tools;
+
 struct cell {
 	TAILQ_ENTRY(cell) link;
 	struct session *session;
@@ -45,7 +47,10 @@ struct session {
 	struct cell *running;
 	uint64_t started_ns, interrupt_ns;
 	enum session_clock clock;
+	uint64_t limit_at_ns;             /* when the cell's time is over */
+	uint64_t paused_at_ns, paused_ns; /* the clock stands still since (0: it runs); how long it stood before */
 	uv_timer_t deadline;
+	struct tools *tools; /* NULL until there are any */
 	struct outcome outcome;
 	struct output output[2];
 	size_t carried[2]; /* bytes of an unfinished character, told to the listener with what follows */
@@ -96,4 +101,14 @@ void session_guest_output(struct session *s, enum stream stream, const char *dat
 void session_guest_exit(struct session *s, const struct process_exit *end, bool broken);
 void session_guest_failed(struct session *s, const char *text);
 void session_fail_all_cells(struct session *s, enum cell_status status, const char *code, const char *text, const char *remedy);
+/* Calls of tools wait, or no longer: the clock of the cell stands still or goes on. */
+void session_tools_waiting(struct session *s, bool waiting);
+
+/* tools.c */
+int tools_take(struct session *s, const struct wire_frame *f); /* TOOL_CALL, TOOL_CANCEL; -EPROTO for one that cannot be */
+void tools_send(struct session *s, bool fresh_guest);          /* the definitions, when the guest does not have them */
+uint64_t tools_next_deadline(const struct session *s);         /* of the calls that wait; UINT64_MAX for none */
+void tools_expire(struct session *s, uint64_t now_ns);
+void tools_end_cell(struct session *s);
+void tools_finish(struct session *s);
 void stats_observe(struct stats_histogram *h, double seconds);

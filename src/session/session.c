@@ -261,6 +261,7 @@ static void session_freed(uv_handle_t *h)
 
 static void release(struct session *s)
 {
+	tools_finish(s);
 	outcome_finish(&s->outcome);
 	output_finish(&s->output[0]);
 	output_finish(&s->output[1]);

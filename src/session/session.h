@@ -123,6 +123,7 @@ struct sessions_stats {
 	uint64_t cells[CELL_STATUS_COUNT];
 	uint64_t running_cells, queued_cells;
 	uint64_t stdout_bytes, stderr_bytes;
+	uint64_t tool_calls, tool_errors;
 	struct stats_histogram cell_seconds, create_seconds; /* create: asked for → guest there */
 };
 const struct sessions_stats *sessions_stats(const struct sessions *t);
@@ -270,6 +271,8 @@ bool session_interrupt(struct session *s);
 /* Asks the guest whether the source is complete (for interactive input); answers "complete", "incomplete" or "invalid". */
 int session_check(struct session *s, const char *code, size_t len,
 	void (*answer)(void *userdata, const char *verdict), void *userdata, struct error *e);
+
+/* Tools: session/tools.h. */
 
 /* ---- log -------------------------------------------------------------- */
 

@@ -148,6 +148,7 @@ static void end_cell(struct session *s, enum cell_status status, int exit_code, 
 	struct cell *c = s->running;
 	struct sessions *t = s->table;
 	stop_clock(s);
+	tools_end_cell(s);
 	t->stats.cells[status]++;
 	t->stats.running_cells--;
 	stats_observe(&t->stats.cell_seconds, (double)(clock_now_ns() - s->started_ns) / 1e9);
@@ -214,8 +215,10 @@ void session_guest_frame(struct session *s, const struct wire_frame *f)
 		answer(s->check_userdata, verdict);
 		return;
 	}
+	bool of_tools = f->type == WIRE_TOOL_CALL || f->type == WIRE_TOOL_CANCEL;
 	/* A frame nobody asked for, or one that cannot be, is a forgery: it costs the session that sent it. */
-	if (!s->running || f->serial != s->cells || outcome_take(&s->outcome, f, &display) < 0) {
+	if (!s->running || f->serial != s->cells ||
+		(of_tools ? tools_take(s, f) : outcome_take(&s->outcome, f, &display)) < 0) {
 		log_warning("session %s: its guest sent a frame that cannot be; it is killed", s->id);
 		guest_signal(berth_guest(s->berth), SIGKILL);
 		return;
@@ -229,6 +232,55 @@ void session_guest_frame(struct session *s, const struct wire_frame *f)
 /* ---- deadlines and interrupts ------------------------------------------------------- */
 
 static void interrupt_running(struct session *s);
+static void on_deadline(uv_timer_t *t);
+
+#define PAUSE_MAX_NS (LIMIT_TOOL_PAUSE_SECONDS * NSEC_PER_SEC)
+
+/* The timer goes off at what comes first: the cell's limit (the end of the longest pause while it stands still), or a call's. */
+static void arm_clock(struct session *s)
+{
+	uint64_t now = clock_now_ns(), at = s->limit_at_ns, call_at = tools_next_deadline(s);
+	if (s->paused_at_ns)
+		at = s->paused_at_ns + (PAUSE_MAX_NS - s->paused_ns);
+	if (call_at < at)
+		at = call_at;
+	uv_timer_start(&s->deadline, on_deadline, at > now ? (at - now + 999999) / 1000000 : 0, 0);
+}
+
+static void go_on(struct session *s, uint64_t now)
+{
+	if (!s->paused_at_ns)
+		return;
+	s->limit_at_ns += now - s->paused_at_ns;
+	s->paused_ns += now - s->paused_at_ns;
+	s->paused_at_ns = 0;
+}
+
+void session_tools_waiting(struct session *s, bool waiting)
+{
+	uint64_t now = clock_now_ns();
+	if (s->clock != CLOCK_LIMIT)
+		return;
+	if (!waiting)
+		go_on(s, now);
+	else if (!s->paused_at_ns && s->paused_ns < PAUSE_MAX_NS)
+		s->paused_at_ns = now;
+	arm_clock(s);
+}
+
+static void check_limit(struct session *s)
+{
+	uint64_t now = clock_now_ns();
+	tools_expire(s, now);
+	if (s->paused_at_ns && now - s->paused_at_ns + s->paused_ns >= PAUSE_MAX_NS)
+		go_on(s, now);
+	if (s->paused_at_ns || now < s->limit_at_ns) {
+		arm_clock(s);
+		return;
+	}
+	s->running->timed_out = true;
+	interrupt_running(s);
+}
 
 static void on_deadline(uv_timer_t *t)
 {
@@ -236,8 +288,7 @@ static void on_deadline(uv_timer_t *t)
 	if (!s->running)
 		return;
 	if (s->clock == CLOCK_LIMIT) {
-		s->running->timed_out = true;
-		interrupt_running(s);
+		check_limit(s);
 	} else if (clock_now_ns() - s->interrupt_ns >= (uint64_t)(s->table->config.grace_s * 1e9)) {
 		berth_kill_all(s->berth);
 		uv_timer_stop(t); /* its end is reported when it is there */
@@ -438,6 +489,7 @@ static void send_setup(struct session *s)
 	}
 	buffer_finish(&b);
 	s->setup_sent = true;
+	tools_send(s, true);
 }
 
 /* The frame was built when the cell was queued; now it gets its number. */
@@ -476,9 +528,12 @@ static void start_next(struct session *s)
 	s->used_wall_ns = clock_wall_ns();
 	if (!s->setup_sent)
 		send_setup(s);
+	tools_send(s, false);
 	stamp(s, c);
 	s->clock = CLOCK_LIMIT;
-	uv_timer_start(&s->deadline, on_deadline, (uint64_t)(c->timeout_s * 1e3), 0);
+	s->limit_at_ns = s->started_ns + (uint64_t)(c->timeout_s * 1e9);
+	s->paused_at_ns = s->paused_ns = 0;
+	arm_clock(s);
 	guest_send(berth_guest(s->berth), &c->frame);
 	if (!c->abandoned && c->observer.on_started)
 		c->observer.on_started(c->userdata, s->cells);

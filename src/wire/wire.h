@@ -24,6 +24,8 @@ enum wire_type {
 	WIRE_EXECUTE,   /* CODE, STDIN, RESCAN */
 	WIRE_CHECK,     /* CODE: is it complete? */
 	WIRE_REHEARSE,  /* nobody needs you yet: get ready for a first cell */
+	WIRE_TOOLS,       /* JSON: the definitions, in place of those before */
+	WIRE_TOOL_RESULT, /* CALL, (JSON | ERROR_TYPE, TEXT) */
 	/* guest → daemon */
 	WIRE_READY = 32, /* it is in its jail and waits */
 	WIRE_FAILED,     /* TEXT: it could not get there */
@@ -33,6 +35,8 @@ enum wire_type {
 	WIRE_FILES,      /* FILE*, CUT */
 	WIRE_DONE,       /* EXIT_CODE, OUTCOME, CPU_NS, PEAK: the last frame of a cell */
 	WIRE_CHECKED,    /* TEXT */
+	WIRE_TOOL_CALL,   /* CALL, TEXT: its name, JSON: an object of arguments */
+	WIRE_TOOL_CANCEL, /* CALL: nobody waits for it any more */
 };
 
 enum wire_tag {
@@ -58,6 +62,7 @@ enum wire_tag {
 	WIRE_FINAL,
 	WIRE_PROCESSES,
 	WIRE_PACKAGES, /* a directory of a set, for sys.path */
+	WIRE_CALL, /* a number of the guest's own, not 0 */
 };
 
 /* How the guest says a cell went; the daemon decides what to call it. */

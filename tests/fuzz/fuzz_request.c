@@ -128,12 +128,12 @@ static void door(const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct fields *const bodies[] = { &execute_fields, &session_fields, &run_fields,
-		&socket_execute_fields, &socket_plain_fields, &no_fields };
+		&socket_execute_fields, &socket_plain_fields, &socket_tools_fields, &socket_answer_fields, &no_fields };
 	static const struct fields *const queries[] = { &session_query_fields, &log_query_fields,
 		&list_query_fields, &no_fields };
 	if (!size)
 		return 0;
-	unsigned kind = *data % 12;
+	unsigned kind = *data % 14;
 	char *text = malloc(size);
 	memcpy(text, data + 1, size - 1);
 	text[size - 1] = '\0';

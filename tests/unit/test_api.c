@@ -715,6 +715,48 @@ static void sockets(void)
 	close(second);
 }
 
+static bool no_tools(void)
+{
+	return !double_tools.definitions;
+}
+
+static void tools(void)
+{
+	static const char put[] = "{\"tools\":[{\"name\":\"t\"}]}";
+	int status;
+	make_session("{}");
+	OK(ask("PUT", at("/tools"), JSON, "{}") == 400);
+	OK(ask("PUT", at("/tools"), JSON, "{\"tools\":[]}") == 400);
+	OK_STR(member("code"), "invalid_tool");
+	OK(ask("PUT", at("/tools"), JSON, put) == 200 && has("{\"tools\":[{\"name\":\"t\",\"calls\":5,"));
+	OK(ask("GET", at("/tools"), "", NULL) == 200 && has("\"definition\":{\"name\":\"t\"}"));
+	OK(ask("GET", at("/tools/calls?wait_s=61"), "", NULL) == 400);
+	OK(ask("GET", at("/tools/calls"), "", NULL) == 200);
+	OK_STR(body(), "{\"calls\":[{\"call\":1,\"tool\":\"t\",\"cell\":2,\"arguments\":{\"a\":1}}]}");
+	OK(ask("GET", at("/tools/calls?wait_s=0.05"), "", NULL) == 200);
+	OK_STR(body(), "{\"calls\":[]}");
+	OK(ask("POST", at("/tools/calls/7"), JSON, "{\"value\":1}") == 404);
+	OK(ask("POST", at("/tools/calls/x"), JSON, "{\"value\":1}") == 404);
+	OK_STR(member("code"), "call_not_found");
+	OK(ask("POST", at("/tools/calls/1"), JSON, "{\"value\":[1,null]}") == 204);
+	OK_STR(double_tools.answer, "[1,null]");
+	OK(ask("POST", at("/tools/calls/1"), JSON, "{}") == 404);
+	OK(ask("PUT", at("/tools"), JSON, put) == 200);
+	OK(ask("POST", at("/tools/calls/1"), JSON, "{\"error\":{\"type\":\"KeyError\",\"message\":\"k\"}}") == 204);
+	OK_STR(double_tools.answer, "KeyError: k");
+
+	int fd = ws_open("", &status);
+	ws_send(fd, "{\"id\":\"t\",\"type\":\"tools\",\"tools\":[{\"name\":\"t\"}]}");
+	OK(strstr(ws_receive(fd), "{\"id\":\"t\",\"type\":\"tools\",\"tools\":[{\"name\":\"t\""));
+	OK(ask("POST", at("/tools/calls/1"), JSON, "{}") == 404); /* it is the socket's */
+	ws_send(fd, "{\"id\":2,\"type\":\"tool_result\",\"call\":1}");
+	ws_send(fd, "{\"id\":3,\"type\":\"tool_result\",\"call\":1}");
+	OK(strstr(ws_receive(fd), "{\"id\":3,\"type\":\"error\"") && has("call_not_found"));
+	OK_STR(double_tools.answer, "null");
+	close(fd);
+	OK(soon(no_tools));
+}
+
 static void draining(void)
 {
 	uv_async_send(&drain);
@@ -782,6 +824,7 @@ int main(void)
 	large_files();
 	logs();
 	sockets();
+	tools();
 	draining();
 	uv_async_send(&stop);
 	pthread_join(thread, NULL);

@@ -25,6 +25,7 @@
 #include "base/fds.h"
 #include "base/text.h"
 #include "session/session.h"
+#include "session/tools.h"
 
 const double stats_bounds_s[STATS_BUCKETS - 1] = { 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 10,
 	60, 600 };
@@ -411,6 +412,95 @@ void session_owner(const struct session *s, uid_t *ret_uid, gid_t *ret_gid)
 void session_files_touched(struct session *s)
 {
 	s->touched = true;
+}
+
+/* ---- tools: one call of the last tool given waits, until it is answered ------ */
+
+static struct {
+	json_t *definitions;
+	const struct tool_client_ops *ops;
+	void *client;
+	bool waiting, fetched;
+	char answer[128];
+} double_tools;
+
+int session_set_tools(struct session *s, const json_t *definitions, const struct tool_client_ops *ops, void *client,
+	struct error *e)
+{
+	if (!json_array_size(definitions)) {
+		error_set(e, -EINVAL, "no tools");
+		return error_slug(e, "invalid_tool");
+	}
+	json_decref(double_tools.definitions);
+	double_tools.definitions = json_incref((json_t *)definitions);
+	double_tools.ops = ops;
+	double_tools.client = client;
+	double_tools.waiting = true;
+	double_tools.fetched = false;
+	return 0;
+}
+
+void session_drop_tools(struct session *s, const void *client)
+{
+	json_decref(double_tools.definitions);
+	double_tools.definitions = NULL;
+}
+
+const json_t *session_tool(const struct session *s, size_t i, uint64_t *ret_calls)
+{
+	*ret_calls = 5;
+	return json_array_get(double_tools.definitions, i);
+}
+
+static int double_answer(const void *client, uint64_t id, const char *text, struct error *e)
+{
+	if (id != 1 || !double_tools.waiting || client != double_tools.client) {
+		error_set(e, -ENOENT, "nobody waits for it");
+		return error_slug(e, "call_not_found");
+	}
+	double_tools.waiting = false;
+	snprintf(double_tools.answer, sizeof(double_tools.answer), "%s", text);
+	return 0;
+}
+
+int session_answer_call(struct session *s, const void *client, uint64_t id, const json_t *value, struct error *e)
+{
+	char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+	int r = double_answer(client, id, text, e);
+	free(text);
+	return r;
+}
+
+int session_fail_call(struct session *s, const void *client, uint64_t id, const char *type, const char *message, struct error *e)
+{
+	char text[128];
+	snprintf(text, sizeof(text), "%s: %s", type, message);
+	return double_answer(client, id, text, e);
+}
+
+bool session_has_calls(const struct session *s)
+{
+	return double_tools.waiting && !double_tools.fetched && !double_tools.ops;
+}
+
+int session_next_call(struct session *s, struct tool_call *ret)
+{
+	if (!session_has_calls(s))
+		return 0;
+	double_tools.fetched = true;
+	*ret = (struct tool_call){ .id = 1, .tool = "t", .cell = 2, .arguments = "{\"a\":1}", .arguments_len = 7 };
+	return 1;
+}
+
+int session_wait_calls(struct session *s, struct tool_waiter *w, struct error *e)
+{
+	w->session = s;
+	return 0;
+}
+
+void session_stop_waiting(struct tool_waiter *w)
+{
+	w->session = NULL;
 }
 
 static void double_init(struct sessions *t, uv_loop_t *loop, const char *base)

@@ -18,7 +18,8 @@ static const char *decode(const struct fields *f, const char *json, struct error
 		struct execute_request execute;
 	} other = { 0 };
 	void *to = f == &run_fields                                           ? (void *)&run
-		   : f == &socket_execute_fields || f == &socket_plain_fields ? (void *)&message
+		   : f == &socket_execute_fields || f == &socket_plain_fields || f == &socket_tools_fields ||
+				     f == &socket_answer_fields               ? (void *)&message
 									      : (void *)&other;
 	*e = (struct error){ 0 };
 	int r = fields_decode_text(f, json, strlen(json), to, e);
@@ -143,10 +144,15 @@ static void errors(void)
 			"unknown_field" },
 		{ &no_fields, "{\"x\":1}", "$.x: unknown field", "unknown_field" },
 		{ &socket_plain_fields, "{\"type\":\"ping\"}", "$.id: is required", "missing_field" },
+		{ &socket_tools_fields, "{\"id\":1,\"type\":\"tools\"}", "$.tools: is required", "missing_field" },
+		{ &tools_fields, "{\"tools\":{}}", "$.tools: must be a list, not an object", "invalid_field" },
+		{ &socket_answer_fields, "{\"id\":1,\"type\":\"tool_result\",\"call\":0}",
+			"$.call: must be a whole number between 1 and", "invalid_field" },
+		{ &tool_answer_fields, "{\"error\":{\"message\":\"x\"}}", "$.error.type: is required", "missing_field" },
 		{ &socket_plain_fields, "{\"id\":[],\"type\":\"ping\"}",
 			"$.id: must be a string or a whole number, not a list", "invalid_field" },
 		{ &socket_plain_fields, "{\"id\":1,\"type\":\"pin\"}",
-			"$.type: must be one of \"execute\", \"interrupt\", \"ping\"", "invalid_field" },
+			"$.type: must be one of \"execute\", \"interrupt\", \"ping\", \"tools\", \"tool_result\"", "invalid_field" },
 	};
 	struct error e;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -1,0 +1,1 @@
+../../../clients/python/src/glovebox/_markers.py

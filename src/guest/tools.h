@@ -1,0 +1,26 @@
+/*
+ * Calls of tools from inside a cell: a frame goes out, the thread that called waits, the answer wakes it.
+ *
+ * Any number of threads may wait at once. One of them reads the control socket, the others sleep until it has read their answer or
+ * gives up its place. The main thread can be interrupted while it waits. When the cell ends, whoever still waits gets an error. All
+ * state is guarded by the GIL.
+ */
+#pragma once
+
+#include "guest/python.h"
+
+#include <stdint.h>
+
+struct wire_frame;
+
+/* In the zygote: puts _tool_send, _tool_wait, _tool_next and _tool_drop into the module _glovebox. -1 with a Python error. */
+int tools_prepare(void);
+
+/* TOOLS: defines the functions in __main__ by support code. */
+void tools_define(const struct wire_frame *f, PyObject *define);
+
+/* TOOL_RESULT: stores the answer for whoever waits for it. */
+void tools_take_result(const struct wire_frame *f);
+
+void tools_begin_cell(uint32_t serial);
+void tools_end_cell(void);
