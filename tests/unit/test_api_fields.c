@@ -147,7 +147,7 @@ static void errors(void)
 		{ &socket_tools_fields, "{\"id\":1,\"type\":\"tools\"}", "$.tools: is required", "missing_field" },
 		{ &tools_fields, "{\"tools\":{}}", "$.tools: must be a list, not an object", "invalid_field" },
 		{ &socket_answer_fields, "{\"id\":1,\"type\":\"tool_result\",\"call\":0}",
-			"$.call: must be a whole number between 1 and", "invalid_field" },
+			"$.call: must be a whole number between 1 and 9007199254740991, not 0", "invalid_field" },
 		{ &tool_answer_fields, "{\"error\":{\"message\":\"x\"}}", "$.error.type: is required", "missing_field" },
 		{ &socket_plain_fields, "{\"id\":[],\"type\":\"ping\"}",
 			"$.id: must be a string or a whole number, not a list", "invalid_field" },
@@ -288,7 +288,8 @@ static void queries(void)
 static void schemas(void)
 {
 	static const struct fields *const all[] = { &session_fields, &execute_fields, &run_fields, &no_fields,
-		&socket_execute_fields, &socket_plain_fields };
+		&socket_execute_fields, &socket_plain_fields, &socket_tools_fields, &socket_answer_fields, &tools_fields,
+		&tool_answer_fields };
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		struct buffer b = BUFFER_INIT(0);
 		struct json_writer w;
