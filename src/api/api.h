@@ -15,6 +15,7 @@
 #include "base/error.h"
 
 struct api;
+struct packages;
 struct sessions;
 struct http_handler;
 struct http_server;
@@ -29,6 +30,7 @@ struct openenv_config {
 struct api_config {
 	uv_loop_t *loop;
 	struct sessions *sessions;
+	struct packages *packages; /* or NULL: requests for packages are refused */
 	/* Bearer tokens; with none, nobody is asked for one. Sessions belong to the token that made them and
 	 * are invisible to the others. */
 	char *const *tokens;

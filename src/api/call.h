@@ -25,6 +25,7 @@ struct api;
 struct call;
 struct json_writer;
 struct metrics;
+struct packages;
 struct route;
 
 struct call_ops {
@@ -62,6 +63,7 @@ struct ending {
 struct api {
 	struct guard guard;
 	struct sessions *sessions;
+	struct packages *packages;  /* or NULL */
 	struct http_server *server; /* or NULL */
 	struct metrics *metrics;
 	uint64_t max_upload_bytes;
@@ -139,6 +141,7 @@ void handle_session_get(struct call *c);
 void handle_session_delete(struct call *c);
 void handle_session_interrupt(struct call *c);
 void handle_session_reset(struct call *c);
+void handle_session_packages(struct call *c);
 void handle_logs(struct call *c);
 
 void handle_execute(struct call *c);

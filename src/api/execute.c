@@ -7,6 +7,7 @@
 #include "api/answers.h"
 #include "api/call.h"
 #include "api/events.h"
+#include "api/provision.h"
 #include "api/requests.h"
 #include "api/workspace.h"
 #include "base/cleanup.h"
@@ -272,12 +273,7 @@ static int create_for_run(struct call *c, struct run_request *run, struct error 
 {
 	struct session_info info;
 	struct session *s;
-	size_t len;
-	const char *body = http_body(c->x, &len);
 	int r = api_check_open(c->api, e);
-	if (!r)
-		r = fields_decode_text(&run_fields, body, len, run, e);
-	http_drop_body(c->x);
 	if (!r)
 		r = api_check_quota(c->api, c->owner, e);
 	if (r < 0)
@@ -293,27 +289,50 @@ static int create_for_run(struct call *c, struct run_request *run, struct error 
 	return 0;
 }
 
-void handle_run(struct call *c)
+/* With its packages there. */
+static void start_run(struct call *c, struct run_request *run, bool begun)
 {
 	struct error e = { 0 };
-	struct run_request run = { 0 };
-	if (create_for_run(c, &run, &e) < 0) {
-		fields_finish(&run_fields, &run);
-		call_error(c, &e);
+	if (create_for_run(c, run, &e) < 0) {
+		provision_finish(run);
+		provision_answer_error(c, &e, begun);
 		return;
 	}
 	struct wait *w = wait_create(c, c->id);
 	if (!w) {
 		api_end_later(c->api, c->id);
-		fields_finish(&run_fields, &run);
+		provision_finish(run);
 		no_memory(c);
 		return;
 	}
 	w->one_shot = true;
-	w->run = run;
+	w->begun = begun;
+	w->run = *run;
 	/* Without files the cell can wait in the session's own queue. */
-	if (run.files.n)
+	if (run->files.n)
 		call_when_files(c, run_now);
 	else
 		run_now(c);
+}
+
+void handle_run(struct call *c)
+{
+	struct error e = { 0 };
+	struct run_request run = { 0 };
+	size_t len;
+	const char *body = http_body(c->x, &len);
+	int r = api_check_open(c->api, &e);
+	if (!r)
+		r = fields_decode_text(&run_fields, body, len, &run, &e);
+	http_drop_body(c->x);
+	if (!r)
+		r = api_check_quota(c->api, c->owner, &e);
+	if (r < 0) {
+		provision_finish(&run);
+		call_error(c, &e);
+	} else if (provision_needed(c, &run.session)) {
+		provision(c, &run, start_run);
+	} else {
+		start_run(c, &run, false);
+	}
 }

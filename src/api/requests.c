@@ -72,6 +72,14 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 			.help = "random and numpy.random start from it, so that runs can be repeated."      \
 	}
 
+#define PACKAGES_ROW(base)                                                                                  \
+	{                                                                                                   \
+		"packages", FIELD_WORDS, .offset = (base) + offsetof(struct session_params, want_packages), \
+			.max = LIMIT_PACKAGES, .max_bytes = LIMIT_PACKAGE_BYTES,                            \
+			.example = "[\"rich\",\"pandas>=2\"]",                                              \
+			.help = "Packages to have, as pip writes them; installed once, from then on at hand."  \
+	}
+
 #define CODE_ROW(base)                                                                                      \
 	{                                                                                                   \
 		"code", FIELD_TEXT, FIELD_REQUIRED,                                                         \
@@ -102,8 +110,11 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 
 /* ---- bodies ------------------------------------------------------------- */
 
-static const struct field session_table[] = { SESSION_ROWS(0) };
+static const struct field session_table[] = { SESSION_ROWS(0), PACKAGES_ROW(0) };
 const struct fields session_fields = FIELDS("SessionRequest", session_table);
+
+static const struct field packages_table[] = { PACKAGES_ROW(0) };
+const struct fields packages_fields = FIELDS("PackagesRequest", packages_table);
 
 static const struct field execute_table[] = { CODE_ROW(0), CELL_ROWS(0), DETACH_ROW(0) };
 const struct fields execute_fields = FIELDS("ExecuteRequest", execute_table);
@@ -118,6 +129,7 @@ static const struct field run_table[] = {
 		.help = "Files put into /workspace before the code runs: path and content, a text or "
 			"{\"base64\": \"…\"}." },
 	SESSION_ROWS(RUN_SESSION),
+	PACKAGES_ROW(RUN_SESSION),
 };
 const struct fields run_fields = FIELDS("RunRequest", run_table);
 

@@ -67,6 +67,7 @@ struct list_query {
 };
 
 extern const struct fields session_fields;        /* struct session_params */
+extern const struct fields packages_fields;       /* struct session_params, its want_packages alone */
 extern const struct fields execute_fields;        /* struct execute_request */
 extern const struct fields run_fields;            /* struct run_request */
 extern const struct fields socket_execute_fields; /* struct socket_request */

@@ -20,7 +20,7 @@ const struct route routes[] = {
 		"session. With `Accept: text/event-stream` the events come as they happen.",
 		&run_fields, NULL, 200, JSON, &shape_observation,
 		"curl -s $URL/v1/run -H 'Content-Type: application/json' -d '{\"code\":\"print(6*7)\"}'" },
-	{ HTTP_METHOD_POST, "/v1/sessions", 0, handle_session_create, NULL, "createSession",
+	{ HTTP_METHOD_POST, "/v1/sessions", ROUTE_EVENTS, handle_session_create, NULL, "createSession",
 		"Create a session",
 		"All fields are optional. The session is usable at once; its working directory is "
 		"/workspace.",
@@ -53,6 +53,12 @@ const struct route routes[] = {
 	{ HTTP_METHOD_POST, "/v1/sessions/{id}/reset", 0, handle_session_reset, NULL, "reset",
 		"Start a fresh interpreter", "Variables are gone, files stay. A running cell ends as killed.",
 		&no_fields, NULL, 200, JSON, &shape_session, "curl -s -X POST $URL/v1/sessions/$ID/reset" },
+	{ HTTP_METHOD_POST, "/v1/sessions/{id}/packages", ROUTE_EVENTS, handle_session_packages, NULL, "addPackages",
+		"Add packages to a session",
+		"Installed if need be, and at hand from its next cell on. With `Accept: text/event-stream` the "
+		"progress comes as `packages` events, then `done` with the report.",
+		&packages_fields, NULL, 200, JSON, &shape_packages,
+		"curl -s $URL/v1/sessions/$ID/packages -H 'Content-Type: application/json' -d '{\"packages\":[\"rich\"]}'" },
 	{ HTTP_METHOD_GET, "/v1/sessions/{id}/logs", 0, handle_logs, NULL, "getLogs", "Read the output log",
 		"Everything the session printed, page by page, also what an observation left out. With "
 		"`Accept: text/plain` "

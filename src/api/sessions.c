@@ -6,7 +6,9 @@
 
 #include "api/answers.h"
 #include "api/call.h"
+#include "api/provision.h"
 #include "api/requests.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "json/json_read.h"
@@ -55,6 +57,10 @@ void answer_put_session(struct json_writer *w, const struct session *s)
 	json_field_int(w, "pid", info.pid);
 	json_field_cstr(w, "exec", jail_exec_name(info.exec));
 	put_limits(w, &info.limits);
+	if (info.packages)
+		json_field_raw(w, "packages", info.packages, strlen(info.packages));
+	else
+		json_field_null(w, "packages");
 	if (info.metadata)
 		json_field_raw(w, "metadata", info.metadata, strlen(info.metadata));
 	else
@@ -73,41 +79,125 @@ static void respond_session(struct call *c, int status, const struct session *s)
 
 /* ---- creating ------------------------------------------------------------ */
 
-static int create(struct call *c, struct session_params *params, struct error *e, struct session **ret)
+static void respond_created(struct call *c, const struct session *s, bool begun)
 {
-	size_t len;
-	const char *body = http_body(c->x, &len);
-	int r = api_check_open(c->api, e);
+	struct session_info info;
+	char location[64];
+	session_info(s, &info);
+	if (!begun) {
+		snprintf(location, sizeof(location), "/v1/sessions/%s", info.id);
+		http_add_header(c->x, "Location", location);
+		respond_session(c, 201, s);
+		return;
+	}
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	json_writer_init(&w, &b);
+	answer_put_session(&w, s);
+	if (json_writer_end(&w) == 0)
+		http_sse_event(c->x, "session", NULL, b.data, b.len);
+	call_finish_stream(c);
+}
+
+/* With its packages there. */
+static void create(struct call *c, struct run_request *run, bool begun)
+{
+	struct error e = { 0 };
+	struct session *s;
+	int r = api_check_open(c->api, &e);
 	if (!r)
-		r = fields_decode_text(&session_fields, body, len, params, e);
+		r = api_check_quota(c->api, c->owner, &e);
+	run->session.owner = c->owner;
 	if (!r)
-		r = api_check_quota(c->api, c->owner, e);
-	if (r < 0)
-		return r;
-	params->owner = c->owner;
-	r = session_create(c->api->sessions, params, e, ret);
+		r = session_create(c->api->sessions, &run->session, &e, &s);
 	if (!r)
-		*params = (struct session_params){ 0 }; /* the session has it all now */
-	return r;
+		run->session = (struct session_params){ 0 }; /* the session has it all now */
+	provision_finish(run);
+	if (!r)
+		respond_created(c, s, begun);
+	else
+		provision_answer_error(c, &e, begun);
 }
 
 void handle_session_create(struct call *c)
 {
 	struct error e = { 0 };
-	struct session_params params = { 0 };
-	struct session_info info;
-	struct session *s;
-	char location[64];
-	int r = create(c, &params, &e, &s);
-	fields_finish(&session_fields, &params);
+	struct run_request run = { 0 };
+	size_t len;
+	const char *body = http_body(c->x, &len);
+	int r = api_check_open(c->api, &e);
+	if (!r)
+		r = fields_decode_text(&session_fields, body, len, &run.session, &e);
+	if (!r)
+		r = api_check_quota(c->api, c->owner, &e);
 	if (r < 0) {
+		provision_finish(&run);
 		call_error(c, &e);
+	} else if (provision_needed(c, &run.session)) {
+		provision(c, &run, create);
+	} else {
+		create(c, &run, false);
+	}
+}
+
+/* ---- packages of a live one ---------------------------------------------- */
+
+static void respond_packages(struct call *c, const char *report, bool begun)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	buffer_append_str(&b, report ? report : "{}");
+	if (!begun) {
+		call_respond_as(c, 200, "application/json", &b);
 		return;
 	}
-	session_info(s, &info);
-	snprintf(location, sizeof(location), "/v1/sessions/%s", info.id);
-	http_add_header(c->x, "Location", location);
-	respond_session(c, 201, s);
+	http_sse_event(c->x, "done", NULL, b.data, b.len);
+	call_finish_stream(c);
+}
+
+static void add_packages(struct call *c, struct run_request *run, bool begun)
+{
+	struct error e = { 0 };
+	struct session *s;
+	_cleanup_free_ char *report = run->session.packages_report ? strdup(run->session.packages_report) : NULL;
+	int r = call_session(c, &e, &s);
+	if (!r && run->session.packages_replace) {
+		error_set(&e, -EBUSY, "they replace versions that the session's interpreter has from the start");
+		error_remedy(&e, "Make a new session with these packages: POST /v1/sessions {\"packages\": [...]}.");
+		r = error_slug(&e, "package_in_use");
+	}
+	if (!r && !(r = session_add_package(s, run->session.packages, run->session.packages_report, &e))) {
+		run->session.packages = NULL;
+		run->session.packages_report = NULL;
+	}
+	provision_finish(run);
+	if (!r)
+		respond_packages(c, report, begun);
+	else
+		provision_answer_error(c, &e, begun);
+}
+
+void handle_session_packages(struct call *c)
+{
+	struct error e = { 0 };
+	struct run_request run = { 0 };
+	struct session *s;
+	size_t len;
+	const char *body = http_body(c->x, &len);
+	int r = api_check_open(c->api, &e);
+	if (!r)
+		r = call_session(c, &e, &s);
+	if (!r)
+		r = fields_decode_text(&packages_fields, body, len, &run.session, &e);
+	if (!r && !c->api->packages) {
+		error_set(&e, -EPERM, "this server gives no packages");
+		r = error_slug(&e, "package_refused");
+	}
+	if (r < 0) {
+		provision_finish(&run);
+		call_error(c, &e);
+	} else {
+		provision(c, &run, add_packages);
+	}
 }
 
 /* ---- listing ------------------------------------------------------------- */

@@ -29,6 +29,18 @@ static const struct shape_row limits_rows[] = {
 };
 static SHAPE(shape_limits, "EffectiveLimits", limits_rows);
 
+static const struct shape_row package_rows[] = {
+	{ "set", "string", NULL, 1, "What was installed, by its name in the store; null when nothing had to be." },
+	{ "cached", "boolean", NULL, 0, "It was in the store." },
+	{ "seconds", "number", NULL, 0, "What the installation took, when it was made." },
+	{ "stdlib", "any", NULL, 0, "Names of the standard library." },
+	{ "present", "any", NULL, 0, "Packages that the system has: name, version, module." },
+	{ "corrected", "any", NULL, 0, "Names that were written differently: from, to." },
+	{ "installed", "any", NULL, 0, "Packages of the set: name, version, requested." },
+	{ "failed", "any", NULL, 0, "What cannot be had: name, reason, suggestion." },
+};
+SHAPE(shape_packages, "Packages", package_rows);
+
 static const struct shape_row session_rows[] = {
 	{ "id", "string", NULL, 0, "Unguessable." },
 	{ "name", "string", NULL, 1, NULL },
@@ -44,6 +56,7 @@ static const struct shape_row session_rows[] = {
 	{ "exec", "string", NULL, 0, "Which programs code may start: system, none or any." },
 	{ "pid", "integer", NULL, 0, "Of the guest on the server; 0 while starting." },
 	{ "limits", "object", &shape_limits, 0, NULL },
+	{ "packages", "object", &shape_packages, 1, "What became of the packages it was asked for." },
 	{ "metadata", "any", NULL, 1, "As it was given." },
 };
 SHAPE(shape_session, "Session", session_rows);
@@ -184,7 +197,7 @@ static const struct shape_row version_rows[] = {
 };
 SHAPE(shape_version, "Version", version_rows);
 
-const struct shape *const shapes[] = { &shape_problem, &shape_session, &shape_session_list, &shape_limits,
+const struct shape *const shapes[] = { &shape_problem, &shape_packages, &shape_session, &shape_session_list, &shape_limits,
 	&shape_observation, &shape_bundle, &shape_error, &shape_file, &shape_truncated, &shape_usage,
 	&shape_log, &shape_log_entry, &shape_file_list, &shape_file_entry, &shape_interrupted, &shape_status,
 	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, NULL };

@@ -36,6 +36,8 @@ enum {
 	LIMIT_ENV_BYTES = 128 * 1024,
 	LIMIT_METADATA_BYTES = 16 * 1024,
 	LIMIT_PRELOAD_COUNT = 64,
+	LIMIT_PACKAGES = 128,        /* named in one request */
+	LIMIT_PACKAGE_BYTES = 1024,  /* of one of those names, with versions and hashes */
 	LIMIT_QUEUED_CELLS = 16,
 	LIMIT_PATH_BYTES = 1024,
 	LIMIT_TOMBSTONES = 4096, /* ended sessions whose end is remembered */

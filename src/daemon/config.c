@@ -19,6 +19,9 @@ enum { TOKEN_FILE_BYTES = 64 * 1024, TOKEN_MIN = 16 };
 
 static const char system_file[] = "/etc/glovebox/glovebox.conf";
 
+/* In the order of enum packages_mode. */
+static const char *const package_modes[] = { "install", "store", "off", NULL };
+
 static const char *const log_levels[] = { "debug", "info", "warning", "error", "none", NULL };
 
 /* clang-format off */
@@ -95,6 +98,36 @@ const struct option_row config_rows[] = {
 	  .help = "give OpenEnv's clients the rewards of coding_env (on unless --no-openenv-rewards)" },
 	{ "openenv-lease", 0, OPTION_SECONDS, AT(openenv_lease), 0, 86400, "SECONDS", "60",
 	  .help = "how long a named OpenEnv environment waits for a client whose connection broke" },
+	{ "packages", 0, OPTION_CHOICE, AT(packages.mode), .value = "WHICH", .fallback = "install", .choices = package_modes,
+	  .group = "packages", .help = "packages that requests may have: install what they name, only what is in the store, or off" },
+	{ "packages-index", 0, OPTION_TEXT, AT(packages.index), .value = "URL",
+	  .help = "where packages come from (default https://pypi.org/simple)" },
+	{ "packages-extra-index", 0, OPTION_LIST, AT(packages.extra_index), .value = "URLS", .help = "other indexes besides" },
+	{ "packages-find-links", 0, OPTION_LIST, AT(packages.find_links), .value = "PLACES",
+	  .help = "directories with wheels (or pages with links to them)" },
+	{ "packages-offline", 0, OPTION_FLAG, AT(packages.offline), .help = "no index: only what packages-find-links has" },
+	{ "packages-trusted-host", 0, OPTION_LIST, AT(packages.trusted_host), .value = "HOSTS",
+	  .help = "hosts whose certificates are not checked" },
+	{ "packages-host", 0, OPTION_LIST, AT(packages.hosts), .value = "HOSTS",
+	  .help = "HOST or HOST:PORT that the installer may reach besides the indexes, when files come from there" },
+	{ "packages-proxy", 0, OPTION_TEXT, AT(packages.proxy), .value = "URL", .help = "the proxy through which the indexes are reached" },
+	{ "packages-constraints", 0, OPTION_TEXT, AT(packages.constraints), .value = "FILE",
+	  .help = "versions that are allowed, as pip's --constraint" },
+	{ "packages-allow", 0, OPTION_LIST, AT(packages.allow), .value = "NAMES",
+	  .help = "only these packages, also as what others need; * stands for any characters" },
+	{ "packages-deny", 0, OPTION_LIST, AT(packages.deny), .value = "NAMES", .help = "never these packages" },
+	{ "packages-build", 0, OPTION_FLAG, AT(packages.build),
+	  .help = "build source packages on request; their code runs in the installer's jail (default: wheels only)" },
+	{ "packages-isolate", 0, OPTION_FLAG, AT(packages.isolate), .fallback = "yes",
+	  .help = "builds get setuptools and such from the index; with --no-packages-isolate they use the system's" },
+	{ "packages-require-hashes", 0, OPTION_FLAG, AT(packages.require_hashes), .help = "take packages by hash only" },
+	{ "packages-timeout", 0, OPTION_SECONDS, AT(packages.timeout_s), 1, 86400, "SECONDS", "300", .help = "of one installation" },
+	{ "packages-max-size", 0, OPTION_SIZE, AT(packages.max_bytes), 1 << 20, 0, "SIZE", "1G",
+	  .help = "of what one request installs, unpacked; an installation may need three times as much memory" },
+	{ "packages-store-size", 0, OPTION_SIZE, AT(packages.store_bytes), 0, 0, "SIZE", "20G",
+	  .help = "`glovebox packages gc` removes the least used sets beyond it; 0: no limit" },
+	{ "packages-store-age", 0, OPTION_SECONDS, AT(packages.store_age_s), 0, 0, "SECONDS", "720h",
+	  .help = "`glovebox packages gc` removes sets that nobody used for so long" },
 
 	{ "config", 'c', OPTION_TEXT, AT(config), .value = "FILE", .group = "other",
 	  .flag_only = true, .help = "settings file to read instead of ~/.config/glovebox/glovebox.conf or "

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "daemon/options.h"
+#include "packages/settings.h"
 
 struct sessions_config;
 
@@ -43,6 +44,7 @@ struct config {
 	double timeout, max_timeout, grace;
 	unsigned processes, max_processes;
 	uint64_t output, max_output, memory, max_memory, disk, max_disk;
+	struct packages_settings packages;
 	/* only a flag */
 	bool help, check;
 	/* what was found out */

@@ -30,6 +30,7 @@
 #include "daemon/reaper.h"
 #include "http/http.h"
 #include "http/http_address.h"
+#include "packages/packages.h"
 #include "session/session.h"
 
 enum { TICK_MS = 10, ANSWER_MS = 2000, END_MS = 10000, WARM_NOTICE_MS = 10000 };
@@ -39,6 +40,7 @@ enum phase { SERVING, DRAINING, FINISHING, ENDING, OVER };
 struct server {
 	const struct config *config;
 	uv_loop_t loop;
+	struct packages *packages;
 	struct sessions *sessions;
 	char *guest_module; /* the table looks at it again when it starts a helper anew */
 	struct api *api;
@@ -90,10 +92,13 @@ static int report(const struct error *e)
 static int start_sessions(struct server *s, struct error *e)
 {
 	struct sessions_config sc;
-	int r = config_sessions(s->config, e, &sc);
+	int r = packages_create(&s->loop, &s->config->packages, s->config->state_dir, e, &s->packages);
+	if (r == 0)
+		r = config_sessions(s->config, e, &sc);
 	if (r < 0)
 		return r;
 	sc.loop = &s->loop;
+	sc.shown = packages_shown(s->packages);
 	s->guest_module = sc.guest_module;
 	return sessions_create(&sc, e, &s->sessions);
 }
@@ -124,6 +129,7 @@ static int start_api(struct server *s, struct error *e)
 	struct api_config config = {
 		.loop = &s->loop,
 		.sessions = s->sessions,
+		.packages = s->packages,
 		.tokens = c->token,
 		.hosts = hosts,
 		.origins = c->allow_origin,
@@ -397,6 +403,7 @@ int serve_run(const struct config *config)
 	}
 	int code = serve(&s);
 	api_destroy(s.api);
+	packages_destroy(s.packages);
 	uv_run(&s.loop, UV_RUN_DEFAULT); /* the API's timer closes */
 	free(s.guest_module);
 	uv_loop_close(&s.loop);

@@ -56,6 +56,7 @@ struct session_params {
 	uint64_t seed;         /* random and numpy start from it */
 	char **want_packages;  /* what a request asked for, for whoever fills in the next two */
 	struct session_package *packages; /* sets that are on its sys.path, the last one first; or NULL */
+	bool packages_replace; /* they hold other versions of what the system has: no guest that has those imported will do */
 	char *packages_report; /* JSON text: what became of the packages it was asked for, or NULL */
 	uint64_t owner;        /* whose it is: a number of the caller's that session_info() gives back; 0 for nobody's */
 };

@@ -339,6 +339,23 @@ void session_end(struct session *s, const char *why)
 	free(s);
 }
 
+void session_package_free(struct session_package *p)
+{
+	for (struct session_package *next; p; p = next) {
+		next = p->next;
+		free(p->path);
+		free(p);
+	}
+}
+
+int session_add_package(struct session *s, struct session_package *p, char *report, struct error *e)
+{
+	(void)s, (void)e;
+	session_package_free(p);
+	free(report);
+	return 0;
+}
+
 int session_reset(struct session *s, struct error *e)
 {
 	struct cell *c;

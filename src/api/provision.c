@@ -1,0 +1,203 @@
+#include "api/provision.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/answers.h"
+#include "api/call.h"
+#include "api/routes.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "json/json_write.h"
+#include "packages/packages.h"
+
+struct provision {
+	struct call *call;
+	struct packages_wait *wait;
+	struct run_request run;
+	void (*then)(struct call *c, struct run_request *run, bool begun);
+	bool stream, begun;
+	bool *over; /* set when it ends inside packages_ask() */
+};
+
+bool provision_needed(const struct call *c, const struct session_params *p)
+{
+	return c->api->packages && p->want_packages && p->want_packages[0];
+}
+
+void provision_finish(struct run_request *run)
+{
+	session_package_free(run->session.packages);
+	free(run->session.packages_report);
+	run->session.packages = NULL;
+	run->session.packages_report = NULL;
+	fields_finish(&run_fields, run);
+	*run = (struct run_request){ 0 };
+}
+
+static void destroy(struct provision *p)
+{
+	if (p->over)
+		*p->over = true;
+	packages_forget(p->wait);
+	provision_finish(&p->run);
+	free(p);
+}
+
+static void on_gone(struct call *c)
+{
+	struct provision *p = c->work;
+	c->work = NULL;
+	c->ops = NULL;
+	destroy(p);
+}
+
+static const struct call_ops provision_ops = { .on_gone = on_gone };
+
+/* ---- telling ------------------------------------------------------------------ */
+
+static void on_progress(void *userdata, const char *phase, const char *text, unsigned done, unsigned total)
+{
+	struct provision *p = userdata;
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	if (!p->stream)
+		return;
+	if (!p->begun)
+		http_sse_begin(p->call->x);
+	p->begun = true;
+	json_writer_init(&w, &b);
+	json_open_object(&w);
+	json_field_cstr(&w, "type", "packages");
+	json_field_cstr(&w, "phase", phase);
+	json_field_cstr(&w, "text", text);
+	if (total) {
+		json_field_uint(&w, "done", done);
+		json_field_uint(&w, "total", total);
+	}
+	json_close(&w);
+	if (json_writer_end(&w) == 0)
+		http_sse_event(p->call->x, "packages", NULL, b.data, b.len);
+}
+
+static void put_problem(struct json_writer *w, const struct error *e, const struct packages_answer *a)
+{
+	json_open_object(w);
+	json_field_cstr(w, "type", "about:blank");
+	json_field_cstr(w, "title", "the packages cannot be had");
+	json_field_int(w, "status", call_status_of(e));
+	json_field_cstr(w, "code", e->slug);
+	json_field_cstr(w, "detail", e->text);
+	json_field_cstr(w, "remediation", e->remedy);
+	if (a && a->report)
+		json_field_raw(w, "packages", a->report, strlen(a->report));
+	if (a && a->log)
+		json_field_raw(w, "log", a->log, strlen(a->log));
+	json_close(w);
+}
+
+static void answer_problem(struct call *c, const struct error *e, const struct packages_answer *a, bool begun)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	json_writer_init(&w, &b);
+	put_problem(&w, e, a);
+	if (json_writer_end(&w) < 0)
+		b.len = 0;
+	if (begun) {
+		http_sse_event(c->x, "error", NULL, b.data, b.len);
+		call_finish_stream(c);
+	} else {
+		call_respond_as(c, call_status_of(e), "application/problem+json", &b);
+	}
+}
+
+void provision_answer_error(struct call *c, const struct error *e, bool begun)
+{
+	if (begun)
+		answer_problem(c, e, NULL, begun);
+	else
+		call_error(c, e);
+}
+
+static void fail(struct provision *p, const struct error *e, const struct packages_answer *a)
+{
+	struct call *c = p->call;
+	bool begun = p->begun;
+	c->work = NULL;
+	c->ops = NULL;
+	destroy(p);
+	answer_problem(c, e, a, begun);
+}
+
+/* ---- what came of it -------------------------------------------------------------- */
+
+static int take_set(struct provision *p, const struct packages_answer *a)
+{
+	struct session_params *params = &p->run.session;
+	params->packages_report = a->report ? strdup(a->report) : NULL;
+	params->packages_replace = a->replaces;
+	if (!a->set)
+		return 0;
+	struct session_package *one = calloc(1, sizeof(*one));
+	if (!one || !(one->path = strdup(a->path)) || !(one->hold = packages_hold(p->call->api->packages, a->set))) {
+		session_package_free(one);
+		return -ENOMEM;
+	}
+	one->release = packages_release;
+	params->packages = one;
+	return 0;
+}
+
+static void on_done(void *userdata, const struct packages_answer *a)
+{
+	struct provision *p = userdata;
+	struct error e = { 0 };
+	p->wait = NULL;
+	if (a->error) {
+		fail(p, a->error, a);
+		return;
+	}
+	if (take_set(p, a) < 0) {
+		error_set(&e, -ENOMEM, "the server is short of memory");
+		fail(p, &e, NULL);
+		return;
+	}
+	struct call *c = p->call;
+	struct run_request run = p->run;
+	void (*then)(struct call *, struct run_request *, bool) = p->then;
+	bool begun = p->begun;
+	p->run = (struct run_request){ 0 };
+	c->work = NULL;
+	c->ops = NULL;
+	destroy(p);
+	then(c, &run, begun);
+}
+
+void provision(struct call *c, struct run_request *run, void (*then)(struct call *c, struct run_request *run, bool begun))
+{
+	static const struct packages_listener listener = { on_progress, on_done };
+	struct error e = { 0 };
+	bool over = false;
+	struct provision *p = calloc(1, sizeof(*p));
+	if (!p) {
+		provision_finish(run);
+		call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
+		return;
+	}
+	*p = (struct provision){ .call = c, .run = *run, .then = then, .over = &over };
+	*run = (struct run_request){ 0 };
+	p->stream = c->route->flags & ROUTE_EVENTS && call_accepts(c, "text/event-stream");
+	c->ops = &provision_ops;
+	c->work = p;
+	struct packages_request q = { .packages = p->run.session.want_packages };
+	struct packages_wait *wait = NULL;
+	int r = packages_ask(c->api->packages, &q, &listener, p, &e, &wait);
+	if (over)
+		return;
+	p->over = NULL;
+	p->wait = wait;
+	if (r < 0)
+		fail(p, &e, NULL);
+}
