@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/fields_network.h"
 #include "api/workspace.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
@@ -496,6 +497,11 @@ static int decode_nested(const struct field *f, const json_t *v, void *to, const
 	return decode_object(f->object, v, to, p);
 }
 
+static int decode_network(const struct field *f, const json_t *v, void *to, const struct place *p)
+{
+	return fields_decode_network(v, p->path, to, p->e);
+}
+
 static int decode_value(const struct field *f, const json_t *v, void *to, const struct place *p)
 {
 	static int (*const decoders[])(const struct field *, const json_t *, void *, const struct place *) = {
@@ -513,6 +519,7 @@ static int decode_value(const struct field *f, const json_t *v, void *to, const 
 		[FIELD_LIST] = decode_list,
 		[FIELD_VALUE] = decode_any,
 		[FIELD_OBJECT] = decode_nested,
+		[FIELD_NETWORK] = decode_network,
 	};
 	return decoders[f->type](f, v, to, p);
 }

@@ -38,6 +38,7 @@ enum field_type {
 	FIELD_LIST,   /* json_t *: an array, as it is; max is the count */
 	FIELD_VALUE,  /* json_t *: any value, as it is */
 	FIELD_OBJECT, /* a struct inside the struct, described by `object` */
+	FIELD_NETWORK, /* struct network_policy: "none", "loopback" or {"allow": [rule, …]}; max is the count */
 	FIELD_MATCH,  /* query strings only: struct field_match, "name.KEY=value" any number of times; max is
 			 the count */
 };

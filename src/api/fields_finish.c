@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "api/fields.h"
+#include "network/policy.h"
 
 static void free_list(char **list)
 {
@@ -50,6 +51,9 @@ static void free_value(const struct field *f, void *value)
 		break;
 	case FIELD_FILES:
 		free_files(value);
+		break;
+	case FIELD_NETWORK:
+		network_policy_finish(value);
 		break;
 	case FIELD_MATCH:
 		free_match(value);

@@ -100,6 +100,28 @@ static void put_id(const struct field *f, struct json_writer *w)
 	json_field_double(w, "maxLength", f->max);
 }
 
+static void put_network(const struct field *f, struct json_writer *w)
+{
+	static const char words[] = "{\"type\":\"string\",\"enum\":[\"none\",\"loopback\"]}";
+	json_key(w, "oneOf");
+	json_open_array(w);
+	json_put_raw(w, words, strlen(words));
+	json_open_object(w);
+	put_type(w, "object");
+	json_key(w, "properties");
+	json_open_object(w);
+	json_key(w, "allow");
+	json_open_object(w);
+	put_words(&(struct field){ .max = f->max, .max_bytes = f->max_bytes }, w);
+	json_close(w);
+	json_close(w);
+	json_key(w, "required");
+	json_put_raw(w, "[\"allow\"]", strlen("[\"allow\"]"));
+	json_field_bool(w, "additionalProperties", false);
+	json_close(w);
+	json_close(w);
+}
+
 static void put_shape(const struct field *f, struct json_writer *w)
 {
 	switch (f->type) {
@@ -140,6 +162,9 @@ static void put_shape(const struct field *f, struct json_writer *w)
 		break;
 	case FIELD_OBJECT:
 		put_type(w, "object");
+		break;
+	case FIELD_NETWORK:
+		put_network(f, w);
 		break;
 	}
 }
@@ -264,6 +289,9 @@ char *fields_describe(const struct field *f, char *buf, size_t size)
 		break;
 	case FIELD_OBJECT:
 		snprintf(buf, size, "object");
+		break;
+	case FIELD_NETWORK:
+		snprintf(buf, size, "\"none\", \"loopback\" or {\"allow\": [rules]}");
 		break;
 	}
 	return buf;

@@ -134,6 +134,17 @@ static void write_cells(struct buffer *b, const struct sessions_stats *s)
 		(unsigned long long)s->stderr_bytes);
 }
 
+static void write_network(struct buffer *b, const struct sessions_stats *s)
+{
+	head(b, "network_attempts_total", "counter", "Connections that sessions asked the proxy for, by verdict.");
+	for (int i = 0; i < NETWORK_VERDICT_COUNT; i++)
+		buffer_printf(b, "glovebox_network_attempts_total{verdict=\"%s\"} %llu\n", network_verdict_name((enum network_verdict)i),
+			(unsigned long long)s->network_attempts[i]);
+	head(b, "network_bytes_total", "counter", "Bytes of connections that ended, as sessions see them.");
+	buffer_printf(b, "glovebox_network_bytes_total{direction=\"sent\"} %llu\nglovebox_network_bytes_total{direction=\"received\"} %llu\n",
+		(unsigned long long)s->network_sent_bytes, (unsigned long long)s->network_received_bytes);
+}
+
 static void write_request_row(struct buffer *b, const uint64_t *row, const char *method, const char *pattern)
 {
 	char status[16];
@@ -204,6 +215,7 @@ int metrics_write(const struct api *a, struct buffer *out)
 		sessions_ready(a->sessions) && !a->draining);
 	write_sessions(out, stats);
 	write_cells(out, stats);
+	write_network(out, stats);
 	write_requests(out, a->metrics);
 	one(out, "http_in_flight", "gauge", "Requests not yet answered.", a->in_flight);
 	if (a->server)

@@ -54,6 +54,10 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 			.choices = exec_names, .default_text = "system", .example = "\"none\"",           \
 			.help = "Which programs code may start: those of the read-only system, none, "      \
 				"or any, also what it wrote itself." },                                   \
+		{ "network", FIELD_NETWORK, .offset = (base) + offsetof(struct session_params, network),    \
+			.max = LIMIT_NETWORK_RULES, .max_bytes = 288, .default_text = "none", .example = "\"loopback\"",      \
+			.help = "What it may reach: none, loopback (a private one), or {\"allow\": "        \
+				"[\"pypi.org:443\", …]}: exactly those, through a proxy." },                \
 		{ "limits", FIELD_OBJECT, .offset = (base) + offsetof(struct session_params, limits),       \
 			.object = &limits_fields,                                                           \
 			.help = "Limits; what is left out is the server's default." },                      \

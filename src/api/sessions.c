@@ -38,6 +38,22 @@ static void put_limits(struct json_writer *w, const struct session_limits *l)
 	json_close(w);
 }
 
+static void put_network(struct json_writer *w, const struct network_policy *p)
+{
+	if (p->net != JAIL_NET_ALLOW) {
+		json_field_cstr(w, "network", jail_net_name(p->net));
+		return;
+	}
+	json_key(w, "network");
+	json_open_object(w);
+	json_key(w, "allow");
+	json_open_array(w);
+	for (char *const *rule = p->allow; *rule; rule++)
+		json_put_cstr(w, *rule);
+	json_close(w);
+	json_close(w);
+}
+
 void answer_put_session(struct json_writer *w, const struct session *s)
 {
 	struct session_info info;
@@ -56,6 +72,7 @@ void answer_put_session(struct json_writer *w, const struct session *s)
 	json_field_bool(w, "warm", info.warm);
 	json_field_int(w, "pid", info.pid);
 	json_field_cstr(w, "exec", jail_exec_name(info.exec));
+	put_network(w, info.network);
 	put_limits(w, &info.limits);
 	if (info.packages)
 		json_field_raw(w, "packages", info.packages, strlen(info.packages));

@@ -54,6 +54,7 @@ static const struct shape_row session_rows[] = {
 	{ "queued", "integer", NULL, 0, "Cells waiting." },
 	{ "warm", "boolean", NULL, 0, "It came from a guest that was ready." },
 	{ "exec", "string", NULL, 0, "Which programs code may start: system, none or any." },
+	{ "network", "any", NULL, 0, "What it may reach: \"none\", \"loopback\", or {\"allow\": [rules]}." },
 	{ "pid", "integer", NULL, 0, "Of the guest on the server; 0 while starting." },
 	{ "limits", "object", &shape_limits, 0, NULL },
 	{ "packages", "object", &shape_packages, 1, "What became of the packages it was asked for." },

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { FDS_PER_MESSAGE_MAX = 8 };
+enum { FDS_PER_MESSAGE_MAX = 32 };
 
 /* Closes fd when it is not negative; errno is kept. */
 void fd_close(int fd);

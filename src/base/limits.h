@@ -68,4 +68,13 @@ enum {
 	LIMIT_MIME_BYTES = 128,
 	LIMIT_FILES = 1000,                      /* changes listed of one cell */
 	LIMIT_ERROR_BYTES = 256 * 1024,          /* traceback and message, each */
+	/* the network of sessions */
+	LIMIT_NETWORK_RULES = 64,             /* of one session */
+	LIMIT_PROXY_HEAD_BYTES = 32 * 1024,   /* what a client may say before it names its target */
+	LIMIT_PROXY_READ_BYTES = 64 * 1024,   /* read at once from one side, and kept for the other */
+	LIMIT_PROXY_CONNECTIONS = 128,        /* of one session at once; more wait to be accepted */
+	LIMIT_PROXY_ALL_CONNECTIONS = 4096,   /* of all sessions together */
+	LIMIT_PROXY_HEAD_SECONDS = 15,        /* to name the target */
+	LIMIT_PROXY_CONNECT_SECONDS = 30,     /* to resolve a name and reach it */
+	LIMIT_PROXY_IDLE_SECONDS = 300,       /* without a byte either way */
 };

@@ -10,12 +10,20 @@
 #include "base/nearest.h"
 #include "base/text.h"
 #include "jail/jailer.h"
+#include "network/proxy.h"
 
 static int run_jailer(int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
 	return jailer_main();
+}
+
+static int run_proxy(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return proxy_main();
 }
 
 const struct cli_verb cli_verbs[] = {
@@ -30,6 +38,7 @@ const struct cli_verb cli_verbs[] = {
 	{ "version", cli_version, "show the version" },
 	{ "jailer", run_jailer, NULL }, /* the session layer starts this program so */
 	{ "installer", cli_installer, NULL }, /* and src/packages so */
+	{ "proxy", run_proxy, NULL },
 	{ NULL },
 };
 

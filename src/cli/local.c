@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "daemon/places.h"
 #include "daemon/reaper.h"
@@ -122,7 +123,27 @@ static int start_table(struct local *l, const struct local_config *config, struc
 		sc.maxima.memory_bytes = sc.defaults.memory_bytes;
 	if (sc.maxima.output_bytes < sc.defaults.output_bytes)
 		sc.maxima.output_bytes = sc.defaults.output_bytes;
+	struct network_policy network = { 0 }; /* so that the one guest that is forked ahead is of its kind */
+	if ((r = local_network(config, e, &network)) < 0)
+		return r;
+	sc.default_network.net = network.net;
+	network_policy_finish(&network);
 	return sessions_create(&sc, e, &l->sessions);
+}
+
+int local_network(const struct local_config *config, struct error *e, struct network_policy *ret)
+{
+	int r = 0;
+	if (config->allow) {
+		r = network_policy_allow(config->allow, e, ret);
+		if (r < 0)
+			error_wrap(e, "--allow");
+	} else if (config->network) {
+		r = network_policy_parse(config->network, e, ret);
+		if (r < 0)
+			error_wrap(e, "--network");
+	}
+	return r;
 }
 
 static int copy_env(char *const *env, char ***ret)
@@ -152,6 +173,9 @@ static int start_session(struct local *l, const struct local_config *config, str
 	int r = copy_env(config->env, &params.env);
 	if (r < 0)
 		return error_set_errno(e, r, "the environment");
+	r = local_network(config, e, &params.network);
+	if (r < 0)
+		return r;
 	r = session_create(l->sessions, &params, e, &s);
 	if (r < 0)
 		return r;
@@ -170,6 +194,7 @@ int local_create(const struct local_config *config, struct error *e, struct loca
 		free(l);
 		return error_set_errno(e, r, "the event loop");
 	}
+	log_set_level(LOG_WARNING); /* what the code does is its own to say */
 	signal(SIGPIPE, SIG_IGN); /* a guest that is gone, or a reader of our output, shows as EPIPE */
 	init_handles(l);
 	r = reaper_start(&l->reaper, &l->loop);

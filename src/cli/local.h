@@ -26,8 +26,13 @@ struct local_config {
 	const char *shown;     /* as in struct sessions_config */
 	uint64_t disk_bytes;   /* 0: the default */
 	struct session_package *packages; /* sets on the path, taken over by local_create(); or NULL */
+	const char *network; /* "none", "loopback", or rules with commas; NULL: none */
+	char **allow;        /* rules, or NULL */
 	uint64_t output_bytes; /* kept of stdout and stderr in an observation; 0: the default */
 };
+
+/* What --network and --allow say together. */
+int local_network(const struct local_config *config, struct error *e, struct network_policy *ret);
 
 /* Starts it; cells may be given at once. */
 int local_create(const struct local_config *config, struct error *e, struct local **ret);

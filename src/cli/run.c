@@ -20,6 +20,7 @@ struct options {
 	double timeout;
 	uint64_t memory;
 	int exec;
+	char *network, **allow;
 	char **env;
 	char *code, *stdin_file;
 	bool json, help;
@@ -35,6 +36,10 @@ static const struct option_row rows[] = {
 	  .help = "end the code after this long, with exit code 124 (default: no limit)" },
 	{ "exec", 0, OPTION_CHOICE, AT(exec), .value = "WHICH", .fallback = "system", .choices = local_exec_names,
 	  .help = "programs the code may start: those of the system, none, or any, also what it wrote itself" },
+	{ "network", 0, OPTION_TEXT, AT(network), .value = "WHICH", .fallback = "none",
+	  .help = "what the code may reach: none, loopback (a private one), or HOST:PORT rules with commas between them" },
+	{ "allow", 0, OPTION_LIST, AT(allow), .value = "HOST:PORT",
+	  .help = "let the code reach this, and nothing else but its own loopback; may be repeated (see docs/network.md)" },
 	{ "memory", 'm', OPTION_SIZE, AT(memory), 16 << 20, 0, "SIZE",
 	  .help = "memory the code may use; a MemoryError beyond it (default 2G)" },
 	{ "env", 'e', OPTION_ITEMS, AT(env), .value = "NAME=VALUE",
@@ -324,7 +329,9 @@ static int run_code(const struct options *o, const char *name, char *const *word
 				 .preload = no_modules,
 				 .timeout_s = o->timeout,
 				 .memory_bytes = o->memory,
-				 .exec = (enum jail_exec)o->exec },
+				 .exec = (enum jail_exec)o->exec,
+				 .network = o->network,
+				 .allow = o->allow },
 		&e, &run.local);
 	if (r == 0)
 		r = execute(&run, name, words, &request, &e);

@@ -1,4 +1,6 @@
 /* From settings to the session table's own parameters. */
+#include <stdlib.h>
+
 #include "base/limits.h"
 #include "daemon/config.h"
 #include "daemon/places.h"
@@ -28,6 +30,18 @@ static struct session_limits most_limits(const struct config *c)
 	};
 }
 
+/* Where there are tokens, clients are not necessarily those whom this machine's own neighbourhood trusts: what is not public must
+ * then be named by who runs the server. */
+static int network(const struct config *c, struct error *e, struct sessions_config *ret)
+{
+	static char *open_to_all[] = { (char *)"any", NULL }, *public_only[] = { (char *)"loopback", (char *)"*:*", NULL };
+	char *const *list = c->network ? c->network : c->token ? public_only : open_to_all;
+	int r = network_most_parse(list, e, &ret->max_network);
+	if (r == 0)
+		r = network_policy_parse(c->default_network ? c->default_network : "none", e, &ret->default_network);
+	return r;
+}
+
 int config_sessions(const struct config *c, struct error *e, struct sessions_config *ret)
 {
 	char *module = NULL;
@@ -46,5 +60,10 @@ int config_sessions(const struct config *c, struct error *e, struct sessions_con
 	ret->default_idle_timeout_s = c->idle_timeout;
 	ret->defaults = default_limits(c);
 	ret->maxima = most_limits(c);
-	return 0;
+	r = network(c, e, ret);
+	if (r < 0) {
+		free(module);
+		ret->guest_module = NULL;
+	}
+	return r;
 }

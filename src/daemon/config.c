@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "daemon/places.h"
 #include "http/http_address.h"
+#include "network/policy.h"
 
 #define AT(member) offsetof(struct config, member)
 
@@ -128,6 +129,11 @@ const struct option_row config_rows[] = {
 	  .help = "`glovebox packages gc` removes the least used sets beyond it; 0: no limit" },
 	{ "packages-store-age", 0, OPTION_SECONDS, AT(packages.store_age_s), 0, 0, "SECONDS", "720h",
 	  .help = "`glovebox packages gc` removes sets that nobody used for so long" },
+	{ "network", 0, OPTION_LIST, AT(network), .value = "LIST", .group = "network",
+	  .help = "the most a session may ask for: none, loopback, HOST:PORT rules, any (default: any; with tokens loopback and *:*, "
+		  "which is every public address)" },
+	{ "default-network", 0, OPTION_TEXT, AT(default_network), .value = "WHICH", .fallback = "none",
+	  .help = "what a session gets that asks for nothing: none, loopback, or rules with commas between them" },
 
 	{ "config", 'c', OPTION_TEXT, AT(config), .value = "FILE", .group = "other",
 	  .flag_only = true, .help = "settings file to read instead of ~/.config/glovebox/glovebox.conf or "
@@ -263,6 +269,17 @@ static int check_order(const char *low_name, double low, const char *high_name, 
 	return error_remedy(e, "raise %s or lower %s", high_name, low_name);
 }
 
+static int check_network(const struct config *c, struct error *e)
+{
+	_cleanup_(network_most_finish) struct network_most most = { 0 };
+	_cleanup_(network_policy_finish) struct network_policy own = { 0 };
+	int r = network_most_parse(c->network, e, &most);
+	if (r < 0)
+		return error_wrap(e, "network");
+	r = network_policy_parse(c->default_network, e, &own);
+	return r < 0 ? error_wrap(e, "default-network") : 0;
+}
+
 static int check_values(struct config *c, struct error *e)
 {
 	struct http_address address;
@@ -282,6 +299,8 @@ static int check_values(struct config *c, struct error *e)
 		r = check_order("log", (double)c->log, "max-log", (double)c->max_log, e);
 	if (r == 0 && !c->state_dir)
 		r = places_state_dir(e, &c->state_dir);
+	if (r == 0)
+		r = check_network(c, e);
 	return r == 0 ? check_tokens(c, e) : r;
 }
 

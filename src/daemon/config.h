@@ -40,6 +40,9 @@ struct config {
 	/* dialects */
 	bool openenv_rewards;
 	double openenv_lease;
+	/* network */
+	char **network;        /* the most sessions may ask for; NULL: see config_sessions() */
+	char *default_network; /* what those get who ask for nothing */
 	/* cells */
 	double timeout, max_timeout, grace;
 	unsigned processes, max_processes;

@@ -20,12 +20,18 @@ const char *jail_exec_name(enum jail_exec exec)
 	return names[exec];
 }
 
+const char *jail_net_name(enum jail_net net)
+{
+	static const char *const names[JAIL_NET_COUNT] = { "none", "loopback", "allow" };
+	return names[net];
+}
+
 int jail_aim_children(int init_pidfd)
 {
 	return setns(init_pidfd, CLONE_NEWPID) < 0 ? -errno : 0;
 }
 
-int jail_enter(int init_pidfd, enum jail_exec exec, const char **ret_step)
+int jail_enter(int init_pidfd, enum jail_exec exec, enum jail_net net, const char **ret_step)
 {
 	int r;
 	*ret_step = "joining the namespaces";
@@ -41,7 +47,7 @@ int jail_enter(int init_pidfd, enum jail_exec exec, const char **ret_step)
 		return r;
 	if ((r = privileges_drop(ret_step)) < 0)
 		return r;
-	if ((r = landlock_restrict(exec, ret_step)) < 0)
+	if ((r = landlock_restrict(exec, net, ret_step)) < 0)
 		return r;
 	/* The change of ids made the process undumpable, and its own /proc/self unreadable; the guest holds no secret. */
 	*ret_step = "becoming dumpable";

@@ -5,6 +5,8 @@
 #include <linux/audit.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <seccomp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +45,7 @@ static const char *const allowed[] = {
 	"poll", "ppoll", "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "eventfd",
 	"eventfd2",
 	/* unix sockets, once made */
-	"connect", "bind", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt", "setsockopt", "sendto",
+	"connect", "bind", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt", "sendto",
 	"recvfrom", "sendmsg", "recvmsg", "shutdown",
 	/* processes and signals, inside the pid namespace */
 	"fork", "vfork", "wait4", "waitid", "exit", "exit_group", "rt_sigaction", "rt_sigprocmask", "rt_sigpending",
@@ -118,6 +120,45 @@ static int add_listed(scmp_filter_ctx c)
 	return 0;
 }
 
+/* One more rule for the call: these arguments have these low halves. */
+static int allow_when(scmp_filter_ctx c, const char *call, unsigned n, const struct scmp_arg_cmp *when)
+{
+	return seccomp_rule_add_array(c, SCMP_ACT_ALLOW, number(call), n, when);
+}
+
+#define LOW(argument, value) SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, 0xffffffffU, value)
+
+/* TCP and UDP over the jail's own lo, as sockets of the plain kind: nothing raw, no SCTP, MPTCP or the like. */
+static int add_inet(scmp_filter_ctx c)
+{
+	enum { KIND = 0xf }; /* beside it: SOCK_CLOEXEC, SOCK_NONBLOCK */
+	static const int families[] = { AF_INET, AF_INET6 };
+	static const struct {
+		int type, protocol;
+	} kinds[] = { { SOCK_STREAM, 0 }, { SOCK_STREAM, IPPROTO_TCP }, { SOCK_DGRAM, 0 }, { SOCK_DGRAM, IPPROTO_UDP } };
+	int r = 0;
+	for (size_t f = 0; r == 0 && f < ARRAY_LEN(families); f++)
+		for (size_t k = 0; r == 0 && k < ARRAY_LEN(kinds); k++)
+			r = allow_when(c, "socket", 3, (struct scmp_arg_cmp[]){ LOW(0, (uint64_t)families[f]),
+				SCMP_CMP(1, SCMP_CMP_MASKED_EQ, KIND, (uint64_t)kinds[k].type), LOW(2, (uint64_t)kinds[k].protocol) });
+	return r;
+}
+
+/* What programs set on TCP sockets; not the rest (TLS in the kernel, repair, other congestion modules), and nothing of UDP's
+ * (encapsulation is a road into IPsec). Without a network there are only unix sockets, which know none of these. */
+static int add_socket_options(scmp_filter_ctx c, enum jail_net net)
+{
+	static const int levels[] = { IPPROTO_IP, IPPROTO_IPV6 };
+	static const int tcp[] = { TCP_NODELAY, TCP_MAXSEG, TCP_CORK, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_SYNCNT, TCP_LINGER2,
+		TCP_DEFER_ACCEPT, TCP_WINDOW_CLAMP, TCP_QUICKACK, TCP_USER_TIMEOUT, TCP_FASTOPEN, TCP_NOTSENT_LOWAT };
+	int r = allow_when(c, "setsockopt", 1, (struct scmp_arg_cmp[]){ LOW(1, SOL_SOCKET) });
+	for (size_t i = 0; r == 0 && net != JAIL_NET_NONE && i < ARRAY_LEN(levels); i++)
+		r = allow_when(c, "setsockopt", 1, (struct scmp_arg_cmp[]){ LOW(1, (uint64_t)levels[i]) });
+	for (size_t i = 0; r == 0 && net != JAIL_NET_NONE && i < ARRAY_LEN(tcp); i++)
+		r = allow_when(c, "setsockopt", 2, (struct scmp_arg_cmp[]){ LOW(1, IPPROTO_TCP), LOW(2, (uint64_t)tcp[i]) });
+	return r;
+}
+
 /* mkfifo(): a mknod that makes no device. */
 static int add_fifo(scmp_filter_ctx c)
 {
@@ -147,7 +188,7 @@ static int add_exec(scmp_filter_ctx c, enum jail_exec exec)
 }
 
 /* kill(1): the filter language has no "low 32 bits are not 1", so the one refusal is a check of its own in front (see join). */
-static int add_rules(scmp_filter_ctx c, enum jail_exec exec)
+static int add_rules(scmp_filter_ctx c, enum jail_exec exec, enum jail_net net)
 {
 	struct scmp_arg_cmp no_namespaces = SCMP_CMP(0, SCMP_CMP_MASKED_EQ, NAMESPACES, 0);
 	int r = add_simple(c, SCMP_ACT_ALLOW, allowed, ARRAY_LEN(allowed));
@@ -158,6 +199,10 @@ static int add_rules(scmp_filter_ctx c, enum jail_exec exec)
 	if (r == 0)
 		r = add_listed(c);
 	if (r == 0)
+		r = add_socket_options(c, net);
+	if (r == 0 && net != JAIL_NET_NONE)
+		r = add_inet(c);
+	if (r == 0)
 		r = add_fifo(c);
 	if (r == 0)
 		r = add_exec(c, exec);
@@ -167,7 +212,7 @@ static int add_rules(scmp_filter_ctx c, enum jail_exec exec)
 }
 
 /* The program libseccomp makes of the rules. */
-static int export(enum jail_exec exec, struct filter *ret)
+static int export(enum jail_exec exec, enum jail_net net, struct filter *ret)
 {
 	scmp_filter_ctx c = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	_cleanup_fd_ int fd = memfd_create("filter", MFD_CLOEXEC);
@@ -177,7 +222,7 @@ static int export(enum jail_exec exec, struct filter *ret)
 	}
 	seccomp_attr_set(c, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 	seccomp_attr_set(c, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree, not a list: ten steps for any call */
-	int r = add_rules(c, exec);
+	int r = add_rules(c, exec, net);
 	if (r == 0)
 		r = seccomp_export_bpf(c, fd);
 	seccomp_release(c);
@@ -226,10 +271,10 @@ static int join(const struct filter *rest, struct filter *ret)
 	return 0;
 }
 
-int filter_build(enum jail_exec exec, struct filter *ret)
+int filter_build(enum jail_exec exec, enum jail_net net, struct filter *ret)
 {
 	struct filter rest = { 0 }, whole = { 0 };
-	int r = export(exec, &rest);
+	int r = export(exec, net, &rest);
 	if (r == 0)
 		r = join(&rest, &whole);
 	filter_finish(&rest);

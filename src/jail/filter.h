@@ -21,7 +21,7 @@ struct filter {
 /* The newest call this list was made for (Linux 6.18); numbers above it do not exist for a guest. */
 enum { FILTER_NEWEST = 470 };
 
-int filter_build(enum jail_exec exec, struct filter *ret);
+int filter_build(enum jail_exec exec, enum jail_net net, struct filter *ret);
 void filter_finish(struct filter *f);
 
 /* Puts this process and its future children under the filter. no_new_privs must be set. Async-signal-safe. */

@@ -20,6 +20,7 @@
 
 #include "base/fds.h"
 #include "jail/jail.h"
+#include "jail/net.h"
 #include "jail/privileges.h"
 #include "jail/tree.h"
 
@@ -73,11 +74,25 @@ static void __attribute__((noreturn)) serve(int control)
 	}
 }
 
-void init_run(int go, int report, const struct jail_request *q)
+/* [control, workspace] and what listens; returns how many. */
+static size_t collect(const struct jail_request *q, const struct jail_network *n, int control, int workspace, int report, int *out)
+{
+	const char *step = "";
+	int r = q->net == JAIL_NET_NONE ? 0 : net_up(&step);
+	if (r == 0 && q->net == JAIL_NET_ALLOW)
+		r = net_open(n, out + 2, &step);
+	if (r < 0)
+		fail(report, r, step);
+	out[0] = control;
+	out[1] = workspace;
+	return 2 + (q->net == JAIL_NET_ALLOW ? n->n_listen : 0);
+}
+
+void init_run(int go, int report, const struct jail_request *q, const struct jail_network *n)
 {
 	char byte;
 	const char *step = "";
-	int control[2], r;
+	int control[2], out[2 + JAIL_LISTEN_MAX], r;
 	sigset_t all;
 
 	sigfillset(&all);
@@ -96,6 +111,7 @@ void init_run(int go, int report, const struct jail_request *q)
 		fail(report, -errno, "opening /workspace");
 	if ((r = fd_socketpair(SOCK_STREAM, control)) < 0)
 		fail(report, r, "making the init's socket");
+	size_t n_out = collect(q, n, control[1], workspace, report, out);
 	/* Guests have the same uid: no peeking into, or tracing of, the process that holds their jail. */
 	prctl(PR_SET_DUMPABLE, 0);
 	prctl(PR_SET_NAME, "glovebox-init");
@@ -104,8 +120,7 @@ void init_run(int go, int report, const struct jail_request *q)
 	/* The daemon is our parent (CLONE_PARENT): nothing of a session survives it. After the change of ids, which clears it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	struct init_report ok = { .err = 0 };
-	int out[2] = { control[1], workspace };
-	if (fd_send(report, &ok, sizeof(ok), out, 2) < 0)
+	if (fd_send(report, &ok, sizeof(ok), out, n_out) < 0)
 		_exit(1);
 	int keep = 3;
 	dup2(control[0], keep);

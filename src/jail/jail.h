@@ -30,14 +30,42 @@ enum jail_exec {
 };
 const char *jail_exec_name(enum jail_exec exec); /* "system", "none", "any" */
 
-/* One request to the jailer and its answer (SEQPACKET). The answer brings [init pidfd, init control, workspace O_PATH]. */
+/* What of a network there is in a jail. */
+enum jail_net {
+	JAIL_NET_NONE,     /* no sockets but unix ones, and nothing they could reach: not even lo is up */
+	JAIL_NET_LOOPBACK, /* a private lo: a server and its client in one session */
+	JAIL_NET_ALLOW,    /* the same, and sockets that listen on it and lead outside, by somebody outside who accepts */
+	JAIL_NET_COUNT
+};
+const char *jail_net_name(enum jail_net net); /* "none", "loopback", "allow" */
+
+/* JAIL_NET_ALLOW: where the way out begins. Not 127.0.0.1, whose ports are the session's own. */
+#define JAIL_PROXY_ADDRESS "127.77.0.1"
+enum { JAIL_PROXY_PORT = 3128, JAIL_LISTEN_MAX = 25, JAIL_HOSTS_MAX = 7168 };
+
+/* A socket that is to listen in the jail. Addresses as IPv6, IPv4 ones mapped; those that lo does not have are given to it. */
+struct jail_listen {
+	uint8_t address[16];
+	uint16_t port, unused;
+};
+
+/* Follows a request whose net is JAIL_NET_ALLOW. */
+struct jail_network {
+	uint32_t n_listen;
+	struct jail_listen listen[JAIL_LISTEN_MAX];
+	char hosts[JAIL_HOSTS_MAX]; /* lines for /etc/hosts, NUL at the end */
+};
+
+/* One request to the jailer and its answer (SEQPACKET). The answer brings [init pidfd, init control, workspace O_PATH] and then
+ * the sockets of `listen`, in its order. */
 struct jail_request {
 	uint32_t serial;
 	uint32_t host_id; /* uid and gid on the host; ignored unless root */
 	uint64_t disk_bytes;
 	uint32_t exec; /* enum jail_exec */
-	uint32_t unused;
+	uint32_t net;  /* enum jail_net */
 };
+enum { JAIL_ANSWER_FDS = 3, JAIL_ANSWER_FDS_MAX = JAIL_ANSWER_FDS + JAIL_LISTEN_MAX };
 enum { JAIL_TEXT_MAX = 1024 };
 struct jail_answer {
 	uint32_t serial;
@@ -62,7 +90,7 @@ enum { JAILER_SOCKET_FD = 3 };
  * privilege for good. The process must be single-threaded. *ret_step names the step that failed.
  * Between fork and jail: uses system calls only, allocates nothing.
  */
-int jail_enter(int init_pidfd, enum jail_exec exec, const char **ret_step);
+int jail_enter(int init_pidfd, enum jail_exec exec, enum jail_net net, const char **ret_step);
 
 /* Makes the next children of this process start in the jail's pid namespace. */
 int jail_aim_children(int init_pidfd);

@@ -63,10 +63,11 @@ static int describe(struct jail_answer *a, int err, const char *step)
 	return err;
 }
 
-/* Makes one jail; on success fds are [init pidfd, control, workspace]. */
-static int make_jail(const struct jail_request *q, struct jail_answer *a, int fds[3])
+/* Makes one jail; on success fds are [init pidfd, control, workspace, what listens …]. */
+static int make_jail(const struct jail_request *q, const struct jail_network *n, struct jail_answer *a, int *fds, size_t *ret_n)
 {
-	int go[2], report[2], far[2], r;
+	int go[2], report[2], r;
+	size_t n_far = 0;
 	struct init_report said = { 0 };
 	if (pipe2(go, O_CLOEXEC) < 0)
 		return describe(a, -errno, "making a pipe");
@@ -79,7 +80,7 @@ static int make_jail(const struct jail_request *q, struct jail_answer *a, int fd
 	pid_t pid = clone_init(&pidfd);
 	if (pid == 0) {
 		fd_close(go[1]);
-		init_run(go[0], report[1], q);
+		init_run(go[0], report[1], q, n);
 	}
 	int clone_errno = errno;
 	fd_close(go[0]);
@@ -88,7 +89,8 @@ static int make_jail(const struct jail_request *q, struct jail_answer *a, int fd
 		r = describe(a, -clone_errno, "making the namespaces");
 	} else if ((r = write_maps(pid, JAIL_INNER_ID, privileged ? q->host_id : 0)) < 0) {
 		describe(a, r, "writing the user map");
-	} else if (write(go[1], "g", 1) != 1 || fd_recv(report[0], &said, sizeof(said), far, 2, NULL) != sizeof(said)) {
+	} else if (write(go[1], "g", 1) != 1 ||
+		   fd_recv(report[0], &said, sizeof(said), fds + 1, JAIL_ANSWER_FDS_MAX - 1, &n_far) != sizeof(said)) {
 		r = describe(a, -EPIPE, "the jail's init died");
 	} else if (said.err) {
 		said.step[sizeof(said.step) - 1] = '\0';
@@ -104,8 +106,7 @@ static int make_jail(const struct jail_request *q, struct jail_answer *a, int fd
 	}
 	a->pid = pid;
 	fds[0] = pidfd;
-	fds[1] = far[0];
-	fds[2] = far[1];
+	*ret_n = 1 + n_far;
 	return 0;
 }
 
@@ -170,11 +171,22 @@ static int prepare(struct error *e)
 	return r;
 }
 
-static void serve_one(const struct jail_request *q)
+/* A request and, for a way out, what follows it. */
+struct asked {
+	struct jail_request q;
+	struct jail_network network;
+};
+
+static void serve_one(struct asked *asked)
 {
-	struct jail_answer a = { .serial = q->serial };
-	int fds[3] = { -1, -1, -1 };
-	size_t n = make_jail(q, &a, fds) == 0 ? 3 : 0;
+	struct jail_answer a = { .serial = asked->q.serial };
+	int fds[JAIL_ANSWER_FDS_MAX];
+	size_t n = 0;
+	asked->network.hosts[JAIL_HOSTS_MAX - 1] = '\0';
+	if (asked->network.n_listen > JAIL_LISTEN_MAX)
+		describe(&a, -EINVAL, "reading the request");
+	else
+		make_jail(&asked->q, &asked->network, &a, fds, &n);
 	fd_send(JAILER_SOCKET_FD, &a, sizeof(a), fds, n);
 	for (size_t i = 0; i < n; i++)
 		fd_close(fds[i]);
@@ -184,14 +196,17 @@ int jailer_main(void)
 {
 	struct error e = { 0 };
 	struct jail_answer hello = { 0 };
-	struct jail_request q;
+	static struct asked asked;
+	ssize_t len;
 	prctl(PR_SET_NAME, "glovebox-jailer");
 	hello.err = prepare(&e);
 	if (hello.err)
 		snprintf(hello.text, sizeof(hello.text), "%s. %s", e.text, e.remedy);
 	if (fd_send(JAILER_SOCKET_FD, &hello, sizeof(hello), NULL, 0) < 0 || hello.err)
 		return 1;
-	while (fd_recv(JAILER_SOCKET_FD, &q, sizeof(q), NULL, 0, NULL) == (ssize_t)sizeof(q))
-		serve_one(&q);
+	while ((len = fd_recv(JAILER_SOCKET_FD, &asked, sizeof(asked), NULL, 0, NULL)) >= (ssize_t)sizeof(asked.q)) {
+		memset((char *)&asked + len, 0, sizeof(asked) - (size_t)len);
+		serve_one(&asked);
+	}
 	return 0;
 }

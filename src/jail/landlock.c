@@ -89,18 +89,36 @@ static int grant_all(int ruleset, uint64_t files, enum jail_exec exec)
 	return r;
 }
 
-int landlock_restrict(enum jail_exec exec, const char **ret_step)
+int landlock_restrict(enum jail_exec exec, enum jail_net net, const char **ret_step)
 {
 	int version = landlock_version();
 	if (!version)
 		return 0;
-	struct ruleset all = { .files = known(version), .net = version >= 4 ? ALL_TCP : 0, .scoped = version >= 6 ? ALL_SCOPES : 0 };
+	struct ruleset all = { .files = known(version), .net = version >= 4 && net == JAIL_NET_NONE ? ALL_TCP : 0,
+		.scoped = version >= 6 ? ALL_SCOPES : 0 };
 	size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
 	*ret_step = "making the Landlock rules";
 	_cleanup_fd_ int ruleset = (int)syscall(SYS_landlock_create_ruleset, &all, size, 0);
 	if (ruleset < 0)
 		return -errno;
 	int r = grant_all(ruleset, all.files, exec);
+	if (r < 0)
+		return r;
+	*ret_step = "entering the Landlock rules";
+	return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
+}
+
+int landlock_read_only(const char **ret_step)
+{
+	int version = landlock_version();
+	if (!version)
+		return 0;
+	struct ruleset all = { .files = known(version) };
+	*ret_step = "making the Landlock rules";
+	_cleanup_fd_ int ruleset = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof(all.files), 0);
+	if (ruleset < 0)
+		return -errno;
+	int r = grant(ruleset, "/", READ);
 	if (r < 0)
 		return r;
 	*ret_step = "entering the Landlock rules";

@@ -1,5 +1,5 @@
 /*
- * Landlock: the same file rules as the mounts', kept by another part of the kernel, and none but unix sockets. On top of the mounts
+ * Landlock: the same file rules as the mounts', kept by another part of the kernel, and no TCP unless the jail has a loopback of its own. On top of the mounts
  * where the kernel has it, never instead. System calls only, for use between clone and the guest's first line.
  */
 #pragma once
@@ -10,4 +10,7 @@
 int landlock_version(void);
 
 /* Puts this process and all it starts under the rules; no_new_privs must be set. 0 also where there is no Landlock. */
-int landlock_restrict(enum jail_exec exec, const char **ret_step);
+int landlock_restrict(enum jail_exec exec, enum jail_net net, const char **ret_step);
+
+/* For helpers: files can be read, and nothing can be written or started. 0 also where there is no Landlock. */
+int landlock_read_only(const char **ret_step);

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "session/egress.h"
 
 /* ---- host ids ------------------------------------------------------------------ */
 
@@ -104,6 +105,7 @@ static void free_berth(struct berth *b)
 	fd_close(b->workspace);
 	for (int i = 0; i < 3; i++)
 		fd_close(b->far[i]);
+	network_policy_finish(&b->kind.network);
 	free(b);
 	nursery_finish_when_empty(n);
 }
@@ -133,6 +135,7 @@ void berth_close(struct berth *b)
 		return;
 	b->state = BERTH_CLOSED;
 	b->owner = NULL;
+	egress_close(b);
 	guest_close(b->guest);
 	b->guest = NULL;
 	if (b->init_pidfd >= 0 && !b->init_reaped)
@@ -236,18 +239,25 @@ static const struct guest_events berth_guest_events = { berth_on_frame, berth_on
 void berth_ask_jail(struct berth *b)
 {
 	struct nursery *n = b->nursery;
-	struct jail_request q = { .serial = b->serial, .host_id = b->host_id, .disk_bytes = b->kind.disk_bytes,
-		.exec = b->kind.exec };
+	struct {
+		struct jail_request q;
+		struct jail_network network;
+	} m = { .q = { .serial = b->serial, .host_id = b->host_id, .disk_bytes = b->kind.disk_bytes, .exec = b->kind.exec,
+			.net = b->kind.network.net } };
+	unsigned unused[JAIL_LISTEN_MAX];
+	bool allow = b->kind.network.net == JAIL_NET_ALLOW;
 	if (!n->jailer_up || b->jail_asked)
 		return; /* asked when it is up */
-	if (helper_send(&n->jailer, &q, sizeof(q), NULL, 0) == 0)
+	if (allow)
+		network_plan(b->kind.network.allow, &m.network, unused);
+	if (helper_send(&n->jailer, &m, allow ? sizeof(m) : sizeof(m.q), NULL, 0) == 0)
 		b->jail_asked = true;
 }
 
 void berth_ask_guest(struct berth *b)
 {
 	struct nursery *n = b->nursery;
-	struct wire_spawn q = { .serial = b->serial, .exec = b->kind.exec };
+	struct wire_spawn q = { .serial = b->serial, .exec = b->kind.exec, .net = b->kind.network.net };
 	struct cgroup_ticket ticket = { 0 };
 	if (b->spare) {
 		make_cgroup(b); /* a failure is told when it counts */
@@ -333,11 +343,11 @@ static int watch_jail(struct berth *b)
 void berth_take_jail(struct berth *b, const struct jail_answer *a, int *fds, size_t n_fds)
 {
 	b->jail_asked = false;
-	if (b->state == BERTH_CLOSED && (a->err || n_fds != 3)) {
+	if (b->state == BERTH_CLOSED && (a->err || n_fds < JAIL_ANSWER_FDS)) {
 		free_when_closed(b);
 		return;
 	}
-	if (a->err || n_fds != 3) {
+	if (a->err || n_fds < JAIL_ANSWER_FDS) {
 		berth_fail(b, a->text);
 		return;
 	}
@@ -354,6 +364,10 @@ void berth_take_jail(struct berth *b, const struct jail_answer *a, int *fds, siz
 		berth_fail(b, uv_strerror(r));
 		return;
 	}
+	for (size_t i = JAIL_ANSWER_FDS; i < n_fds; i++)
+		b->outlets[b->n_outlets++] = TAKE_FD(fds[i]);
+	if (b->n_outlets)
+		egress_open(b);
 	b->state = BERTH_GUEST;
 	berth_ask_guest(b);
 }
@@ -362,13 +376,16 @@ void berth_take_jail(struct berth *b, const struct jail_answer *a, int *fds, siz
 struct berth *berth_new(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner)
 {
 	struct berth *b = calloc(1, sizeof(*b));
-	if (!b)
+	if (!b || network_policy_copy(&kind->network, &b->kind.network) < 0) {
+		free(b);
 		return NULL;
+	}
 	b->nursery = n;
 	b->owner = owner;
 	b->serial = ++n->next_serial;
 	b->host_id = take_host_id(n);
-	b->kind = *kind;
+	b->kind.disk_bytes = kind->disk_bytes;
+	b->kind.exec = kind->exec;
 	b->limits = *limits;
 	b->init_pidfd = b->init_control = b->workspace = b->far[0] = b->far[1] = b->far[2] = -1;
 	TAILQ_INSERT_TAIL(&n->berths, b, link);

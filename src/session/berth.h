@@ -23,6 +23,8 @@ struct berth {
 	char cgroup[CGROUP_NAME_MAX]; /* empty until it is made */
 	struct cgroup_limits limits;
 	int init_pidfd, init_control, workspace;
+	int outlets[JAIL_LISTEN_MAX]; /* sockets of the jail's that the proxy accepts on; kept for the next proxy */
+	unsigned n_outlets;
 	uv_poll_t init_poll, control_poll;
 	unsigned open_polls;
 	bool init_reaped, jail_asked;
@@ -38,14 +40,15 @@ TAILQ_HEAD(berth_list, berth);
 
 struct nursery {
 	struct nursery_config config;
-	struct helper jailer, zygote;
+	struct helper jailer, zygote, proxy;
 	struct cgroup_home cgroups;
 	uint32_t unremoved[64]; /* groups that were busy when their berth ended */
 	unsigned n_unremoved;
 	bool jailer_up, zygote_warm, destroying;
 	bool stock_failed; /* the last berth that was made for the stock */
 	unsigned failures;
-	uv_timer_t refill, restart;
+	uv_timer_t refill, restart, proxy_restart;
+	unsigned proxy_failures;
 	unsigned open_timers;
 	struct berth_list berths;
 	uint32_t next_serial, next_host_id;

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <uv.h>
 
-enum { HELPER_MESSAGE_MAX = 4096, HELPER_FDS_MAX = 4 };
+enum { HELPER_MESSAGE_MAX = 4096, HELPER_FDS_MAX = 32 };
 
 struct helper {
 	uv_poll_t socket_poll, exit_poll;

@@ -56,6 +56,10 @@ struct session {
 	size_t carried[2]; /* bytes of an unfinished character, told to the listener with what follows */
 	char carry[2][4];
 	struct spool spool;
+	struct {
+		uint64_t since_s;
+		unsigned lines, dropped;
+	} network_log;
 
 	uint32_t check_serial;
 	void (*check_answer)(void *userdata, const char *verdict);
@@ -99,6 +103,8 @@ void session_send_path(struct session *s, const struct session_package *p);
 void session_guest_frame(struct session *s, const struct wire_frame *f);
 void session_guest_output(struct session *s, enum stream stream, const char *data, size_t len);
 void session_guest_exit(struct session *s, const struct process_exit *end, bool broken);
+bool session_network_setup(const struct session *s, struct buffer *frame); /* its part of SETUP */
+void session_network_event(struct session *s, const struct proxy_event *e);
 void session_guest_failed(struct session *s, const char *text);
 void session_fail_all_cells(struct session *s, enum cell_status status, const char *code, const char *text, const char *remedy);
 /* Calls of tools wait, or no longer: the clock of the cell stands still or goes on. */

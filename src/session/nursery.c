@@ -12,6 +12,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "session/berth.h"
+#include "session/egress.h"
 #include "zygote/zygote.h"
 
 enum {
@@ -114,6 +115,7 @@ int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct 
 	/* The readiest one in stock, the oldest of those. */
 	TAILQ_FOREACH(b, &n->berths, link)
 		if (berth_is_stock(b) && b->kind.disk_bytes == kind->disk_bytes && b->kind.exec == kind->exec &&
+			b->kind.network.net == kind->network.net && kind->network.net != JAIL_NET_ALLOW &&
 			(!best || b->state > best->state)) {
 			best = b;
 			if (b->state == BERTH_READY)
@@ -364,13 +366,14 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 	if (!n)
 		return error_set(e, -ENOMEM, "out of memory");
 	n->config = *config;
-	n->jailer.pidfd = n->jailer.socket = n->zygote.pidfd = n->zygote.socket = -1;
+	n->jailer.pidfd = n->jailer.socket = n->zygote.pidfd = n->zygote.socket = n->proxy.pidfd = n->proxy.socket = -1;
 	TAILQ_INIT(&n->berths);
 	n->next_host_id = (uint32_t)getpid() * 97; /* two daemons on one machine seldom share ids */
 	uv_timer_init(config->loop, &n->refill);
 	uv_timer_init(config->loop, &n->restart);
-	n->refill.data = n->restart.data = n;
-	n->open_timers = 2;
+	uv_timer_init(config->loop, &n->proxy_restart);
+	n->refill.data = n->restart.data = n->proxy_restart.data = n;
+	n->open_timers = 3;
 	struct error why = { 0 };
 	cgroup_home_init(&n->cgroups, "/sys/fs/cgroup", &why);
 	if (why.err)
@@ -387,7 +390,7 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 
 void nursery_finish_when_empty(struct nursery *n)
 {
-	if (!n->destroying || n->open_timers || n->jailer.open_polls || n->zygote.open_polls || !TAILQ_EMPTY(&n->berths))
+	if (!n->destroying || n->open_timers || n->jailer.open_polls || n->zygote.open_polls || n->proxy.open_polls || !TAILQ_EMPTY(&n->berths))
 		return;
 	void (*done)(void *) = n->done;
 	void *userdata = n->done_userdata;
@@ -414,7 +417,9 @@ void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata)
 			berth_close(b);
 	}
 	helper_close(&n->zygote);
+	egress_destroy(n);
 	uv_close((uv_handle_t *)&n->refill, timer_closed);
+	uv_close((uv_handle_t *)&n->proxy_restart, timer_closed);
 	/* Jails that are being made are taken and ended; killed halfway, the jailer would leave their processes to chance. */
 	if (jails_on_their_way(n))
 		uv_timer_start(&n->restart, on_patience_over, JAILER_END_MS, 0);

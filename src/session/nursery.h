@@ -14,22 +14,26 @@
 #include "base/error.h"
 #include "jail/cgroup.h"
 #include "jail/jail.h"
+#include "network/policy.h"
 #include "session/guest.h"
 
 struct nursery;
 struct berth;
+struct proxy_event;
 
 /* What the owner of a berth hears; guest_events slots come through unchanged, with the owner as their first argument. */
 struct berth_events {
 	struct guest_events guest;
 	void (*on_ready)(void *owner);                      /* its guest waits for SETUP */
 	void (*on_failed)(void *owner, const char *text);   /* there will be none; close the berth */
+	void (*on_network)(void *owner, const struct proxy_event *e); /* it wanted to reach something */
 };
 
 /* What cannot be changed once a jail stands; stock of one kind is of no use for another. */
 struct berth_kind {
 	uint64_t disk_bytes;
 	enum jail_exec exec;
+	struct network_policy network; /* a borrowed one; a berth keeps its own copy */
 };
 
 struct nursery_config {

@@ -34,6 +34,7 @@ void sessions_config_init(struct sessions_config *c)
 		.ready_guests = 4,
 		.max_sessions = 2000,
 		.max_queued_cells = LIMIT_QUEUED_CELLS,
+		.max_network = { .any = true, .loopback = true },
 		.grace_s = 2,
 		.default_ttl_s = 24 * 3600,
 		.default_idle_timeout_s = 3600,
@@ -71,6 +72,7 @@ void session_params_finish(struct session_params *p)
 	free_list(p->env);
 	free_list(p->preload);
 	free(p->metadata);
+	network_policy_finish(&p->network);
 	*p = (struct session_params){ 0 };
 }
 
@@ -107,7 +109,12 @@ static void on_failed(void *owner, const char *text)
 	session_guest_failed(owner, text);
 }
 
-static const struct berth_events events = { { on_frame, on_output, on_exit_event }, on_ready, on_failed };
+static void on_network(void *owner, const struct proxy_event *e)
+{
+	session_network_event(owner, e);
+}
+
+static const struct berth_events events = { { on_frame, on_output, on_exit_event }, on_ready, on_failed, on_network };
 
 /* ---- index -------------------------------------------------------------------- */
 
@@ -204,6 +211,14 @@ static int settle_limits(const struct sessions_config *c, struct session_limits 
 	return 0;
 }
 
+/* The default for those who asked for nothing; no more than the maximum for the others. */
+static int settle_network(const struct sessions_config *c, struct session_params *p, struct error *e)
+{
+	if (p->network.given)
+		return network_most_check(&c->max_network, &p->network, e);
+	return network_policy_copy(&c->default_network, &p->network) < 0 ? error_set(e, -ENOMEM, "out of memory") : 0;
+}
+
 struct cgroup_limits session_cgroup_limits(const struct session_limits *l)
 {
 	enum { HEADROOM = 64 << 20 };
@@ -215,7 +230,8 @@ struct cgroup_limits session_cgroup_limits(const struct session_limits *l)
 int session_take_berth(struct session *s, bool *ret_ready)
 {
 	struct cgroup_limits wall = session_cgroup_limits(&s->params.limits);
-	struct berth_kind kind = { .disk_bytes = s->params.limits.disk_bytes, .exec = s->params.exec };
+	struct berth_kind kind = { .disk_bytes = s->params.limits.disk_bytes, .exec = s->params.exec,
+		.network = s->params.network };
 	return nursery_take(s->table->nursery, &kind, &wall, s, ret_ready, &s->berth);
 }
 
@@ -277,6 +293,8 @@ int session_create(struct sessions *t, struct session_params *params, struct err
 	int r = check_room(t, e);
 	if (r == 0)
 		r = settle_limits(&t->config, &limits, e);
+	if (r == 0)
+		r = settle_network(&t->config, params, e);
 	if (r < 0)
 		return r;
 	struct session *s = new_session(t);
@@ -422,6 +440,7 @@ void session_info(const struct session *s, struct session_info *ret)
 		.warm = s->warm,
 		.pid = g ? guest_pid(g) : 0,
 		.exec = s->params.exec,
+		.network = &s->params.network,
 		.limits = s->params.limits };
 	if (ret->expires_in_s < 0)
 		ret->expires_in_s = 0;
@@ -516,7 +535,8 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 		.shown = config->shown,
 		.preload = t->owned_preload,
 		.stock = config->ready_guests,
-		.kind = { .disk_bytes = config->defaults.disk_bytes, .exec = config->ready_exec },
+		.kind = { .disk_bytes = config->defaults.disk_bytes, .exec = config->ready_exec,
+			.network = { .net = config->default_network.net == JAIL_NET_LOOPBACK ? JAIL_NET_LOOPBACK : JAIL_NET_NONE } },
 		.limits = session_cgroup_limits(&config->defaults),
 		.events = &events };
 	if ((r = nursery_create(&nc, e, &t->nursery)) < 0)

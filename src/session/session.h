@@ -15,6 +15,8 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "jail/jail.h"
+#include "network/dialogue.h"
+#include "network/policy.h"
 
 struct sessions;
 struct session;
@@ -52,6 +54,7 @@ struct session_params {
 	double ttl_s;          /* ends this long after its creation; 0: the server's default */
 	double idle_timeout_s; /* ends this long after its last cell; 0: the server's default */
 	enum jail_exec exec;   /* which programs it may start */
+	struct network_policy network; /* what it may reach */
 	bool has_seed;
 	uint64_t seed;         /* random and numpy start from it */
 	char **want_packages;  /* what a request asked for, for whoever fills in the next two */
@@ -71,6 +74,8 @@ struct sessions_config {
 	char **preload;           /* the template: NULL for the default list, an empty list for none */
 	unsigned ready_guests;    /* kept ahead */
 	enum jail_exec ready_exec; /* what those may start; sessions that ask for another kind wait for a fork */
+	struct network_policy default_network;   /* of sessions that ask for none; those kept ready have it, unless it has rules */
+	struct network_most max_network;         /* what sessions may ask for */
 	unsigned max_sessions;
 	unsigned max_queued_cells;
 	double grace_s;           /* between the interrupt and the kill */
@@ -125,6 +130,7 @@ struct sessions_stats {
 	uint64_t running_cells, queued_cells;
 	uint64_t stdout_bytes, stderr_bytes;
 	uint64_t tool_calls, tool_errors;
+	uint64_t network_attempts[NETWORK_VERDICT_COUNT], network_sent_bytes, network_received_bytes;
 	struct stats_histogram cell_seconds, create_seconds; /* create: asked for → guest there */
 };
 const struct sessions_stats *sessions_stats(const struct sessions *t);
@@ -175,6 +181,7 @@ struct session_info {
 	bool warm; /* came from a guest that was ready */
 	pid_t pid; /* of the guest on the host; 0 while starting */
 	enum jail_exec exec;
+	const struct network_policy *network;
 	struct session_limits limits;
 };
 void session_info(const struct session *s, struct session_info *ret);

@@ -472,6 +472,7 @@ static void send_setup(struct session *s)
 	struct buffer b = BUFFER_INIT(0);
 	size_t start;
 	bool ok = wire_begin(&b, WIRE_SETUP, 0, &start) == 0;
+	ok = ok && session_network_setup(s, &b); /* first: what was asked for overrides it */
 	for (char **v = s->params.env; ok && v && *v; v++)
 		ok = wire_put(&b, WIRE_ENV, *v, strlen(*v)) == 0;
 	for (char **v = s->params.preload; ok && v && *v; v++)

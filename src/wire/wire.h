@@ -20,7 +20,7 @@ enum { WIRE_HEADER = 12, WIRE_FIELD_HEADER = 5 };
 
 enum wire_type {
 	/* daemon → guest */
-	WIRE_SETUP = 1, /* ENV*, PRELOAD*, PACKAGES*, SEED, MEMORY, PROCESSES: before the first cell; later with PACKAGES alone */
+	WIRE_SETUP = 1, /* ENV*, PRELOAD*, PACKAGES*, SEED, MEMORY, PROCESSES, NETWORK: before the first cell; later with PACKAGES alone */
 	WIRE_EXECUTE,   /* CODE, STDIN, RESCAN */
 	WIRE_CHECK,     /* CODE: is it complete? */
 	WIRE_REHEARSE,  /* nobody needs you yet: get ready for a first cell */
@@ -63,6 +63,7 @@ enum wire_tag {
 	WIRE_PROCESSES,
 	WIRE_PACKAGES, /* a directory of a set, for sys.path */
 	WIRE_CALL, /* a number of the guest's own, not 0 */
+	WIRE_NETWORK, /* "loopback" or "allow" */
 };
 
 /* How the guest says a cell went; the daemon decides what to call it. */
@@ -128,7 +129,7 @@ struct wire_spawn {
 	uint32_t serial;
 	uint32_t into;
 	uint32_t exec; /* enum jail_exec: which filter it gets */
-	uint32_t unused;
+	uint32_t net;  /* enum jail_net: the same */
 };
 enum { WIRE_SPAWN_FDS = 4, WIRE_SPAWN_FDS_MAX = 8 };
 

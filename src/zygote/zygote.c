@@ -32,7 +32,7 @@
 #include "zygote/zygote.h"
 
 static struct support support;
-static struct filter filters[JAIL_EXEC_COUNT]; /* one of them holds every guest */
+static struct filter filters[JAIL_EXEC_COUNT][2]; /* without and with a network; one of them holds every guest */
 
 static void __attribute__((noreturn)) die(const char *what)
 {
@@ -214,7 +214,7 @@ static void forget_frames(void)
 }
 
 /* The child, from its first instruction: descriptors, jail, then Python's own after-fork work. */
-static void __attribute__((noreturn)) become_guest(const int *fds, size_t n_join, enum jail_exec exec)
+static void __attribute__((noreturn)) become_guest(const int *fds, size_t n_join, enum jail_exec exec, enum jail_net net)
 {
 	const char *step = "";
 	int r;
@@ -224,7 +224,7 @@ static void __attribute__((noreturn)) become_guest(const int *fds, size_t n_join
 	for (size_t i = 0; i < n_join; i++)
 		if (write(fds[WIRE_SPAWN_FDS + i], "0", 1) != 1)
 			guest_fail(GUEST_CONTROL_FD, "joining the control groups", -errno);
-	if ((r = jail_enter(fds[0], exec, &step)) < 0)
+	if ((r = jail_enter(fds[0], exec, net, &step)) < 0)
 		guest_fail(GUEST_CONTROL_FD, step, r);
 	if (dup2(fds[2], STDOUT_FILENO) < 0 || dup2(fds[3], STDERR_FILENO) < 0)
 		guest_fail(GUEST_CONTROL_FD, "placing the output pipes", -errno);
@@ -233,7 +233,7 @@ static void __attribute__((noreturn)) become_guest(const int *fds, size_t n_join
 	prctl(PR_SET_NAME, "python3");
 	title_set("python3");
 	/* Last of the walls, before the first line of Python: nothing of a session ever runs without it. */
-	if ((r = filter_load(&filters[exec])) < 0)
+	if ((r = filter_load(&filters[exec][net != JAIL_NET_NONE])) < 0)
 		guest_fail(GUEST_CONTROL_FD, "loading the system call filter", r);
 	PyOS_AfterFork_Child();
 	forget_frames();
@@ -249,7 +249,8 @@ static void serve_one(const struct wire_spawn *q, int *fds, size_t n)
 		PyOS_BeforeFork();
 		m.pid = clone_guest(q->into ? fds[WIRE_SPAWN_FDS] : -1, &pidfd);
 		if (m.pid == 0)
-			become_guest(fds, q->into ? 0 : n - WIRE_SPAWN_FDS, (enum jail_exec)(q->exec % JAIL_EXEC_COUNT));
+			become_guest(fds, q->into ? 0 : n - WIRE_SPAWN_FDS, (enum jail_exec)(q->exec % JAIL_EXEC_COUNT),
+				(enum jail_net)(q->net % JAIL_NET_COUNT));
 		m.err = m.pid < 0 ? -errno : 0;
 		PyOS_AfterFork_Parent();
 	}
@@ -281,7 +282,8 @@ static PyObject *run(PyObject *self, PyObject *args)
 		return NULL;
 	prctl(PR_SET_NAME, "glovebox-zygote");
 	for (int i = 0; i < JAIL_EXEC_COUNT; i++)
-		if (filter_build((enum jail_exec)i, &filters[i]) < 0)
+		if (filter_build((enum jail_exec)i, JAIL_NET_NONE, &filters[i][0]) < 0 ||
+			filter_build((enum jail_exec)i, JAIL_NET_LOOPBACK, &filters[i][1]) < 0)
 			die("the system call filter cannot be built");
 	offer_to_oom_killer();
 	warm_up(names, cache, &hello);

@@ -385,6 +385,7 @@ void session_info(const struct session *s, struct session_info *ret)
 		.idle_timeout_s = 30,
 		.expires_in_s = 12.5,
 		.cells = s->cells,
+		.network = &s->params.network,
 		.limits = s->params.limits };
 }
 

@@ -176,17 +176,17 @@ static void programs(void)
 	enum { SEALED = 8 };
 	OK(with(SYS_execve, 0, 0) == ALLOW && with(SYS_memfd_create, 1, 0) == NOT_THERE && with(SYS_memfd_create, 1, SEALED | 1) == ALLOW);
 	filter_finish(&filter);
-	OK(filter_build(JAIL_EXEC_NONE, &filter) == 0);
+	OK(filter_build(JAIL_EXEC_NONE, JAIL_NET_NONE, &filter) == 0);
 	OK(with(SYS_execve, 0, 0) == NO && with(SYS_execveat, 0, 0) == NO && with(SYS_memfd_create, 1, 0) == NOT_THERE);
 	filter_finish(&filter);
-	OK(filter_build(JAIL_EXEC_ANY, &filter) == 0);
+	OK(filter_build(JAIL_EXEC_ANY, JAIL_NET_NONE, &filter) == 0);
 	OK(with(SYS_execve, 0, 0) == ALLOW && with(SYS_memfd_create, 1, 0) == ALLOW && with(SYS_execveat, 0, 0) == NO);
 	filter_finish(&filter);
 }
 
 int main(void)
 {
-	OK(filter_build(JAIL_EXEC_SYSTEM, &filter) == 0);
+	OK(filter_build(JAIL_EXEC_SYSTEM, JAIL_NET_NONE, &filter) == 0);
 	printf("# %u instructions\n", filter.len);
 	every_number();
 	never();

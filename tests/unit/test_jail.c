@@ -69,7 +69,7 @@ static int code_of(pid_t pid)
 static int enter_and(struct jail *j, int (*check)(void))
 {
 	const char *step;
-	if (jail_enter(j->init, JAIL_EXEC_SYSTEM, &step) < 0) {
+	if (jail_enter(j->init, JAIL_EXEC_SYSTEM, JAIL_NET_NONE, &step) < 0) {
 		printf("# %s: %s\n", step, strerror(errno));
 		fflush(stdout);
 		return 99;

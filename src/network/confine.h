@@ -1,0 +1,8 @@
+/* The proxy's own walls: it speaks with hostile sessions and with the whole network, so it keeps only what that takes. */
+#pragma once
+
+/* First, before there are threads (these hold for one only): gives up root with its capabilities, and writing files. */
+int confine_process(void);
+
+/* Last, for all threads: every system call but those of relaying and resolving. Both return 0 or a negative errno. */
+int confine_calls(void);
