@@ -19,7 +19,7 @@ RESULTS = Path(os.environ.get('GLOVEBOX_BENCH_RESULTS', ROOT / 'bench' / 'result
 
 def parse_arguments():
     parser = argparse.ArgumentParser(
-        prog=os.environ.get('GLOVEBOX_BENCH_AS', 'bench/run'),
+        prog='bench/run',
         description='Measures Glovebox beside what people would use instead. Prints a report in Markdown and keeps it, with '
         'all samples and pictures, in bench/results/. The program is taken from build/, or from the folder in '
         'GLOVEBOX_BUILD.',

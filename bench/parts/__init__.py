@@ -3,6 +3,7 @@
 from parts.cell import cell
 from parts.compute import compute
 from parts.episodes import episodes
+from parts.explain import explain
 from parts.first_use import first_use
 from parts.growth import growth
 from parts.idle import idle
@@ -20,6 +21,7 @@ PARTS = {
     'printing': printing,
     'first_use': first_use,
     'steps': steps,
+    'explain': explain,
     'others': others,
     'modes': modes,
     'growth': growth,
@@ -27,4 +29,4 @@ PARTS = {
 }
 
 # Those that need nothing but Glovebox and python3.
-ALONE = 'compute', 'idle', 'printing', 'first_use', 'steps', 'modes', 'growth', 'episodes'
+ALONE = 'compute', 'idle', 'printing', 'first_use', 'steps', 'explain', 'modes', 'growth', 'episodes'

@@ -145,6 +145,16 @@ static void write_network(struct buffer *b, const struct sessions_stats *s)
 		(unsigned long long)s->network_sent_bytes, (unsigned long long)s->network_received_bytes);
 }
 
+static void write_steps(struct buffer *b, const struct step_times *t)
+{
+	head(b, "step_seconds", "summary", "Where the time of guests' starts and of cells goes.");
+	for (int i = 0; i < STEP_COUNT; i++)
+		buffer_printf(b,
+			"glovebox_step_seconds_sum{step=\"%s\"} %.9g\nglovebox_step_seconds_count{step=\"%s\"} %llu\n",
+			step_name((enum lap)i), (double)t->ns[i] / 1e9, step_name((enum lap)i),
+			(unsigned long long)t->count[i]);
+}
+
 static void write_request_row(struct buffer *b, const uint64_t *row, const char *method, const char *pattern)
 {
 	char status[16];
@@ -216,6 +226,7 @@ int metrics_write(const struct api *a, struct buffer *out)
 	write_sessions(out, stats);
 	write_cells(out, stats);
 	write_network(out, stats);
+	write_steps(out, &stats->steps);
 	write_requests(out, a->metrics);
 	one(out, "http_in_flight", "gauge", "Requests not yet answered.", a->in_flight);
 	if (a->server)

@@ -1,4 +1,4 @@
-/* glovebox bench: starts the program that measures, with this program as what is measured */
+/* glovebox bench: starts the program that measures (bench/run), with this program as what is measured */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -7,62 +7,99 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/text.h"
 #include "cli/cli.h"
 #include "daemon/places.h"
 
-static const char verb[] = "bench";
 static const char python[] = "/usr/bin/python3";
 
-/* Beside what is measured: its folder. The results go to the user's own folder where they cannot go beside the program. */
+struct options {
+	bool all, quick, explain, json, help;
+	unsigned soak;
+};
+#define AT(member) offsetof(struct options, member)
+
+static const struct option_row rows[] = {
+	{ "explain", 0, OPTION_FLAG, AT(explain), .flag_only = true,
+		.help = "take a session's start and a cell apart: which step takes how long" },
+	{ "soak", 0, OPTION_COUNT, AT(soak), 1, 10000, "MINUTES", .flag_only = true,
+		.help = "instead: good and hostile cells for so long, then count what was left behind" },
+	{ "all", 0, OPTION_FLAG, AT(all), .flag_only = true,
+		.help = "also the parts that compare with other programs; those that are not installed are named" },
+	{ "quick", 0, OPTION_FLAG, AT(quick), .flag_only = true, .help = "a fifth of the samples: for trying things out" },
+	CLI_JSON(struct options),
+	CLI_HELP(struct options),
+	{ NULL },
+};
+
+static const struct cli_page page = {
+	.verb = "bench",
+	.usage = "[--explain | --soak MINUTES | --all] [--quick] [--json] [PART …]",
+	.about = "Measures this program on this machine: a server of its own is started for it and ended after it. The report goes to\n"
+		 "the terminal as Markdown; with every sample, and with pictures, it is kept in bench/results, or below ./glovebox-bench\n"
+		 "when the program is installed. PART names single parts: start cell compute idle printing modes growth episodes …",
+	.rows = rows,
+	.examples = "  glovebox bench --explain           where the milliseconds of a start go\n"
+		    "  glovebox bench --quick episodes    sessions and steps a second, roughly\n"
+		    "  glovebox bench --soak 15           does anything leak?\n",
+};
+
+/* What is measured lies beside this program. The results go where the user may write. */
 static int set_environment(const char *program, struct error *e)
 {
-	char self[PATH_MAX], results[PATH_MAX];
+	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	if (n < 0)
 		return error_set_errno(e, -errno, "/proc/self/exe");
 	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
 	setenv("GLOVEBOX_BUILD", self, 1);
-	setenv("GLOVEBOX_BENCH_AS", "glovebox bench", 1);
-	_cleanup_free_ char *folder = strdup(program);
-	if (!folder)
-		return error_set_errno(e, -ENOMEM, "bench");
+	_cleanup_free_ char *folder = strdup(program), *here = getcwd(NULL, 0), *results = NULL;
+	if (!folder || !here || asprintf(&results, "%s/glovebox-bench", here) < 0)
+		return error_set_errno(e, -errno, "the results' folder");
 	*strrchr(folder, '/') = '\0';
-	if (access(folder, W_OK) < 0 && getcwd(results, sizeof(results) - sizeof("/glovebox-bench"))) {
-		strncat(results, "/glovebox-bench", sizeof(results) - strlen(results) - 1);
+	if (access(folder, W_OK) < 0)
 		setenv("GLOVEBOX_BENCH_RESULTS", results, 0);
-	}
 	return 0;
 }
 
-/* With no part named, those that need nothing else installed. */
-static bool names_what(int argc, char **argv)
+static int start(const struct options *o, const char *program, char **parts)
 {
-	for (int i = 1; i < argc; i++)
-		if (argv[i][0] != '-' || text_eq(argv[i], "--explain") || text_starts(argv[i], "--soak"))
-			return true;
-	return false;
+	char minutes[16];
+	const char *words[64] = { python, program };
+	size_t n = 2;
+	if (o->soak) {
+		snprintf(minutes, sizeof(minutes), "%u", o->soak);
+		words[n++] = "--soak";
+		words[n++] = minutes;
+	}
+	if (o->quick)
+		words[n++] = "--quick";
+	if (o->json)
+		words[n++] = "--json";
+	if (o->explain)
+		words[n++] = "--explain";
+	else if (!*parts && !o->all)
+		words[n++] = "--alone";
+	for (; *parts && n < 63; parts++)
+		words[n++] = *parts;
+	fflush(stdout);
+	execv(python, (char *const *)words);
+	cli_complain(page.verb, "%s cannot be started: %s\n  Debian's Python is needed: apt install python3", python,
+		strerror(errno));
+	return CLI_FAILED;
 }
 
 int cli_bench(int argc, char **argv)
 {
-	_cleanup_free_ char *program = NULL;
-	_cleanup_free_ char **words = calloc((size_t)argc + 4, sizeof(*words));
+	struct options o = { 0 };
 	struct error e = { 0 };
-	if (!words || places_bench(&e, &program) < 0 || set_environment(program, &e) < 0) {
-		cli_show_error(verb, &e);
+	_cleanup_free_ char *program = NULL;
+	int code, first = cli_parse(&page, &o, argc, argv, true, &code);
+	if (first < 0)
+		return code;
+	if (places_bench(&e, &program) < 0 || set_environment(program, &e) < 0) {
+		cli_show_error(page.verb, &e);
 		return CLI_FAILED;
 	}
-	size_t n = 0;
-	words[n++] = (char *)python;
-	words[n++] = program;
-	for (int i = 1; i < argc; i++)
-		words[n++] = argv[i];
-	if (!names_what(argc, argv))
-		words[n++] = (char *)"--alone";
-	execv(python, words);
-	cli_complain(verb, "%s cannot be started: %s\n  Debian's python3 is needed: apt install python3", python,
-		strerror(errno));
-	return CLI_FAILED;
+	return start(&o, program, argv + first);
 }

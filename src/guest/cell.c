@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "guest/files.h"
 #include "guest/memory.h"
+#include "guest/steps.h"
 #include "guest/stream.h"
 #include "guest/tools.h"
 #include "wire/wire.h"
@@ -176,7 +177,9 @@ static PyObject *run_tree(PyObject *tree, PyObject *filename, const char *code, 
 		goto out;
 	if (expression && !(second = compile_ast(expression, filename, "eval")))
 		goto out;
+	steps_end(STEP_COMPILE);
 	value = run_parts(first, second);
+	steps_end(STEP_RUN);
 out:
 	Py_XDECREF(first);
 	Py_XDECREF(second);
@@ -391,6 +394,8 @@ static void put_done(struct buffer *out, uint32_t serial, struct outcome o, uint
 	wire_put_u64(out, WIRE_EXIT_CODE, (uint64_t)o.exit_code);
 	wire_put_u64(out, WIRE_CPU_NS, cpu);
 	wire_put_u64(out, WIRE_PEAK, memory_peak());
+	steps_end(STEP_REPORT);
+	steps_put(out);
 	wire_end(out, start);
 }
 
@@ -412,6 +417,7 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 	char name[32];
 	struct outcome o = { WIRE_OUTCOME_OK, 0 };
 	uint64_t cpu = cpu_ns();
+	steps_begin();
 
 	if (len >= 3 && memcmp(code, "\xef\xbb\xbf", 3) == 0) { /* editors put it in front of files; no part of the program */
 		code += 3;
@@ -444,6 +450,7 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 	PyErr_Clear();
 	Py_XDECREF(filename);
 	tools_end_cell();
+	steps_end(STEP_VALUE);
 	stream_flush_all();
 	fflush(NULL); /* what C code printed */
 	now.out = NULL;

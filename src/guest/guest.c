@@ -18,6 +18,7 @@
 #include "guest/memory.h"
 #include "guest/packages.h"
 #include "guest/random.h"
+#include "guest/steps.h"
 #include "guest/stream.h"
 #include "guest/tools.h"
 #include "wire/wire.h"
@@ -91,6 +92,7 @@ static void setup(const struct wire_frame *f)
 	struct wire_field field;
 	size_t at = 0;
 	uint64_t n;
+	steps_begin();
 	PyObject *names = PyList_New(0);
 	while (wire_field_next(f, &at, &field) == 1) {
 		if (field.tag == WIRE_ENV) {
@@ -116,6 +118,7 @@ static void setup(const struct wire_frame *f)
 		preload(names);
 	PyErr_Clear();
 	Py_XDECREF(names);
+	steps_end(STEP_SETUP); /* told with the first cell */
 }
 
 /* ---- EXECUTE ------------------------------------------------------------------ */
@@ -337,8 +340,11 @@ static void catch_wake(void)
 static void say_ready(void)
 {
 	size_t start;
-	if (wire_begin(&out, WIRE_READY, 0, &start) == 0)
+	steps_end(STEP_PYTHON);
+	if (wire_begin(&out, WIRE_READY, 0, &start) == 0) {
+		steps_put(&out);
 		wire_end(&out, start);
+	}
 	send_frames(&out);
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "session/egress.h"
@@ -187,6 +188,19 @@ static void text_of_frame(const struct wire_frame *f, char *text, size_t size)
 			snprintf(text, size, "%.*s", (int)(field.len < size ? field.len : size - 1), field.data);
 }
 
+static void take_steps(struct berth *b, const struct wire_frame *f)
+{
+	struct step_times told = { 0 };
+	struct wire_field field;
+	size_t at = 0;
+	uint64_t n;
+	while (wire_field_next(f, &at, &field) == 1)
+		if (field.tag == WIRE_STEP && wire_field_u64(&field, &n) == 0)
+			step_add_packed(&told, n);
+	step_add(&told, STEP_SPAWN, step_rest(&told, STEP_CLONE, STEP_PYTHON, clock_now_ns() - b->asked_ns));
+	step_add_all(&b->nursery->stats.steps, &told);
+}
+
 static void berth_on_frame(void *userdata, const struct wire_frame *f)
 {
 	struct berth *b = userdata;
@@ -196,6 +210,7 @@ static void berth_on_frame(void *userdata, const struct wire_frame *f)
 			b->nursery->config.events->guest.on_frame(b->owner, f);
 	} else if (f->type == WIRE_READY) {
 		b->state = BERTH_READY;
+		take_steps(b, f);
 		b->nursery->stock_failed = false;
 		if (b->owner)
 			b->nursery->config.events->on_ready(b->owner);
@@ -286,6 +301,7 @@ void berth_ask_guest(struct berth *b)
 	q.into = (uint32_t)ticket.into;
 	if (helper_send(&n->zygote, &q, sizeof(q), fds, WIRE_SPAWN_FDS + ticket.n) == 0)
 		b->state = BERTH_STARTING;
+	b->asked_ns = clock_now_ns();
 	cgroup_ticket_close(&ticket);
 }
 

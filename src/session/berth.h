@@ -31,6 +31,7 @@ struct berth {
 	bool spare;        /* in stock, and its jail gets no guest before somebody wants it */
 	bool rehearsed;    /* its guest is prepared for a first cell */
 	uint64_t ready_ms; /* since when, by the loop */
+	uint64_t asked_ns; /* when the zygote was asked for the guest */
 	unsigned sweeps; /* asked of the init and not answered yet */
 	struct guest *guest;
 	int far[3]; /* the guest's ends, until the zygote has them */

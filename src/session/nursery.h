@@ -50,6 +50,7 @@ struct nursery_config {
 struct nursery_stats {
 	uint64_t forked, restarts;
 	unsigned stock_ready;
+	struct step_times steps; /* of guests' starts */
 };
 
 int nursery_create(const struct nursery_config *config, struct error *e, struct nursery **ret);

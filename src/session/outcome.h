@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "session/session.h"
+#include "wire/steps.h"
 #include "wire/wire.h"
 
 struct outcome {
@@ -23,6 +24,7 @@ struct outcome {
 	int exit_code;
 	double cpu_ms;
 	uint64_t peak_memory_bytes;
+	struct step_times steps;
 };
 
 void outcome_init(struct outcome *o);

@@ -624,6 +624,10 @@ const struct sessions_stats *sessions_stats(const struct sessions *t)
 		w->stats.forked = n->forked;
 		w->stats.zygote_restarts = n->restarts;
 		w->stats.ready_guests = n->stock_ready;
+		for (int i = STEP_CLONE; i <= STEP_SPAWN; i++) {
+			w->stats.steps.count[i] = n->steps.count[i];
+			w->stats.steps.ns[i] = n->steps.ns[i];
+		}
 	}
 	return &t->stats;
 }

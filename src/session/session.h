@@ -17,6 +17,7 @@
 #include "jail/jail.h"
 #include "network/dialogue.h"
 #include "network/policy.h"
+#include "wire/steps.h"
 
 struct sessions;
 struct session;
@@ -132,6 +133,7 @@ struct sessions_stats {
 	uint64_t tool_calls, tool_errors;
 	uint64_t network_attempts[NETWORK_VERDICT_COUNT], network_sent_bytes, network_received_bytes;
 	struct stats_histogram cell_seconds, create_seconds; /* create: asked for → guest there */
+	struct step_times steps;                             /* where the time went */
 };
 const struct sessions_stats *sessions_stats(const struct sessions *t);
 

@@ -138,8 +138,11 @@ static void report(struct session *s, struct cell *c, enum cell_status status, i
 		if (n && !c->abandoned && c->observer.on_output)
 			c->observer.on_output(c->userdata, (enum stream)i, s->carry[i], n);
 	}
+	struct sessions *t = s->table;
+	uint64_t before = clock_now_ns();
 	if (!c->abandoned && c->observer.on_done)
 		c->observer.on_done(c->userdata, &obs);
+	step_add(&t->stats.steps, STEP_ENCODE, clock_now_ns() - before);
 }
 
 /* The running cell is over. The next one starts in this call when the guest can take it. */
@@ -151,7 +154,12 @@ static void end_cell(struct session *s, enum cell_status status, int exit_code, 
 	tools_end_cell(s);
 	t->stats.cells[status]++;
 	t->stats.running_cells--;
-	stats_observe(&t->stats.cell_seconds, (double)(clock_now_ns() - s->started_ns) / 1e9);
+	uint64_t took = clock_now_ns() - s->started_ns;
+	stats_observe(&t->stats.cell_seconds, (double)took / 1e9);
+	if (s->outcome.done) {
+		step_add_all(&t->stats.steps, &s->outcome.steps);
+		step_add(&t->stats.steps, STEP_CELL, step_rest(&s->outcome.steps, STEP_COMPILE, STEP_REPORT, took));
+	}
 	s->used_ns = clock_now_ns();
 	s->used_wall_ns = clock_wall_ns();
 	report(s, c, status, exit_code, state_lost);

@@ -64,6 +64,7 @@ enum wire_tag {
 	WIRE_PACKAGES, /* a directory of a set, for sys.path */
 	WIRE_CALL, /* a number of the guest's own, not 0 */
 	WIRE_NETWORK, /* "loopback" or "allow" */
+	WIRE_STEP,     /* READY, DONE: step_pack() */
 };
 
 /* How the guest says a cell went; the daemon decides what to call it. */

@@ -23,6 +23,7 @@
 
 #include "base/fds.h"
 #include "guest/guest.h"
+#include "guest/steps.h"
 #include "jail/filter.h"
 #include "jail/jail.h"
 #include "wire/wire.h"
@@ -218,14 +219,17 @@ static void __attribute__((noreturn)) become_guest(const int *fds, size_t n_join
 {
 	const char *step = "";
 	int r;
+	steps_end(STEP_CLONE);
 	/* GUEST_CONTROL_FD is above every other descriptor of the zygote's, so nothing is overwritten. */
 	if (dup3(fds[1], GUEST_CONTROL_FD, O_CLOEXEC) < 0)
 		guest_fail(fds[1], "placing the control socket", -errno);
 	for (size_t i = 0; i < n_join; i++)
 		if (write(fds[WIRE_SPAWN_FDS + i], "0", 1) != 1)
 			guest_fail(GUEST_CONTROL_FD, "joining the control groups", -errno);
+	steps_end(STEP_JOIN);
 	if ((r = jail_enter(fds[0], exec, net, &step)) < 0)
 		guest_fail(GUEST_CONTROL_FD, step, r);
+	steps_end(STEP_ENTER);
 	if (dup2(fds[2], STDOUT_FILENO) < 0 || dup2(fds[3], STDERR_FILENO) < 0)
 		guest_fail(GUEST_CONTROL_FD, "placing the output pipes", -errno);
 	syscall(SYS_close_range, 3U, GUEST_CONTROL_FD - 1U, 0);
@@ -235,6 +239,7 @@ static void __attribute__((noreturn)) become_guest(const int *fds, size_t n_join
 	/* Last of the walls, before the first line of Python: nothing of a session ever runs without it. */
 	if ((r = filter_load(&filters[exec][net != JAIL_NET_NONE])) < 0)
 		guest_fail(GUEST_CONTROL_FD, "loading the system call filter", r);
+	steps_end(STEP_FILTER);
 	PyOS_AfterFork_Child();
 	forget_frames();
 	guest_run();
@@ -247,6 +252,7 @@ static void serve_one(const struct wire_spawn *q, int *fds, size_t n)
 	m.err = jail_aim_children(fds[0]);
 	if (m.err == 0) {
 		PyOS_BeforeFork();
+		steps_begin();
 		m.pid = clone_guest(q->into ? fds[WIRE_SPAWN_FDS] : -1, &pidfd);
 		if (m.pid == 0)
 			become_guest(fds, q->into ? 0 : n - WIRE_SPAWN_FDS, (enum jail_exec)(q->exec % JAIL_EXEC_COUNT),

@@ -51,7 +51,7 @@ def parse_metrics(text):
             assert current not in found and re.fullmatch(r'[a-zA-Z_:][a-zA-Z0-9_:]*', current)
         elif line.startswith('# TYPE '):
             _, _, name, kind = line.split()
-            assert name == current and kind in ('counter', 'gauge', 'histogram')
+            assert name == current and kind in ('counter', 'gauge', 'histogram', 'summary')
             found[name] = (kind, [])
         else:
             match = re.fullmatch(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)', line)
@@ -318,3 +318,11 @@ def test_examples_of_the_page_work(api, daemon):
             timeout=60,
         )
         assert said.returncode == 0, f'{line}\n{said.stdout}{said.stderr}'
+
+
+def test_metrics_tell_where_the_time_goes(api):
+    api.session().execute('x = 1').ok()
+    text = api.get('/metrics').text
+    counts = dict(re.findall(r'glovebox_step_seconds_count\{step="(\w+)"\} (\d+)', text))
+    for step in 'clone', 'enter', 'filter', 'python', 'spawn', 'setup', 'compile', 'run', 'value', 'report', 'cell', 'encode':
+        assert int(counts[step]) > 0, step

@@ -1,6 +1,7 @@
 #include <errno.h>
 
 #include "tap.h"
+#include "wire/steps.h"
 #include "wire/wire.h"
 
 static void feed(struct wire_reader *r, const char *data, size_t len)
@@ -95,8 +96,31 @@ static void hostile(void)
 	OK(verdict("\0\0\0", 3) == 0);
 }
 
+/* A guest tells where its time went; what it says need not be true. */
+static void steps(void)
+{
+	struct step_times t = { 0 };
+	OK(step_add_packed(&t, step_pack(STEP_RUN, 1500)) == 1500);
+	OK(t.count[STEP_RUN] == 1 && t.ns[STEP_RUN] == 1500);
+	OK(step_add_packed(&t, ~0ULL) == 0); /* no such step */
+	OK(step_add_packed(&t, step_pack(STEP_RUN, ~0ULL)) == (1ULL << 56) - 1);
+	OK(t.count[STEP_RUN] == 2);
+
+	struct step_times cell = { 0 };
+	step_add(&cell, STEP_COMPILE, 100);
+	step_add(&cell, STEP_RUN, 200);
+	step_add(&cell, STEP_SETUP, 5000);
+	OK(step_rest(&cell, STEP_COMPILE, STEP_REPORT, 1000) == 700);
+	OK(step_rest(&cell, STEP_COMPILE, STEP_REPORT, 250) == 0);
+	step_add_all(&cell, &t);
+	OK(cell.count[STEP_RUN] == 3);
+	for (int i = 0; i < STEP_COUNT; i++)
+		OK(step_name((enum lap)i) && *step_name((enum lap)i));
+}
+
 int main(void)
 {
+	steps();
 	every_split();
 	fields();
 	hostile();
