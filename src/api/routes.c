@@ -58,7 +58,7 @@ const struct route routes[] = {
 		"Installed if need be, and at hand from its next cell on. With `Accept: text/event-stream` the "
 		"progress comes as `packages` events, then `done` with the report.",
 		&packages_fields, NULL, 200, JSON, &shape_packages,
-		"curl -s $URL/v1/sessions/$ID/packages -H 'Content-Type: application/json' -d '{\"packages\":[\"rich\"]}'" },
+		"curl -s $URL/v1/sessions/$ID/packages -H 'Content-Type: application/json' -d '{\"packages\":[\"numpy\"]}'" },
 	{ HTTP_METHOD_GET, "/v1/sessions/{id}/logs", 0, handle_logs, NULL, "getLogs", "Read the output log",
 		"Everything the session printed, page by page, also what an observation left out. With "
 		"`Accept: text/plain` "
