@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/sched.h>
 #include <poll.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -11,8 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-
-enum { SPAWN_FDS_MAX = 8 };
+#include "base/launcher.h"
 
 int process_pidfd_open(pid_t pid)
 {
@@ -76,32 +77,57 @@ fail:;
 	_exit(127);
 }
 
-int process_spawn(const char *path, char *const argv[], char *const envp[], const int *fds, size_t n_fds, pid_t *ret_pid)
+/* Reads what the child reports until exec closes the pipe: 0 when the program runs, else the errno of the step that failed. */
+static int read_report(int fd)
 {
-	int report[2];
-	pid_t parent = getpid();
+	int err;
+	return fd_read_full(fd, &err, sizeof(err)) == 0 ? -err : 0;
+}
+
+/* A child of our parent's, when that is who asks (the launcher); else our own. Both come with their pidfd. */
+static pid_t clone_child(bool for_parent, int *ret_pidfd)
+{
+	struct clone_args args = { .flags = CLONE_PIDFD | (for_parent ? CLONE_PARENT : 0),
+		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+		.exit_signal = for_parent ? 0 : SIGCHLD }; /* with CLONE_PARENT it is the caller's own, SIGCHLD */
+	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+int process_spawn_here(const char *path, char *const argv[], char *const envp[], const int *fds, size_t n_fds, bool for_parent,
+	pid_t *ret_pid, int *ret_err)
+{
+	int report[2], pidfd = -1;
+	pid_t parent = for_parent ? getppid() : getpid();
 	if (n_fds > SPAWN_FDS_MAX)
 		return -E2BIG;
 	if (pipe2(report, O_CLOEXEC) < 0)
 		return -errno;
-	pid_t pid = fork();
+	pid_t pid = clone_child(for_parent, &pidfd);
 	if (pid == 0)
 		spawn_child(path, argv, envp, fds, n_fds, report[1], parent);
 	int err = errno;
 	fd_close(report[1]);
-	if (pid < 0) {
-		fd_close(report[0]);
-		return -err;
-	}
-	int pidfd = process_pidfd_open(pid);
-	int r = fd_read_full(report[0], &err, sizeof(err));
+	if (pid >= 0)
+		*ret_err = read_report(report[0]);
 	fd_close(report[0]);
-	if (r == 0 || pidfd < 0) { /* exec failed and said why */
-		if (pidfd >= 0) {
-			process_kill_wait(pidfd);
-			fd_close(pidfd);
-		}
-		return r == 0 ? -err : pidfd;
+	if (pid < 0)
+		return -err;
+	*ret_pid = pid;
+	return pidfd;
+}
+
+int process_spawn(const char *path, char *const argv[], char *const envp[], const int *fds, size_t n_fds, pid_t *ret_pid)
+{
+	int err = 0;
+	pid_t pid = 0;
+	int pidfd = launcher_running() ? launcher_spawn(path, argv, envp, fds, n_fds, &pid, &err)
+				       : process_spawn_here(path, argv, envp, fds, n_fds, false, &pid, &err);
+	if (pidfd < 0)
+		return pidfd;
+	if (err < 0) { /* it is there, but exec failed */
+		process_kill_wait(pidfd);
+		fd_close(pidfd);
+		return err;
 	}
 	if (ret_pid)
 		*ret_pid = pid;

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 int process_pidfd_open(pid_t pid); /* the fd (CLOEXEC) or a negative errno */
@@ -23,6 +24,13 @@ void process_kill_wait(int pidfd);
 /*
  * Starts a program with exactly this environment and these descriptors: fds[i] becomes descriptor i in the child (at least
  * 0, 1, 2), all others are closed. The child dies with this process (PR_SET_PDEATHSIG). Returns a pidfd or a negative errno,
- * which is also that of a failed exec.
+ * which is also that of a failed exec. Where a launcher runs, it does the work.
  */
 int process_spawn(const char *path, char *const argv[], char *const envp[], const int *fds, size_t n_fds, pid_t *ret_pid);
+
+enum { SPAWN_FDS_MAX = 8 };
+
+/* The same without a launcher (base/launcher.h), for it and for those that have none: a child of this process or, for_parent, of this
+ * one's parent. With a pidfd, *ret_err is 0 or the negative errno of what failed before or in exec; reaping is the new parent's. */
+int process_spawn_here(const char *path, char *const argv[], char *const envp[], const int *fds, size_t n_fds, bool for_parent,
+	pid_t *ret_pid, int *ret_err);

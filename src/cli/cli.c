@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/launcher.h"
 #include "base/nearest.h"
 #include "base/text.h"
 #include "jail/jailer.h"
@@ -26,6 +27,13 @@ static int run_proxy(int argc, char **argv)
 	return proxy_main();
 }
 
+static int run_launcher(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return launcher_main();
+}
+
 const struct cli_verb cli_verbs[] = {
 	{ "serve", cli_serve, "start the server" },
 	{ "run", cli_run, "run a file or a line of Python in a sandbox of its own, without a server" },
@@ -39,6 +47,7 @@ const struct cli_verb cli_verbs[] = {
 	{ "jailer", run_jailer, NULL }, /* the session layer starts this program so */
 	{ "installer", cli_installer, NULL }, /* and src/packages so */
 	{ "proxy", run_proxy, NULL },
+	{ "launcher", run_launcher, NULL }, /* and the daemon so */
 	{ NULL },
 };
 

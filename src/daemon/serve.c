@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <uv.h>
@@ -24,12 +25,14 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/launcher.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/config.h"
 #include "daemon/reaper.h"
 #include "http/http.h"
 #include "http/http_address.h"
+#include "jail/filter_own.h"
 #include "packages/packages.h"
 #include "session/session.h"
 
@@ -156,6 +159,17 @@ static int start_http(struct server *s, struct error *e)
 	return r;
 }
 
+/* Once everything is open that needs more than the filter allows; helpers that start later come from the launcher. */
+static int enter_filter(struct error *e)
+{
+	int r = filter_enter_own(FILTER_DAEMON);
+	if (r < 0) {
+		error_set_errno(e, r, "loading the daemon's own system call filter");
+		return error_remedy(e, "use a kernel with CONFIG_SECCOMP_FILTER; `glovebox doctor` tells more");
+	}
+	return 0;
+}
+
 static int start(struct server *s, struct error *e)
 {
 	int r = start_sessions(s, e);
@@ -163,7 +177,7 @@ static int start(struct server *s, struct error *e)
 		r = start_api(s, e);
 	if (r == 0)
 		r = start_http(s, e);
-	return r;
+	return r < 0 ? r : enter_filter(e);
 }
 
 /* ---- warm-up ---------------------------------------------------------- */
@@ -396,7 +410,14 @@ int serve_run(const struct config *config)
 	warn_unknown_variables();
 	raise_descriptor_limit();
 	signal(SIGPIPE, SIG_IGN);
-	int r = prepare_loop(&s);
+	/* Tokens are in this memory: no core file, and nobody but root looks at it. */
+	prctl(PR_SET_DUMPABLE, 0);
+	int r = launcher_start();
+	if (r < 0) {
+		log_error("the launcher of helper processes does not start: %s", strerror(-r));
+		return SERVE_FAILED;
+	}
+	r = prepare_loop(&s);
 	if (r < 0) {
 		log_error("the event loop: %s", uv_strerror(r));
 		return SERVE_FAILED;
@@ -407,6 +428,7 @@ int serve_run(const struct config *config)
 	uv_run(&s.loop, UV_RUN_DEFAULT); /* the API's timer closes */
 	free(s.guest_module);
 	uv_loop_close(&s.loop);
+	launcher_stop();
 	unsigned left = reaper_sweep_all();
 	if (left)
 		log_warning("ended %u processes that were left", left);

@@ -282,15 +282,3 @@ int filter_build(enum jail_exec exec, enum jail_net net, struct filter *ret)
 		*ret = whole;
 	return r;
 }
-
-void filter_finish(struct filter *f)
-{
-	free(f->code);
-	*f = (struct filter){ 0 };
-}
-
-int filter_load(const struct filter *f)
-{
-	struct sock_fprog program = { .len = f->len, .filter = f->code };
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
-}

@@ -19,10 +19,18 @@
 #include <unistd.h>
 
 #include "base/fds.h"
+#include "jail/filter_own.h"
 #include "jail/jail.h"
 #include "jail/net.h"
 #include "jail/privileges.h"
 #include "jail/tree.h"
+
+static struct filter own; /* built once in the jailer, of which every init is a copy */
+
+int init_prepare(void)
+{
+	return filter_build_own(FILTER_INIT, &own);
+}
 
 static void fail(int report, int err, const char *step)
 {
@@ -59,6 +67,8 @@ static void __attribute__((noreturn)) serve(int control)
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	int sfd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (filter_load(&own) < 0)
+		_exit(1); /* and the jail with it: the daemon sees it die */
 	struct pollfd p[2] = { { .fd = control, .events = POLLIN }, { .fd = sfd, .events = POLLIN } };
 	for (;;) {
 		if (poll(p, 2, -1) < 0)
@@ -128,5 +138,6 @@ void init_run(int go, int report, const struct jail_request *q, const struct jai
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; fd < 3 && null >= 0; fd++)
 		dup2(null, fd);
+	fd_close(null);
 	serve(keep);
 }

@@ -12,6 +12,9 @@ struct init_report {
 	char step[64];
 };
 
+/* In the jailer, before the first init: makes the filter they will serve under. */
+int init_prepare(void);
+
 /*
  * Everything the init does, from its birth in the new namespaces to its end. `go` is read once the user map is written;
  * `report` takes one struct init_report.

@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "jail/filter_own.h"
 #include "jail/init.h"
 #include "jail/jail.h"
 #include "jail/tree.h"
@@ -168,7 +169,13 @@ static int prepare(struct error *e)
 	r = tree_prepare(shown ? shown + sizeof(JAILER_SHOWN) : NULL, e);
 	if (shown)
 		memset(shown, 0, strlen(shown));
-	return r;
+	if (r < 0)
+		return r;
+	/* Sessions have other ids, but their inits start as copies of this process. */
+	prctl(PR_SET_DUMPABLE, 0);
+	if ((r = init_prepare()) < 0 || (r = filter_enter_own(FILTER_JAILER)) < 0)
+		return error_set_errno(e, r, "loading the jailer's and the inits' system call filters");
+	return 0;
 }
 
 /* A request and, for a way out, what follows it. */

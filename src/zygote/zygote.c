@@ -25,6 +25,7 @@
 #include "guest/guest.h"
 #include "guest/steps.h"
 #include "jail/filter.h"
+#include "jail/filter_own.h"
 #include "jail/jail.h"
 #include "wire/wire.h"
 #include "zygote/heap.h"
@@ -297,6 +298,8 @@ static PyObject *run(PyObject *self, PyObject *args)
 	title_set("glovebox-zygote");
 	/* Sessions have another uid; nobody but root may look into, or trace, what all of them are copied from. */
 	prctl(PR_SET_DUMPABLE, 0);
+	if (filter_enter_own(FILTER_ZYGOTE) < 0)
+		die("loading the zygote's own system call filter failed");
 	fd_send(ZYGOTE_SOCKET_FD, &hello, sizeof(hello), NULL, 0);
 	while (fd_recv(ZYGOTE_SOCKET_FD, &q, sizeof(q), fds, WIRE_SPAWN_FDS_MAX, &n) == (ssize_t)sizeof(q)) {
 		if (n >= WIRE_SPAWN_FDS + q.into)

@@ -116,15 +116,23 @@ def namespaces(pids):
 # ---- the daemon ------------------------------------------------------------------------
 
 
+def as_user(uid):
+    """What to put before a command so that an ordinary user runs it."""
+    return ['setpriv', f'--reuid={uid}', f'--regid={uid}', '--clear-groups', '--bounding-set=-all', '--inh-caps=-all']
+
+
 class Daemon:
     """`glovebox serve` on a free port, with a state directory of its own."""
 
-    def __init__(self, *args, env=None, wait=True, listen='127.0.0.1:0', token=None):
+    def __init__(self, *args, env=None, wait=True, listen='127.0.0.1:0', token=None, before=(), user=None):
         self.dir = Path(tempfile.mkdtemp(prefix='glovebox-e2e-'))
         self.log_path = self.dir / 'log'
         self.token = token
         self.ready = int(args[args.index('--ready') + 1]) if '--ready' in args else 4
-        argv = [PROGRAM, 'serve', '--listen', listen, '--state-dir', self.dir / 'state', *args]
+        program = PROGRAM
+        if user is not None:
+            program, before = self._give_to(user), (*before, *as_user(user))
+        argv = [*before, program, 'serve', '--listen', listen, '--state-dir', self.dir / 'state', *args]
         with open(self.log_path, 'wb') as log:
             self.process = subprocess.Popen(
                 [str(a) for a in argv],
@@ -145,6 +153,15 @@ class Daemon:
         except BaseException:
             self.kill()
             raise
+
+    def _give_to(self, user):
+        """A copy of the program where this user can start it, wherever it was built."""
+        self.dir.chmod(0o755)
+        for name in ('glovebox', 'glovebox-guest.so'):
+            shutil.copy(Path(PROGRAM).parent / name, self.dir / name)
+        (self.dir / 'state').mkdir()
+        os.chown(self.dir / 'state', user, user)
+        return self.dir / 'glovebox'
 
     def _address(self):
         if self.process.poll() is not None:

@@ -20,9 +20,9 @@ def own():
 
 
 def the_one(daemon, command):
-    found = daemon.children(command)
-    assert len(found) == 1, found
-    return found[0]
+    # A guest is a copy of the zygote, with its name too until it has taken its own.
+    gb.wait_until(lambda: len(daemon.children(command)) == 1, f'there is one {command}')
+    return daemon.children(command)[0]
 
 
 def zygote_of(daemon):

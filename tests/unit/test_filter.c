@@ -13,51 +13,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bpf.h"
 #include "jail/filter.h"
 #include "tap.h"
 
 static struct filter filter;
 
-/* A classic-BPF machine, as the kernel runs seccomp programs: loads of whole words, jumps, masks, answers. */
 static uint32_t answer(uint32_t arch, uint32_t nr, const uint64_t args[6])
 {
-	struct seccomp_data d = { .nr = (int)nr, .arch = arch };
-	uint32_t a = 0;
-	memcpy(d.args, args, sizeof(d.args));
-	for (unsigned pc = 0; pc < filter.len; pc++) {
-		const struct sock_filter *i = &filter.code[pc];
-		int hit;
-		switch (i->code) {
-		case BPF_LD | BPF_W | BPF_ABS:
-			memcpy(&a, (char *)&d + i->k, 4);
-			continue;
-		case BPF_ALU | BPF_AND | BPF_K:
-			a &= i->k;
-			continue;
-		case BPF_RET | BPF_K:
-			return i->k;
-		case BPF_JMP | BPF_JA:
-			pc += i->k;
-			continue;
-		case BPF_JMP | BPF_JEQ | BPF_K:
-			hit = a == i->k;
-			break;
-		case BPF_JMP | BPF_JGT | BPF_K:
-			hit = a > i->k;
-			break;
-		case BPF_JMP | BPF_JGE | BPF_K:
-			hit = a >= i->k;
-			break;
-		case BPF_JMP | BPF_JSET | BPF_K:
-			hit = (a & i->k) != 0;
-			break;
-		default:
-			printf("# unknown instruction %x\n", i->code);
-			return 0xdead;
-		}
-		pc += hit ? i->jt : i->jf;
-	}
-	return 0xdead;
+	return bpf_answer(&filter, arch, nr, args);
 }
 
 static const uint64_t zeros[6];

@@ -1,0 +1,26 @@
+/*
+ * Starts processes for a process that cannot any more.
+ *
+ * The daemon puts itself under a system call filter without clone and execve, which all its descendants would inherit; helpers, which
+ * need far more than it, are therefore started by this small process. It is `glovebox launcher`, exec'd before the filter is loaded,
+ * knows nothing but how to start a program, and gives what it starts to the daemon as its child (CLONE_PARENT), with the pidfd: to the
+ * callers of process_spawn() nothing changes. It ends with the daemon. When it is killed, what runs goes on, but no helper can be
+ * started again: process_spawn() fails with -EPIPE.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { LAUNCHER_MESSAGE_MAX = 128 * 1024, LAUNCHER_STRINGS_MAX = 1024, LAUNCHER_SOCKET_FD = 3 };
+
+/* Starts the launcher; from now on process_spawn() goes through it. One per process. */
+int launcher_start(void);
+void launcher_stop(void); /* ends it and waits; fine when there is none */
+bool launcher_running(void);
+
+/* For process_spawn(). As process_spawn_here(); -E2BIG when the words do not fit into one message. Blocks until exec is done. */
+int launcher_spawn(const char *path, char *const argv[], char *const envp[], const int *fds, size_t n_fds, pid_t *ret_pid, int *ret_err);
+
+int launcher_main(void); /* everything the launcher does */

@@ -1,0 +1,114 @@
+"""Every kind of process the daemon has: its filter, its privileges, who may look at it, and which descriptors it holds."""
+
+import os
+import re
+from pathlib import Path
+
+import gb
+import pytest
+
+NOBODY = 65534
+KINDS = ['daemon', 'launcher', 'jailer', 'zygote', 'init', 'guest']
+
+
+def status(pid, key):
+    return re.search(rf'^{key}:\s*(.*)$', Path(f'/proc/{pid}/status').read_text(), re.M)[1].split()
+
+
+def descriptors(pid):
+    """{number: what it is}, without the inode numbers."""
+    return {
+        int(fd): re.sub(r':?\[[0-9]+\]', '', os.readlink(f'/proc/{pid}/fd/{fd}')) for fd in os.listdir(f'/proc/{pid}/fd')
+    }
+
+
+def members(daemon, session):
+    """A process of each kind."""
+    names = {'launcher': 'glovebox-launch', 'jailer': 'glovebox-jailer', 'zygote': 'glovebox-zygote'}
+    found = {'daemon': daemon.pid, 'guest': session.get()['pid']}
+    for kind, name in names.items():
+        gb.wait_until(lambda name=name: len(daemon.children(name)) == 1, f'there is one {name}')
+        found[kind] = daemon.children(name)[0]
+    space = os.readlink(f'/proc/{found["guest"]}/ns/pid')
+    found['init'] = next(p for p in daemon.children('glovebox-init') if os.readlink(f'/proc/{p}/ns/pid') == space)
+    return found
+
+
+@pytest.fixture(scope='module', params=[0, NOBODY], ids=['root', 'ordinary user'])
+def family(request):
+    args = ['--preload', 'json', '--ready', '1']
+    user = None if request.param == 0 else request.param
+    with gb.running_daemon(*args, user=user) as daemon, daemon.api() as api:
+        session = api.session()
+        session.execute('1').ok()
+        yield members(daemon, session)
+
+
+@pytest.mark.parametrize('kind', [k for k in KINDS if k != 'launcher'])
+def test_filter(family, kind):
+    assert status(family[kind], 'Seccomp') == ['2']
+    assert status(family[kind], 'NoNewPrivs') == ['1']
+    wanted = {'guest': 2, 'init': 2}.get(kind, 1)  # their own over the one they were born under
+    assert int(status(family[kind], 'Seccomp_filters')[0]) >= wanted
+
+
+def test_the_launcher_starts_what_needs_more_than_the_daemon(family):
+    assert int(status(family['launcher'], 'PPid')[0]) == family['daemon']
+    assert status(family['launcher'], 'Seccomp') == status('self', 'Seccomp')
+
+
+@pytest.mark.parametrize('kind', ['init', 'guest'])
+def test_no_capabilities(family, kind):
+    for names in ('CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'):
+        assert int(status(family[kind], names)[0], 16) == 0, names
+
+
+@pytest.mark.parametrize('kind', [k for k in KINDS if k != 'guest'])
+def test_nobody_looks_into_it(family, kind):
+    """What is not dumpable belongs to root in /proc, whoever runs it (to the root of its own user namespace: whoever started it)."""
+    mine = os.stat(f'/proc/{family[kind]}/environ').st_uid
+    runs_as = int(status(family[kind], 'Uid')[1])
+    starter = int(status(family['daemon'], 'Uid')[1])
+    if kind in ('daemon', 'launcher'):
+        assert mine == 0
+    else:
+        assert mine in (0, starter) and (runs_as == starter or mine != runs_as)
+
+
+def test_environment(family):
+    for kind in ('launcher', 'jailer', 'zygote', 'init', 'guest'):
+        names = [e.partition(b'=')[0] for e in Path(f'/proc/{family[kind]}/environ').read_bytes().split(b'\0') if e]
+        assert not [n for n in names if n.startswith((b'GLOVEBOX_T', b'HOSTNAME', b'SSH'))], (kind, names)
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_descriptors(family, kind):
+    """Exactly those that were meant for it."""
+    held = descriptors(family[kind])
+    log = held.pop(1) if kind not in ('guest', 'init') else None
+    if log:
+        assert held.pop(2) == log
+    wanted = {
+        'launcher': {0: '/dev/null', 3: 'socket'},
+        'jailer': {0: '/dev/null', 3: 'socket'},
+        'zygote': {0: '/dev/null', 3: 'socket'},
+        'init': {0: '/dev/null', 1: '/dev/null', 2: '/dev/null', 3: 'socket', 4: 'anon_inode:[signalfd]'},
+        'guest': {0: '/dev/null', 1: 'pipe', 2: 'pipe', 1023: 'socket'},
+    }
+    if kind != 'daemon':
+        assert held == wanted[kind]
+        return
+    plain = {'socket', 'pipe', 'anon_inode:[eventpoll]', 'anon_inode:[eventfd]', 'anon_inode:[pidfd]', 'pidfd', '/dev/null', '/workspace'}
+    odd = {f for f in held.values() if f not in plain and not f.startswith('/sys/fs/cgroup/')}
+    assert not odd
+
+
+def test_a_helper_that_dies_comes_from_the_launcher(family):
+    with gb.running_daemon('--preload', 'json', '--ready', '1') as daemon, daemon.api() as api:
+        api.run('1').ok()
+        for name in ('glovebox-jailer', 'glovebox-zygote'):
+            gb.wait_until(lambda name=name: len(daemon.children(name)) == 1, f'there is one {name}')
+            before = daemon.children(name)
+            os.kill(before[0], 9)
+            gb.wait_until(lambda name=name, before=before: daemon.children(name) not in ([], before), f'a new {name}')
+            assert api.run('6 * 7').ok().text == '42'
