@@ -19,6 +19,7 @@ enum {
 	DRAIN_MAX = 4 << 20,      /* a subprocess that floods the pipe does not hold up the answer */
 	PIPE_BYTES = 256 * 1024,  /* wished for; the kernel may give less */
 	SEND_QUEUE_MAX = 64 << 20,
+	REST_MS = 1,
 };
 
 enum { END_CONTROL, END_STDOUT, END_STDERR, END_PROCESS, END_COUNT };
@@ -28,14 +29,16 @@ struct guest {
 	const struct guest_events *events;
 	void *owner;
 	uv_poll_t poll[END_COUNT];
+	uv_timer_t rest; /* until the pipes are read again */
 	int fd[END_COUNT]; /* control, stdout, stderr, pidfd */
 	unsigned open_polls;
 	pid_t pid;
-	bool attached, closing, reaped, broken;
+	bool attached, closing, reaped, broken, unwanted;
 	struct {
 		char data[4];
 		size_t len;
 	} unfinished[2]; /* the start of a character at the end of what was read of stdout, stderr */
+	bool ended[2]; /* the pipes: nobody can write to them any more */
 	struct wire_reader in;
 	struct buffer queue; /* frames the socket did not take yet */
 };
@@ -193,13 +196,39 @@ static void on_control(uv_poll_t *p, int status, int events)
 		stop_poll(g, END_CONTROL); /* the exit, which follows, is what counts */
 }
 
+static void on_rested(uv_timer_t *t);
+
 static void on_pipe(uv_poll_t *p, int status, int events)
 {
 	struct guest *g = p->data;
 	int which = p == &g->poll[END_STDOUT] ? END_STDOUT : END_STDERR;
 	(void)status, (void)events;
-	if (!read_pipe(g, which, READ_AT_ONCE * READS_PER_TURN) && !g->closing)
+	if (!read_pipe(g, which, READ_AT_ONCE * READS_PER_TURN) && !g->closing) {
 		stop_poll(g, which);
+		g->ended[which - END_STDOUT] = true;
+	} else if (g->unwanted && !g->closing) {
+		stop_poll(g, END_STDOUT);
+		stop_poll(g, END_STDERR);
+		uv_timer_start(&g->rest, on_rested, REST_MS, 0);
+	}
+}
+
+static void on_rested(uv_timer_t *t)
+{
+	struct guest *g = t->data;
+	for (int which = END_STDOUT; which <= END_STDERR; which++)
+		if (!g->ended[which - END_STDOUT])
+			uv_poll_start(&g->poll[which], UV_READABLE, on_pipe);
+}
+
+void guest_rest(struct guest *g)
+{
+	g->unwanted = true;
+}
+
+void guest_hurry(struct guest *g)
+{
+	g->unwanted = false;
 }
 
 static void free_when_done(struct guest *g)
@@ -264,6 +293,9 @@ int guest_attach(struct guest *g, int pidfd, pid_t pid)
 		if ((r = uv_poll_start(&g->poll[i], UV_READABLE, callbacks[i])) < 0)
 			return r;
 	}
+	uv_timer_init(g->loop, &g->rest);
+	g->rest.data = g;
+	g->open_polls++;
 	if (g->queue.len)
 		flush_queue(g);
 	return 0;
@@ -326,6 +358,8 @@ void guest_close(struct guest *g)
 		return;
 	}
 	close_polls(g, END_CONTROL, END_PROCESS);
+	if (g->rest.data)
+		uv_close((uv_handle_t *)&g->rest, on_poll_closed);
 	if (g->reaped)
 		close_polls(g, END_PROCESS, END_COUNT);
 }

@@ -38,4 +38,9 @@ void guest_signal(struct guest *g, int sig);
 /* Reads what is in the pipes right now and delivers it: after DONE, everything the guest itself wrote is there. */
 void guest_drain(struct guest *g);
 
+/* What it prints is no longer wanted as it comes (only the last of it will be kept): its pipes are read once a millisecond from now
+ * until guest_hurry(). It waits meanwhile, and neither it nor the daemon takes a CPU from others. */
+void guest_rest(struct guest *g);
+void guest_hurry(struct guest *g);
+
 void guest_close(struct guest *g); /* NULL is fine */

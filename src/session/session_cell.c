@@ -82,6 +82,8 @@ void session_guest_output(struct session *s, enum stream stream, const char *dat
 	bool uncapped = s->running && s->running->observer.uncapped;
 	if (!uncapped && output_add(&s->output[stream], data, len, &in_head) < 0)
 		in_head = 0;
+	if (in_head < len)
+		guest_rest(berth_guest(s->berth)); /* beyond the cap: no hurry, and others need the CPUs */
 	tell_output(s, stream, data, in_head);
 }
 
@@ -543,6 +545,7 @@ static void start_next(struct session *s)
 	s->limit_at_ns = s->started_ns + (uint64_t)(c->timeout_s * 1e9);
 	s->paused_at_ns = s->paused_ns = 0;
 	arm_clock(s);
+	guest_hurry(berth_guest(s->berth));
 	guest_send(berth_guest(s->berth), &c->frame);
 	if (!c->abandoned && c->observer.on_started)
 		c->observer.on_started(c->userdata, s->cells);
