@@ -41,6 +41,7 @@ const struct cli_verb cli_verbs[] = {
 	{ "ps", cli_ps, "list the server's sessions" },
 	{ "kill", cli_kill, "end sessions" },
 	{ "logs", cli_logs, "show what a session printed" },
+	{ "packages", cli_packages, "look after the packages that sessions are given" },
 	{ "doctor", cli_doctor, "check this machine, and say what is missing" },
 	{ "bench", cli_bench, "measure this program on this machine" },
 	{ "version", cli_version, "show the version" },
@@ -176,7 +177,7 @@ static void print_overview(FILE *out)
 
 static int unknown_verb(const char *word)
 {
-	const char *names[16];
+	const char *names[32];
 	size_t n = 0;
 	for (const struct cli_verb *v = cli_verbs; v->name && n + 1 < ARRAY_LEN(names); v++)
 		if (v->summary)

@@ -81,6 +81,7 @@ int cli_logs(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_version(int argc, char **argv);
+int cli_packages(int argc, char **argv);
 int cli_installer(int argc, char **argv); /* see installer.c */
 
 /* All of main() but the name: what the tests call. */

@@ -426,6 +426,8 @@ static int read_request(struct installer *in, struct error *e)
 	in->settings = json_object_get(in->request, "settings");
 	in->key = json_string_value(json_object_get(in->request, "key"));
 	in->state_dir = json_string_value(json_object_get(in->request, "state_dir"));
+	if (in->settings)
+		json_object_set(in->settings, "build", json_object_get(in->request, "build"));
 	if (!json_is_object(in->settings) || !in->key || !in->state_dir)
 		return error_set(e, -EINVAL, "the request lacks something");
 	return store_open(in->state_dir, e, &in->store);

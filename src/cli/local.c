@@ -202,6 +202,8 @@ int local_create(const struct local_config *config, struct error *e, struct loca
 		  : start_table(l, config, e);
 	if (r == 0)
 		r = start_session(l, config, e);
+	else
+		session_package_free(config->packages);
 	if (r < 0) {
 		local_destroy(l);
 		return r;

@@ -11,7 +11,9 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/fetch.h"
 #include "cli/local.h"
+#include "daemon/config.h"
 #include "json/json_write.h"
 
 enum { SIGNAL_BASE = 128 }; /* exit codes of what a signal ended, as shells count */
@@ -21,7 +23,7 @@ struct options {
 	uint64_t memory;
 	int exec;
 	char *network, **allow;
-	char **env;
+	char **env, **packages;
 	char *code, *stdin_file;
 	bool json, help;
 };
@@ -44,6 +46,8 @@ static const struct option_row rows[] = {
 	  .help = "memory the code may use; a MemoryError beyond it (default 2G)" },
 	{ "env", 'e', OPTION_ITEMS, AT(env), .value = "NAME=VALUE",
 	  .help = "a variable of the code's environment; may be repeated (yours is not passed on)" },
+	{ "package", 'p', OPTION_ITEMS, AT(packages), .value = "PACKAGE",
+	  .help = "a package the code needs, such as 'pandas>=2'; installed once, from then on at hand; may be repeated" },
 	{ "stdin", 0, OPTION_TEXT, AT(stdin_file), .value = "FILE",
 	  .help = "what input() and sys.stdin read; - is this command's own standard input" },
 	{ "json", 0, OPTION_FLAG, AT(json),
@@ -64,6 +68,7 @@ static const struct cli_page page = {
 	.examples = "  glovebox run -c 'print(6 * 7)'\n"
 		    "  glovebox run --timeout 10 --memory 512M script.py one two\n"
 		    "  echo 'print(input())' > echo.py; date | glovebox run --stdin - echo.py\n"
+		    "  glovebox run --package rich script.py\n"
 		    "  glovebox run --json -c '1 / 0' | jq .error.type\n",
 };
 
@@ -325,7 +330,17 @@ static int run_code(const struct options *o, const char *name, char *const *word
 	request.code = code;
 	request.stdin_text = input;
 	request.final = true;
+	struct fetched fetched = { 0 };
+	struct config settings = { 0 };
+	if (o->packages && fetch_for_local(&fetched, &settings, o->packages, &e) < 0) {
+		cli_show_error(page.verb, &e);
+		fetched_finish(&fetched);
+		config_finish(&settings);
+		return CLI_NO_START;
+	}
 	r = local_create(&(struct local_config){ .env = o->env,
+				 .packages = fetched_package(&fetched),
+				 .shown = fetched_shown(&fetched),
 				 .preload = no_modules,
 				 .timeout_s = o->timeout,
 				 .memory_bytes = o->memory,
@@ -336,6 +351,8 @@ static int run_code(const struct options *o, const char *name, char *const *word
 	if (r == 0)
 		r = execute(&run, name, words, &request, &e);
 	local_destroy(run.local);
+	fetched_finish(&fetched);
+	config_finish(&settings);
 	if (r < 0) {
 		cli_show_error(page.verb, &e);
 		return CLI_NO_START;

@@ -11,7 +11,9 @@
 #include "cli/cli.h"
 #include "cli/display.h"
 #include "cli/local.h"
+#include "cli/fetch.h"
 #include "cli/prompt.h"
+#include "daemon/config.h"
 #include "daemon/places.h"
 
 struct options {
@@ -19,7 +21,7 @@ struct options {
 	uint64_t memory;
 	int exec;
 	char *network, **allow;
-	char **env, **preload;
+	char **env, **preload, **packages;
 	bool save, help;
 };
 
@@ -41,6 +43,8 @@ static const struct option_row rows[] = {
 	  .help = "a variable of the session's environment; may be repeated" },
 	{ "preload", 0, OPTION_LIST, AT(preload), .value = "MODULES", .fallback = "none",
 	  .help = "modules to import before the first prompt" },
+	{ "package", 'p', OPTION_ITEMS, AT(packages), .value = "PACKAGE",
+	  .help = "a package to have, such as 'pandas>=2'; may be repeated" },
 	{ "save", 0, OPTION_FLAG, AT(save), .fallback = "yes",
 	  .help = "save pictures that cells show to glovebox-N.png and so on in this directory (--no-save: only name them)" },
 	CLI_HELP(struct options),
@@ -62,6 +66,8 @@ static const struct cli_page page = {
 struct shell {
 	const struct options *options;
 	struct local *local;
+	struct fetched fetched;
+	struct config settings;
 	struct prompt *prompt;
 	struct buffer cell; /* lines so far */
 	unsigned n_saved;
@@ -134,7 +140,11 @@ static void on_done(void *userdata, const struct observation *o)
 static int begin(struct shell *sh, struct error *e)
 {
 	const struct options *o = sh->options;
+	if (o->packages && !sh->fetched.packages && fetch_for_local(&sh->fetched, &sh->settings, o->packages, e) < 0)
+		return e->err;
 	return local_create(&(struct local_config){ .env = o->env,
+				    .packages = fetched_package(&sh->fetched),
+				    .shown = fetched_shown(&sh->fetched),
 				    .preload = o->preload,
 				    .timeout_s = o->timeout,
 				    .memory_bytes = o->memory,
@@ -303,6 +313,8 @@ static int run_shell(const struct options *o)
 	}
 	prompt_destroy(sh.prompt);
 	local_destroy(sh.local);
+	fetched_finish(&sh.fetched);
+	config_finish(&sh.settings);
 	buffer_finish(&sh.cell);
 	return sh.exit_code;
 }

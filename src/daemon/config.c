@@ -135,6 +135,10 @@ const struct option_row config_rows[] = {
 	{ "default-network", 0, OPTION_TEXT, AT(default_network), .value = "WHICH", .fallback = "none",
 	  .help = "what a session gets that asks for nothing: none, loopback, or rules with commas between them" },
 
+	{ "packages-warm", 0, OPTION_ITEMS, AT(packages.warm), .value = "PACKAGES",
+	  .help = "a set to have ready with its modules imported, packages with spaces between them; may be repeated. "
+		  "They are imported outside of jails: name only what you trust" },
+
 	{ "config", 'c', OPTION_TEXT, AT(config), .value = "FILE", .group = "other",
 	  .flag_only = true, .help = "settings file to read instead of ~/.config/glovebox/glovebox.conf or "
 				     "/etc/glovebox/glovebox.conf" },

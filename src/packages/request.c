@@ -70,7 +70,7 @@ static int put_constraints(struct json_writer *w, const char *path, struct error
 	return 0;
 }
 
-static int put_settings(struct json_writer *w, const struct packages_settings *s, const struct packages_request *q, struct error *e)
+static int put_settings(struct json_writer *w, const struct packages_settings *s, struct error *e)
 {
 	json_key(w, "settings");
 	json_open_object(w);
@@ -87,7 +87,6 @@ static int put_settings(struct json_writer *w, const struct packages_settings *s
 		if (put_list(w, lists[i].key, lists[i].list) < 0)
 			return error_set(e, -ENOMEM, "out of memory");
 	json_field_bool(w, "offline", s->offline);
-	json_field_bool(w, "build", s->build || q->build);
 	json_field_bool(w, "isolate", s->isolate);
 	json_field_bool(w, "require_hashes", s->require_hashes);
 	int r = put_constraints(w, s->constraints, e);
@@ -110,7 +109,7 @@ static int put_wishes(struct json_writer *w, const struct packages_settings *s, 
 	for (char **link = s->find_links; link && *link; link++)
 		put_age(w, *link);
 	json_close(w);
-	return put_settings(w, s, q, e);
+	return put_settings(w, s, e);
 }
 
 int packages_request_write(const struct packages_settings *settings, const char *state_dir, const struct packages_request *q,
@@ -126,7 +125,9 @@ int packages_request_write(const struct packages_settings *settings, const char 
 	sha256_init(&sum);
 	sha256_add(&sum, out->data, out->len);
 	sha256_end(&sum, ret_key);
-	/* From here on what does not change the answer. */
+	/* From here on what does not change the answer. Whether to build is not part of the question: what an operator had built is
+	 * there for all. */
+	json_field_bool(&w, "build", settings->build || q->build);
 	json_field_cstr(&w, "key", ret_key);
 	json_field_bool(&w, "refresh", q->refresh);
 	json_field_cstr(&w, "state_dir", state_dir);
