@@ -26,10 +26,11 @@
 #include "json/json_read.h"
 #include "json/json_write.h"
 #include "packages/plan.h"
+#include "packages/reach.h"
 #include "packages/request.h"
 #include "packages/store.h"
 
-enum { LINE_BYTES = 4 << 20, TEXT_BYTES = 300, WORK_FACTOR = 3, WORK_MEMORY_MB = 2048, TRIES_MAX = 16 };
+enum { LINE_BYTES = 4 << 20, TEXT_BYTES = 300, WORK_FACTOR = 3, WORK_MEMORY_MB = 2048, TRIES_MAX = 16, REACH_MAX = 64 };
 
 struct installer {
 	json_t *request, *settings; /* settings is part of the request */
@@ -229,6 +230,13 @@ static int start_jail(struct installer *in, struct error *e)
 	static char *no_modules[] = { NULL };
 	_cleanup_buffer_ struct buffer shown = BUFFER_INIT(64 * 1024);
 	uint64_t max = (uint64_t)json_integer_value(json_object_get(in->request, "max_bytes"));
+	char *allow[REACH_MAX + 1] = { NULL };
+	_cleanup_json_ json_t *rules = NULL;
+	int r = reach_rules(in->settings, e, &rules);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < json_array_size(rules) && i < REACH_MAX; i++)
+		allow[i] = (char *)json_string_value(json_array_get(rules, i));
 	if (show_links(in, &shown) < 0)
 		return error_set(e, -ENOMEM, "out of memory");
 	/* Files in the jail are memory: the downloads, what they unpack to, and what builds leave lying about. */
@@ -238,6 +246,7 @@ static int start_jail(struct installer *in, struct error *e)
 				    .timeout_s = json_number_value(json_object_get(in->request, "timeout_s")),
 				    .disk_bytes = WORK_FACTOR * max,
 				    .memory_bytes = WORK_FACTOR * max + ((uint64_t)WORK_MEMORY_MB << 20),
+				    .allow = allow[0] ? allow : NULL,
 				    .exec = JAIL_EXEC_ANY },
 		e, &in->local);
 }

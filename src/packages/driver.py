@@ -102,6 +102,8 @@ def pip(q, *args):
     log = []
     for line in child.stdout:
         line = line.rstrip()[:LINE_CHARS]
+        if line.startswith('Defaulting to user installation'):
+            continue  # nothing is installed there
         log.append(line)
         del log[:-LOG_LINES]
         for pattern, phase, text in _PHASES:
@@ -123,10 +125,13 @@ def resolve(q):
         options += ['--require-hashes']
     elif not q.get('isolate', True):
         options += ['--no-build-isolation']
-    wanted = f'{WORK}/requirements.txt'
-    with open(wanted, 'w') as f:
-        f.write(''.join(f'{line}\n' for line in q['requirements']))
-    pip(q, 'install', *options, '-r', wanted)
+    wanted = q['requirements']
+    if any('--hash' in line for line in wanted):  # only a file can have them; else pip's own words name the packages
+        path = f'{WORK}/requirements.txt'
+        with open(path, 'w') as f:
+            f.write(''.join(f'{line}\n' for line in wanted))
+        wanted = ['-r', path]
+    pip(q, 'install', *options, *wanted)
     with open(REPORT) as f:
         return json.load(f)['install']
 
