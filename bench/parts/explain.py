@@ -4,8 +4,8 @@ import contextlib
 import re
 import time
 
-from harness.daemon import Daemon
 from harness.client import request_bytes
+from harness.daemon import Daemon
 from harness.stats import Section
 from parts.start import CELL
 
@@ -66,22 +66,30 @@ def measure(connection, split, work):
     return value
 
 
+def create_and_run(connection):
+    session = connection.create()['id']
+    connection.cell(session, CELL)
+    return session
+
+
 def explain(effort):
     """a session's start and a cell's round trip, taken apart"""
     section = Section(
         'explain',
         'Where the time goes, step by step',
-        'Told by the daemon and the guests themselves (`glovebox_step_seconds` in /metrics), one at a time, nothing in stock.',
+        'Told by the daemon and the guests themselves (`glovebox_step_seconds` in /metrics), one at a time.',
     )
-    start = Split(section, 'create a session, forked on demand', START)
-    first = Split(section, 'its first cell, with pandas', CELLS)
+    start = Split(section, 'create and a first cell with pandas, forked on demand', {**START, **CELLS})
+    ready = Split(section, 'the same in a guest that was ready', CELLS)
     later = Split(section, 'a trivial cell', {k: v for k, v in CELLS.items() if k != 'setup'})
-    with Daemon('--ready', '0') as daemon, contextlib.closing(daemon.connect()) as connection:
+    with Daemon('--ready', '0') as bare, Daemon() as warm, contextlib.ExitStack() as stack:
+        far, near = (stack.enter_context(contextlib.closing(d.connect())) for d in (bare, warm))
         for _ in range(effort(60, 5)):
-            time.sleep(0.05)
-            session = measure(connection, start, connection.create)['id']
-            measure(connection, first, lambda: connection.cell(session, CELL))
+            time.sleep(0.15)
+            session = measure(far, start, lambda: create_and_run(far))
+            far.delete(session)
+            session = measure(near, ready, lambda: create_and_run(near))
             for _ in range(3):
-                measure(connection, later, lambda: connection.cell(session, 'x = 1'))
-            connection.delete(session)
+                measure(near, later, lambda: near.cell(session, 'x = 1'))
+            near.delete(session)
     return section
