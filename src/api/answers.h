@@ -21,6 +21,9 @@ void answer_put_tools(struct json_writer *w, const struct session *s);
 /* Gives the session what a client said about a call. As session_answer_call(). */
 struct tool_answer;
 int api_answer_call(struct session *s, const void *client, uint64_t call, const struct tool_answer *a, struct error *e);
+/* A picture, and the one of the end; null without either. */
+void answer_put_screenshot(struct json_writer *w, const struct screenshot *s, const struct screenshot *end);
+void answer_put_windows(struct json_writer *w, const struct window_entry *list, unsigned n);
 
 /* Captured output as one string: head, the count of what is missing, tail. */
 void answer_put_captured(struct json_writer *w, const struct captured *c);

@@ -143,6 +143,8 @@ void handle_session_interrupt(struct call *c);
 void handle_session_reset(struct call *c);
 void handle_session_packages(struct call *c);
 void handle_logs(struct call *c);
+void handle_screenshot(struct call *c);
+void handle_windows(struct call *c);
 
 void handle_execute(struct call *c);
 void handle_run(struct call *c);

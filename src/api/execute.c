@@ -179,15 +179,9 @@ static void execute(struct wait *w, struct session *s, const struct execute_requ
 {
 	struct error e = { 0 };
 	struct cell *cell = NULL;
-	struct cell_request cell_request = {
-		.code = request->code.data,
-		.code_len = request->code.len,
-		.stdin_text = request->input.data,
-		.stdin_len = request->input.len,
-		.timeout_s = request->timeout_s,
-		.detach = request->detach,
-		.final = w->one_shot,
-	};
+	struct cell_request cell_request;
+	execute_cell_request(request, &cell_request);
+	cell_request.final = w->one_shot;
 	w->executing = true;
 	int r = session_execute(s, http_request_id(w->call->x), &cell_request,
 		w->stream ? &stream_observer : &plain_observer, w, &e, &cell);
@@ -279,6 +273,8 @@ static int create_for_run(struct call *c, struct run_request *run, struct error 
 	if (r < 0)
 		return r;
 	run->session.owner = c->owner;
+	/* Nobody else will use it: a picture that is asked for says that there is something to see. */
+	run->session.has_display |= run->execute.capture_screenshot || run->execute.has_screenshot;
 	r = session_create(c->api->sessions, &run->session, e, &s);
 	if (r < 0)
 		return r;

@@ -572,7 +572,12 @@ static int decode_object(const struct fields *f, const json_t *object, void *bas
 			continue;
 		}
 		place_member(&item, p, field->name);
-		r = decode_value(field, v, at(base, field->offset), &item);
+		if (field->flags & FIELD_OR_BOOL && json_is_false(v))
+			continue;
+		if (field->flags & FIELD_OR_BOOL && !json_is_true(v) && !json_is_object(v))
+			return wrong(&item, "must be true, false or an object, not %s", given(v, buf));
+		if (!(field->flags & FIELD_OR_BOOL && json_is_true(v)))
+			r = decode_value(field, v, at(base, field->offset), &item);
 		if (r >= 0)
 			set_flag(field, base);
 	}

@@ -47,6 +47,7 @@ enum {
 	FIELD_REQUIRED = 1 << 0,
 	FIELD_NUL_ALLOWED = 1 << 1, /* FIELD_TEXT: NUL characters are data */
 	FIELD_HAS_FLAG = 1 << 2,    /* the bool at `flag_offset` is set when the field is there */
+	FIELD_OR_BOOL = 1 << 3,     /* FIELD_OBJECT: true stands for an empty object, false for none */
 };
 
 struct field_text {

@@ -122,6 +122,19 @@ static void put_network(const struct field *f, struct json_writer *w)
 	json_close(w);
 }
 
+static void put_object_type(const struct field *f, struct json_writer *w)
+{
+	if (!(f->flags & FIELD_OR_BOOL)) {
+		put_type(w, "object");
+		return;
+	}
+	json_key(w, "type");
+	json_open_array(w);
+	json_put_cstr(w, "boolean");
+	json_put_cstr(w, "object");
+	json_close(w);
+}
+
 static void put_shape(const struct field *f, struct json_writer *w)
 {
 	switch (f->type) {
@@ -161,7 +174,7 @@ static void put_shape(const struct field *f, struct json_writer *w)
 	case FIELD_VALUE:
 		break;
 	case FIELD_OBJECT:
-		put_type(w, "object");
+		put_object_type(f, w);
 		break;
 	case FIELD_NETWORK:
 		put_network(f, w);
@@ -288,7 +301,7 @@ char *fields_describe(const struct field *f, char *buf, size_t size)
 		snprintf(buf, size, "any value");
 		break;
 	case FIELD_OBJECT:
-		snprintf(buf, size, "object");
+		snprintf(buf, size, f->flags & FIELD_OR_BOOL ? "boolean or object" : "object");
 		break;
 	case FIELD_NETWORK:
 		snprintf(buf, size, "\"none\", \"loopback\" or {\"allow\": [rules]}");

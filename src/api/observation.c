@@ -138,7 +138,8 @@ void answer_put_observation(struct json_writer *w, const struct observation *o)
 	put_error(w, o->error);
 	json_field_bool(w, "is_final_answer", false);
 	json_field_null(w, "final_answer");
-	json_field_null(w, "screenshot");
+	json_key(w, "screenshot");
+	answer_put_screenshot(w, o->screenshot, o->end_screenshot);
 	put_files(w, o);
 	json_field_bool(w, "state_lost", o->state_lost);
 	put_truncated(w, o);

@@ -114,13 +114,13 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 
 /* ---- bodies ------------------------------------------------------------- */
 
-static const struct field session_table[] = { SESSION_ROWS(0), PACKAGES_ROW(0) };
+static const struct field session_table[] = { SESSION_ROWS(0), PACKAGES_ROW(0), DISPLAY_ROW(0) };
 const struct fields session_fields = FIELDS("SessionRequest", session_table);
 
 static const struct field packages_table[] = { PACKAGES_ROW(0) };
 const struct fields packages_fields = FIELDS("PackagesRequest", packages_table);
 
-static const struct field execute_table[] = { CODE_ROW(0), CELL_ROWS(0), DETACH_ROW(0) };
+static const struct field execute_table[] = { CODE_ROW(0), CELL_ROWS(0), DETACH_ROW(0), SCREENSHOT_ROWS(0) };
 const struct fields execute_fields = FIELDS("ExecuteRequest", execute_table);
 
 #define RUN_SESSION offsetof(struct run_request, session)
@@ -128,12 +128,14 @@ const struct fields execute_fields = FIELDS("ExecuteRequest", execute_table);
 static const struct field run_table[] = {
 	CODE_ROW(RUN_EXECUTE),
 	CELL_ROWS(RUN_EXECUTE),
+	SCREENSHOT_ROWS(RUN_EXECUTE),
 	{ "files", FIELD_FILES, .offset = offsetof(struct run_request, files), .max = LIMIT_RUN_FILES,
 		.max_bytes = LIMIT_RUN_FILES_BYTES, .example = "{\"data/in.csv\":\"a,b\\n1,2\\n\"}",
 		.help = "Files put into /workspace before the code runs: path and content, a text or "
 			"{\"base64\": \"…\"}." },
 	SESSION_ROWS(RUN_SESSION),
 	PACKAGES_ROW(RUN_SESSION),
+	DISPLAY_ROW(RUN_SESSION),
 };
 const struct fields run_fields = FIELDS("RunRequest", run_table);
 
@@ -191,7 +193,7 @@ const char *const socket_types[] = { "execute", "interrupt", "ping", "tools", "t
 
 #define SOCKET_EXECUTE offsetof(struct socket_request, execute)
 static const struct field socket_execute_table[] = { SOCKET_ROWS, CODE_ROW(SOCKET_EXECUTE),
-	CELL_ROWS(SOCKET_EXECUTE), DETACH_ROW(SOCKET_EXECUTE) };
+	CELL_ROWS(SOCKET_EXECUTE), DETACH_ROW(SOCKET_EXECUTE), SCREENSHOT_ROWS(SOCKET_EXECUTE) };
 const struct fields socket_execute_fields = FIELDS("SocketExecute", socket_execute_table);
 
 static const struct field socket_tools_table[] = { SOCKET_ROWS, TOOLS_ROW(offsetof(struct socket_request, tools)) };
@@ -206,6 +208,22 @@ const struct fields socket_answer_fields = FIELDS("SocketToolResult", socket_ans
 
 static const struct field socket_plain_table[] = { SOCKET_ROWS };
 const struct fields socket_plain_fields = FIELDS("SocketMessage", socket_plain_table);
+
+/* ---- what they mean ------------------------------------------------------ */
+
+void execute_cell_request(const struct execute_request *q, struct cell_request *ret)
+{
+	*ret = (struct cell_request){ .code = q->code.data,
+		.code_len = q->code.len,
+		.stdin_text = q->input.data,
+		.stdin_len = q->input.len,
+		.timeout_s = q->timeout_s,
+		.detach = q->detach,
+		.has_screenshot = q->capture_screenshot || q->has_screenshot,
+		.end_screenshot = q->screenshot.end,
+		.on_block = q->on_block };
+	screenshot_options(&q->screenshot, &ret->screenshot);
+}
 
 /* ---- query strings ------------------------------------------------------ */
 

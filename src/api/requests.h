@@ -5,12 +5,16 @@
 #include <stdint.h>
 
 #include "api/fields.h"
+#include "api/requests_display.h"
 #include "session/session.h"
 
 struct execute_request {
 	struct field_text code, input;
 	double timeout_s;
 	bool detach;
+	bool capture_screenshot, has_screenshot;
+	struct screenshot_request screenshot;
+	enum on_block on_block;
 };
 
 struct run_request {
@@ -77,6 +81,9 @@ extern const struct fields socket_answer_fields;  /* struct socket_request */
 extern const struct fields tools_fields;          /* struct tools_request */
 extern const struct fields tool_answer_fields;    /* struct tool_answer */
 extern const struct fields no_fields;             /* an empty object */
+
+/* The cell that a request asks for; texts stay the request's. */
+void execute_cell_request(const struct execute_request *q, struct cell_request *ret);
 
 extern const struct fields session_query_fields;
 extern const struct fields log_query_fields;

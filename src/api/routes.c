@@ -65,6 +65,13 @@ const struct route routes[] = {
 		"just the text; the header X-Next-After then says where the next page starts.",
 		NULL, &log_query_fields, 200, JSON, &shape_log,
 		"curl -s $URL/v1/sessions/$ID/logs -H 'Accept: text/plain'" },
+	{ HTTP_METHOD_GET, "/v1/sessions/{id}/screenshot", 0, handle_screenshot, NULL, "getScreenshot", "Take a screenshot",
+		"The session's screen as it is now, also while a cell runs. With `Accept: application/json` as an object with "
+		"the windows and the picture in base64.",
+		NULL, &screenshot_query_fields, 200, "image/png", NULL, "curl -s $URL/v1/sessions/$ID/screenshot -o screen.png" },
+	{ HTTP_METHOD_GET, "/v1/sessions/{id}/windows", 0, handle_windows, NULL, "listWindows", "List the windows",
+		"Those that can be seen on the session's screen, from the bottom up.", NULL, NULL, 200, JSON, &shape_window_list,
+		"curl -s $URL/v1/sessions/$ID/windows" },
 	{ HTTP_METHOD_GET, "/v1/sessions/{id}/files", 0, handle_file_list, NULL, "listFiles", "List files",
 		"What is below /workspace, in order of the paths. Links are listed, not followed.", NULL,
 		&list_query_fields, 200, JSON, &shape_file_list,

@@ -54,6 +54,22 @@ static void put_network(struct json_writer *w, const struct network_policy *p)
 	json_close(w);
 }
 
+static void put_display(struct json_writer *w, const struct session_info *info)
+{
+	json_key(w, "display");
+	if (!info->has_display) {
+		json_put_null(w);
+		return;
+	}
+	json_open_object(w);
+	json_field_uint(w, "width", info->display.width);
+	json_field_uint(w, "height", info->display.height);
+	json_field_uint(w, "depth", info->display.depth);
+	json_field_uint(w, "dpi", info->display.dpi);
+	json_field_bool(w, "up", info->display_up);
+	json_close(w);
+}
+
 void answer_put_session(struct json_writer *w, const struct session *s)
 {
 	struct session_info info;
@@ -73,6 +89,7 @@ void answer_put_session(struct json_writer *w, const struct session *s)
 	json_field_int(w, "pid", info.pid);
 	json_field_cstr(w, "exec", jail_exec_name(info.exec));
 	put_network(w, info.network);
+	put_display(w, &info);
 	put_limits(w, &info.limits);
 	if (info.packages)
 		json_field_raw(w, "packages", info.packages, strlen(info.packages));

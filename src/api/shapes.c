@@ -40,6 +40,14 @@ static const struct shape_row package_rows[] = {
 	{ "failed", "any", NULL, 0, "What cannot be had: name, reason, suggestion." },
 };
 SHAPE(shape_packages, "Packages", package_rows);
+static const struct shape_row display_rows[] = {
+	{ "width", "integer", NULL, 0, NULL },
+	{ "height", "integer", NULL, 0, NULL },
+	{ "depth", "integer", NULL, 0, NULL },
+	{ "dpi", "integer", NULL, 0, NULL },
+	{ "up", "boolean", NULL, 0, "Something connected to it, so its X server runs." },
+};
+static SHAPE(shape_display, "DisplayState", display_rows);
 
 static const struct shape_row session_rows[] = {
 	{ "id", "string", NULL, 0, "Unguessable." },
@@ -56,6 +64,7 @@ static const struct shape_row session_rows[] = {
 	{ "exec", "string", NULL, 0, "Which programs code may start: system, none or any." },
 	{ "network", "any", NULL, 0, "What it may reach: \"none\", \"loopback\", or {\"allow\": [rules]}." },
 	{ "pid", "integer", NULL, 0, "Of the guest on the server; 0 while starting." },
+	{ "display", "object", &shape_display, 1, "Its screen; null when it has none." },
 	{ "limits", "object", &shape_limits, 0, NULL },
 	{ "packages", "object", &shape_packages, 1, "What became of the packages it was asked for." },
 	{ "metadata", "any", NULL, 1, "As it was given." },
@@ -104,6 +113,46 @@ static const struct shape_row usage_rows[] = {
 };
 static SHAPE(shape_usage, "Usage", usage_rows);
 
+static const struct shape_row window_rows[] = {
+	{ "id", "integer", NULL, 0, "For screenshots of this window alone." },
+	{ "title", "string", NULL, 0, NULL },
+	{ "class", "string", NULL, 0, "WM_CLASS." },
+	{ "pid", "integer", NULL, 0, "Of its program, inside the session; 0 when unknown." },
+	{ "x", "integer", NULL, 0, NULL },
+	{ "y", "integer", NULL, 0, NULL },
+	{ "width", "integer", NULL, 0, NULL },
+	{ "height", "integer", NULL, 0, NULL },
+	{ "focused", "boolean", NULL, 0, "It has the keyboard." },
+	{ "dialog", "boolean", NULL, 0, "It belongs to another window." },
+};
+static SHAPE(shape_window, "Window", window_rows);
+
+static const struct shape_row window_list_rows[] = {
+	{ "windows", "array", &shape_window, 0, "From the bottom up." },
+};
+SHAPE(shape_window_list, "WindowList", window_list_rows);
+
+static const struct shape_row picture_error_rows[] = {
+	{ "code", "string", NULL, 0, "A word for programs." },
+	{ "message", "string", NULL, 0, "What is wrong." },
+	{ "remediation", "string", NULL, 0, "What to do about it." },
+};
+static SHAPE(shape_picture_error, "ScreenshotError", picture_error_rows);
+
+static const struct shape_row picture_rows[] = {
+	{ "format", "string", NULL, 0, "png or jpeg." },
+	{ "width", "integer", NULL, 0, NULL },
+	{ "height", "integer", NULL, 0, NULL },
+	{ "settled", "boolean", NULL, 0, "Nothing was about to change any more." },
+	{ "after_ms", "number", NULL, 0, "From the first window to the picture." },
+	{ "windows", "array", &shape_window, 0, "What could be seen, from the bottom up." },
+	{ "note", "string", NULL, 1, "What there is to know about it." },
+	{ "data", "string", NULL, 1, "The file in base64." },
+	{ "error", "object", &shape_picture_error, 1, "Why there is none." },
+	{ "end", "any", NULL, 1, "The same when the cell was over, if screenshot.end asked for it." },
+};
+static SHAPE(shape_picture, "Picture", picture_rows);
+
 static const struct shape_row observation_rows[] = {
 	{ "id", "string", NULL, 0, "Of the request." },
 	{ "session", "string", NULL, 0, NULL },
@@ -117,7 +166,7 @@ static const struct shape_row observation_rows[] = {
 	{ "error", "object", &shape_error, 1, NULL },
 	{ "is_final_answer", "boolean", NULL, 0, NULL },
 	{ "final_answer", "any", NULL, 1, NULL },
-	{ "screenshot", "any", NULL, 1, NULL },
+	{ "screenshot", "object", &shape_picture, 1, "When it was asked for." },
 	{ "files", "array", &shape_file, 0, "What the cell created, changed or deleted below /workspace." },
 	{ "state_lost", "boolean", NULL, 0, "The interpreter had to be replaced: variables are gone." },
 	{ "truncated", "object", &shape_truncated, 0, NULL },
@@ -201,7 +250,7 @@ SHAPE(shape_version, "Version", version_rows);
 const struct shape *const shapes[] = { &shape_problem, &shape_packages, &shape_session, &shape_session_list, &shape_limits,
 	&shape_observation, &shape_bundle, &shape_error, &shape_file, &shape_truncated, &shape_usage,
 	&shape_log, &shape_log_entry, &shape_file_list, &shape_file_entry, &shape_interrupted, &shape_status,
-	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, NULL };
+	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, &shape_display, &shape_window, &shape_window_list, &shape_picture, &shape_picture_error, NULL };
 
 /* ---- as JSON Schema ------------------------------------------------------ */
 

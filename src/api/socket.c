@@ -179,14 +179,8 @@ static int execute(struct socket *s, struct socket_request *m, struct error *e)
 	if (r < 0)
 		return r;
 	plain_id(m->id, id, sizeof(id));
-	struct cell_request request = {
-		.code = m->execute.code.data,
-		.code_len = m->execute.code.len,
-		.stdin_text = m->execute.input.data,
-		.stdin_len = m->execute.input.len,
-		.timeout_s = m->execute.timeout_s,
-		.detach = m->execute.detach,
-	};
+	struct cell_request request;
+	execute_cell_request(&m->execute, &request);
 	char *own_id = strdup(m->id);
 	struct socket_cell *c = own_id ? cell_create(s, &own_id) : NULL;
 	if (!c) {

@@ -77,4 +77,11 @@ enum {
 	LIMIT_PROXY_HEAD_SECONDS = 15,        /* to name the target */
 	LIMIT_PROXY_CONNECT_SECONDS = 30,     /* to resolve a name and reach it */
 	LIMIT_PROXY_IDLE_SECONDS = 300,       /* without a byte either way */
+	/* displays */
+	LIMIT_DISPLAY_SIDE = 4096,               /* pixels, of a screen */
+	LIMIT_DISPLAY_CLASSES = 4,               /* sizes of screens for which a warm X server is kept */
+	LIMIT_WINDOWS = 64,                      /* windows listed */
+	LIMIT_CAPTURE_BYTES = 128 * 1024 * 1024, /* pixels of one picture */
+	LIMIT_PICTURE_BYTES = 40 * 1024 * 1024,  /* of an encoded picture; base64 makes it a third longer */
+	LIMIT_DISPLAY_ASKS = 16,                 /* questions to one display at a time */
 };

@@ -10,6 +10,7 @@
 #include "base/launcher.h"
 #include "base/nearest.h"
 #include "base/text.h"
+#include "display/screens.h"
 #include "jail/jailer.h"
 #include "network/proxy.h"
 
@@ -34,6 +35,13 @@ static int run_launcher(int argc, char **argv)
 	return launcher_main();
 }
 
+static int run_screens(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return screens_main();
+}
+
 const struct cli_verb cli_verbs[] = {
 	{ "serve", cli_serve, "start the server" },
 	{ "run", cli_run, "run a file or a line of Python in a sandbox of its own, without a server" },
@@ -46,6 +54,7 @@ const struct cli_verb cli_verbs[] = {
 	{ "bench", cli_bench, "measure this program on this machine" },
 	{ "version", cli_version, "show the version" },
 	{ "jailer", run_jailer, NULL }, /* the session layer starts this program so */
+	{ "screens", run_screens, NULL },
 	{ "installer", cli_installer, NULL }, /* and src/packages so */
 	{ "proxy", run_proxy, NULL },
 	{ "launcher", run_launcher, NULL }, /* and the daemon so */

@@ -87,6 +87,12 @@ static void preload(PyObject *names)
 	Py_XDECREF(problems);
 }
 
+static void use_display(void)
+{
+	PyObject *r = PyObject_CallNoArgs(support.use_display);
+	Py_XDECREF(r);
+}
+
 static void setup(const struct wire_frame *f)
 {
 	struct wire_field field;
@@ -104,6 +110,8 @@ static void setup(const struct wire_frame *f)
 		} else if (field.tag == WIRE_PROCESSES && wire_field_u64(&field, &n) == 0) {
 			/* The same number as the control group's, for machines that have none. */
 			setrlimit(RLIMIT_NPROC, &(struct rlimit){ .rlim_cur = n, .rlim_max = n });
+		} else if (field.tag == WIRE_SCREEN) {
+			use_display(); /* comes behind the environment */
 		} else if (field.tag == WIRE_PACKAGES) {
 			packages_add(field.data, field.len);
 		} else if (field.tag == WIRE_PRELOAD && names) {

@@ -70,11 +70,12 @@ static const int zygote_calls[] = { SYS_mmap, SYS_mprotect, SYS_clone, SYS_clone
 /* It makes namespaces and writes their maps; the rest is what an init does before it loads its own filter. */
 static const int jailer_calls[] = { SYS_mmap, SYS_mprotect, SYS_clone3, SYS_openat, SYS_pipe2, SYS_socketpair, SYS_sendmsg, SYS_recvmsg, SYS_pidfd_send_signal,
 	SYS_setgroups, SYS_setresuid, SYS_setresgid, SYS_capset, SYS_prctl, SYS_seccomp, SYS_mount, SYS_sethostname, SYS_fcntl, SYS_dup3,
-	SYS_close_range, SYS_signalfd4, SYS_geteuid, SYS_socket, SYS_ioctl, SYS_setsockopt, SYS_bind, SYS_listen, SYS_unlinkat, SYS_newfstatat,
-	OLD(SYS_open, SYS_dup2, SYS_pipe, SYS_unlink) };
+	SYS_close_range, SYS_signalfd4, SYS_geteuid, SYS_socket, SYS_ioctl, SYS_setsockopt, SYS_bind, SYS_listen, SYS_unlinkat, SYS_mkdirat, SYS_newfstatat,
+	OLD(SYS_open, SYS_dup2, SYS_pipe, SYS_unlink, SYS_mkdir) };
 
-/* Reaping and sweeping. */
-static const int init_calls[] = { SYS_signalfd4, SYS_sendmsg, SYS_recvmsg };
+/* Reaping and sweeping, and a display's socket and cookie in the session's own /tmp. */
+static const int init_calls[] = { SYS_signalfd4, SYS_sendmsg, SYS_recvmsg, SYS_openat, SYS_mkdirat, SYS_unlinkat, SYS_bind, SYS_listen,
+	OLD(SYS_mkdir, SYS_unlink) };
 
 #if defined(__SANITIZE_ADDRESS__)
 /* The leak checker stops a copy of the process from a thread of its own at the end. */
@@ -103,6 +104,7 @@ static const struct checked daemon_checked[] = {
 };
 /* An init signals by -1 (everybody else in its namespace) only, and maps nothing executable. */
 static const struct checked init_checked[] = {
+	{ SYS_socket, 0, 1, 0, { AF_UNIX } },
 	{ SYS_mmap, 2, 0, PROT_EXEC, { 0 } },
 };
 

@@ -24,6 +24,7 @@
 #include "jail/net.h"
 #include "jail/privileges.h"
 #include "jail/tree.h"
+#include "jail/xsocket.h"
 
 static struct filter own; /* built once in the jailer, of which every init is a copy */
 
@@ -46,9 +47,23 @@ static void reap(void)
 		;
 }
 
-/* The daemon's only wish: everything else in here dies. SIGKILL to -1 spares the caller, and a process with a pending SIGKILL
+/* A socket and a cookie for a display of the session's own; without descriptors the answer says that it failed. */
+static void make_display(int control)
+{
+	uint8_t cookie[XSOCKET_COOKIE];
+	int fds[XSOCKET_FDS];
+	char byte = JAIL_DISPLAY;
+	if (fd_read_full(control, cookie, sizeof(cookie)) < 0)
+		_exit(0);
+	int r = xsocket_make(cookie, fds);
+	fd_send(control, &byte, 1, fds, r == 0 ? XSOCKET_FDS : 0);
+	for (int i = 0; r == 0 && i < XSOCKET_FDS; i++)
+		fd_close(fds[i]);
+}
+
+/* What the daemon wishes most: everything else in here dies. SIGKILL to -1 spares the caller, and a process with a pending SIGKILL
  * cannot finish a fork, so one call is enough even against a fork bomb. */
-static void sweep(int control)
+static void obey(int control)
 {
 	char byte;
 	if (read(control, &byte, 1) != 1)
@@ -58,6 +73,8 @@ static void sweep(int control)
 		reap();
 		ssize_t w = write(control, &byte, 1);
 		(void)w;
+	} else if (byte == JAIL_DISPLAY) {
+		make_display(control);
 	}
 }
 
@@ -80,7 +97,7 @@ static void __attribute__((noreturn)) serve(int control)
 			reap();
 		}
 		if (p[0].revents)
-			sweep(control);
+			obey(control);
 	}
 }
 

@@ -77,7 +77,10 @@ struct jail_answer {
 /* The jailer says this once it is able to serve, or fails with the reason. serial is 0. */
 
 /* What the daemon may tell an init on its control socket: one byte each, answered by the same byte. */
-enum { JAIL_SWEEP = 'S' }; /* kill everything in the jail but the init */
+enum {
+	JAIL_SWEEP = 'S',   /* kill everything in the jail but the init */
+	JAIL_DISPLAY = 'D', /* followed by a cookie: make a display's socket; the answer brings the descriptors of xsocket.h */
+};
 
 /* The descriptors a helper process is started with, beside 0, 1, 2. */
 enum { JAILER_SOCKET_FD = 3 };

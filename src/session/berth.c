@@ -323,13 +323,55 @@ static void on_init_exit(uv_poll_t *p, int status, int events)
 		berth_fail(b, "the jail's init died");
 }
 
-static void on_swept(uv_poll_t *p, int status, int events)
+static void take_display(struct berth *b, int *fds, size_t n)
+{
+	if (b->display_asked && b->owner)
+		b->nursery->config.events->on_display(b->owner, n == XSOCKET_FDS ? fds : NULL);
+	b->display_asked = false;
+	for (size_t i = 0; i < n; i++)
+		fd_close(fds[i]);
+}
+
+static void ask_display(struct berth *b)
+{
+	uint8_t order[1 + XSOCKET_COOKIE] = { JAIL_DISPLAY };
+	if (!b->wants_display || b->init_control < 0 || b->init_reaped)
+		return;
+	b->wants_display = false;
+	memcpy(order + 1, b->cookie, XSOCKET_COOKIE);
+	b->display_asked = write(b->init_control, order, sizeof(order)) == (ssize_t)sizeof(order);
+	if (!b->display_asked)
+		berth_fail(b, "the jail's init takes no orders");
+}
+
+void berth_open_display(struct berth *b, const uint8_t cookie[XSOCKET_COOKIE])
+{
+	memcpy(b->cookie, cookie, XSOCKET_COOKIE);
+	b->wants_display = true;
+	ask_display(b); /* now, or when the jail is there */
+}
+
+int berth_ticket(struct berth *b, int *ret_init_pidfd, struct cgroup_ticket *ret)
+{
+	if (b->init_pidfd < 0 || b->init_reaped || !b->cgroup[0])
+		return -ENOENT;
+	*ret_init_pidfd = b->init_pidfd;
+	return cgroup_ticket_open(&b->nursery->cgroups, b->cgroup, ret);
+}
+
+static void on_told(uv_poll_t *p, int status, int events)
 {
 	struct berth *b = p->data;
 	char byte;
+	int fds[XSOCKET_FDS];
+	size_t n_fds = 0;
 	(void)status, (void)events;
-	if (read(b->init_control, &byte, 1) != 1) {
+	if (fd_recv(b->init_control, &byte, 1, fds, XSOCKET_FDS, &n_fds) != 1) {
 		uv_poll_stop(p);
+		return;
+	}
+	if (byte == JAIL_DISPLAY) {
+		take_display(b, fds, n_fds);
 		return;
 	}
 	if (byte == JAIL_SWEEP && b->sweeps)
@@ -352,7 +394,7 @@ static int watch_jail(struct berth *b)
 	b->init_poll.data = b->control_poll.data = b;
 	b->open_polls = 2;
 	uv_poll_start(&b->init_poll, UV_READABLE, on_init_exit);
-	uv_poll_start(&b->control_poll, UV_READABLE, on_swept);
+	uv_poll_start(&b->control_poll, UV_READABLE, on_told);
 	return 0;
 }
 
@@ -385,9 +427,9 @@ void berth_take_jail(struct berth *b, const struct jail_answer *a, int *fds, siz
 	if (b->n_outlets)
 		egress_open(b);
 	b->state = BERTH_GUEST;
+	ask_display(b);
 	berth_ask_guest(b);
 }
-
 
 struct berth *berth_new(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner)
 {

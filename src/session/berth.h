@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "jail/jail.h"
+#include "jail/xsocket.h"
 #include "session/helper.h"
 #include "session/nursery.h"
 
@@ -33,6 +34,8 @@ struct berth {
 	uint64_t ready_ms; /* since when, by the loop */
 	uint64_t asked_ns; /* when the zygote was asked for the guest */
 	unsigned sweeps; /* asked of the init and not answered yet */
+	bool wants_display, display_asked;
+	uint8_t cookie[XSOCKET_COOKIE];
 	struct guest *guest;
 	int far[3]; /* the guest's ends, until the zygote has them */
 };

@@ -77,8 +77,9 @@ int helper_start(struct helper *h, uv_loop_t *loop, const char *path, char *cons
 	int r = fd_socketpair(SOCK_SEQPACKET, pair);
 	if (r < 0)
 		return r;
-	_cleanup_fd_ int near = pair[0], far = pair[1], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	int fds[5] = { null, STDERR_FILENO, STDERR_FILENO, far, extra_fd };
+	_cleanup_fd_ int near = pair[0], far = pair[1], null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int out = h->silent ? null : STDERR_FILENO;
+	int fds[5] = { null, out, out, far, extra_fd };
 	if (null < 0)
 		return -errno;
 	int pidfd = process_spawn(path, argv, envp, fds, extra_fd >= 0 ? 5 : 4, NULL);

@@ -15,6 +15,7 @@ struct helper {
 	int socket, pidfd;
 	unsigned open_polls;
 	bool running, closing;
+	bool silent; /* what it prints is of no interest */
 	/* One message; descriptors not taken (set to -1) are closed after the call. */
 	void (*on_message)(struct helper *h, const void *data, size_t len, int *fds, size_t n_fds);
 	void (*on_exit)(struct helper *h);   /* it died by itself; call helper_close() */

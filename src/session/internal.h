@@ -4,6 +4,7 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "session/display.h"
 #include "session/nursery.h"
 #include "session/outcome.h"
 #include "session/output.h"
@@ -22,6 +23,7 @@ struct cell {
 	struct cell_observer observer;
 	void *userdata;
 	double timeout_s;
+	struct capture *capture; /* of a cell that wants pictures, or that must not block; else NULL */
 	bool detach, started, timed_out, interrupted, abandoned;
 };
 
@@ -51,6 +53,7 @@ struct session {
 	uint64_t paused_at_ns, paused_ns; /* the clock stands still since (0: it runs); how long it stood before */
 	uv_timer_t deadline;
 	struct tools *tools; /* NULL until there are any */
+	struct display *display; /* or NULL */
 	struct outcome outcome;
 	struct output output[2];
 	size_t carried[2]; /* bytes of an unfinished character, told to the listener with what follows */
@@ -77,6 +80,8 @@ struct tombstone {
 struct sessions {
 	struct sessions_config config;
 	struct nursery *nursery;
+	struct displays *displays;
+	bool displays_warmed;
 	struct session_list list;
 	void *index; /* tsearch tree by id */
 	struct tombstone *tombstones;
@@ -117,4 +122,21 @@ uint64_t tools_next_deadline(const struct session *s);         /* of the calls t
 void tools_expire(struct session *s, uint64_t now_ns);
 void tools_end_cell(struct session *s);
 void tools_finish(struct session *s);
+/* Ends the running cell: what the guest said is complete, and so are its pictures. */
+void session_end_cell(struct session *s, enum cell_status status, int exit_code);
+void session_interrupt_running(struct session *s);
+void session_start_next(struct session *s);
+
+/* capture.c: pictures of a cell, and what becomes of one that blocks. */
+int capture_create(struct session *s, struct cell *c, const struct cell_request *q, struct error *e);
+void capture_destroy(struct capture *p);              /* NULL is fine */
+void capture_begin(struct capture *p);                /* its cell starts */
+/* The code is over; true when a picture is still awaited: session_end_cell() is then called with these. */
+bool capture_finish(struct capture *p, enum cell_status status, int exit_code);
+enum cell_status capture_status(const struct capture *p, int *ret_exit_code); /* as capture_finish() was told */
+void capture_abort(struct capture *p);                /* the interpreter is gone: no more pictures */
+void capture_report(const struct capture *p, struct observation *o);
+/* What the guest's environment says about its display, for SETUP. NULL at the end. */
+extern const char *const capture_environment[];
+
 void stats_observe(struct stats_histogram *h, double seconds);

@@ -432,6 +432,11 @@ bool nursery_warm(const struct nursery *n)
 	return n->zygote_warm && n->jailer_up;
 }
 
+int nursery_jailer_pidfd(const struct nursery *n)
+{
+	return n->jailer.pidfd;
+}
+
 const char *nursery_report(const struct nursery *n)
 {
 	return n->report;

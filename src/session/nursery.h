@@ -15,6 +15,7 @@
 #include "jail/cgroup.h"
 #include "jail/jail.h"
 #include "network/policy.h"
+#include "jail/xsocket.h"
 #include "session/guest.h"
 
 struct nursery;
@@ -27,6 +28,8 @@ struct berth_events {
 	void (*on_ready)(void *owner);                      /* its guest waits for SETUP */
 	void (*on_failed)(void *owner, const char *text);   /* there will be none; close the berth */
 	void (*on_network)(void *owner, const struct proxy_event *e); /* it wanted to reach something */
+	/* The display asked for with berth_open_display(): the descriptors of xsocket.h (those taken are set to -1), or NULL. */
+	void (*on_display)(void *owner, int *fds);
 };
 
 /* What cannot be changed once a jail stands; stock of one kind is of no use for another. */
@@ -79,6 +82,15 @@ void berth_kill_all(struct berth *b);
 
 /* Lets go of the guest (dead or not), kills all else in the jail, and asks for a new one: on_ready or on_failed follows. */
 void berth_replace_guest(struct berth *b);
+
+/* Asks for a display's socket in the jail, with this cookie; on_display follows. */
+void berth_open_display(struct berth *b, const uint8_t cookie[XSOCKET_COOKIE]);
+
+/* What a process needs to enter the berth: the init's pidfd (the berth's own) and a ticket of its control group, the caller's. */
+int berth_ticket(struct berth *b, int *ret_init_pidfd, struct cgroup_ticket *ret);
+
+/* The process that jails come from, whose user namespace they belong to; -1 while there is none. */
+int nursery_jailer_pidfd(const struct nursery *n);
 
 /* Ends jail and guest; the owner hears nothing more. NULL is fine. */
 void berth_close(struct berth *b);

@@ -114,7 +114,60 @@ static void on_network(void *owner, const struct proxy_event *e)
 	session_network_event(owner, e);
 }
 
-static const struct berth_events events = { { on_frame, on_output, on_exit_event }, on_ready, on_failed, on_network };
+static void on_display(void *owner, int *fds)
+{
+	struct session *s = owner;
+	if (s->display)
+		display_take_socket(s->display, fds);
+}
+
+static const struct berth_events events = { { on_frame, on_output, on_exit_event }, on_ready, on_failed, on_network,
+	on_display };
+
+/* ---- display ------------------------------------------------------------------ */
+
+static void on_display_ready(void *owner)
+{
+	session_start_next(owner); /* cells waited for it */
+}
+
+static void on_display_failed(void *owner, const char *text)
+{
+	session_guest_failed(owner, text); /* another jail, or none */
+}
+
+static const struct display_events display_events = { on_display_ready, on_display_failed };
+
+static int make_display(struct session *s, struct error *e)
+{
+	struct display_params *p = &s->params.display;
+	int r = displays_check(e);
+	if (r < 0)
+		return r;
+	p->width = p->width ? p->width : DISPLAY_WIDTH;
+	p->height = p->height ? p->height : DISPLAY_HEIGHT;
+	p->depth = p->depth ? p->depth : DISPLAY_DEPTH;
+	p->dpi = p->dpi ? p->dpi : DISPLAY_DPI;
+	struct display_size size = { (unsigned)p->width, (unsigned)p->height, (unsigned)p->depth, (unsigned)p->dpi };
+	r = display_create(s->table->displays, &size, &display_events, s, &s->display);
+	return r < 0 ? error_set_errno(e, r, "making a display") : 0;
+}
+
+int64_t session_display_ask(struct session *s, enum display_ask what, const void *options, size_t len, double timeout_s,
+	session_display_answer answer, void *userdata, struct error *e)
+{
+	if (s->display)
+		return display_ask(s->display, what, options, len, false, timeout_s, answer, userdata, e);
+	error_set(e, -ENOTSUP, "the session has no display");
+	error_remedy(e, "Make a session with \"display\": true (or a size: {\"width\": 1280, \"height\": 800}).");
+	return error_slug(e, "no_display");
+}
+
+void session_display_forget(struct session *s, uint32_t question)
+{
+	if (s->display)
+		display_forget(s->display, question);
+}
 
 /* ---- index -------------------------------------------------------------------- */
 
@@ -232,7 +285,10 @@ int session_take_berth(struct session *s, bool *ret_ready)
 	struct cgroup_limits wall = session_cgroup_limits(&s->params.limits);
 	struct berth_kind kind = { .disk_bytes = s->params.limits.disk_bytes, .exec = s->params.exec,
 		.network = s->params.network };
-	return nursery_take(s->table->nursery, &kind, &wall, s, ret_ready, &s->berth);
+	int r = nursery_take(s->table->nursery, &kind, &wall, s, ret_ready, &s->berth);
+	if (r == 0 && s->display)
+		display_attach(s->display, s->berth);
+	return r;
 }
 
 static int check_room(struct sessions *t, struct error *e)
@@ -278,6 +334,8 @@ static void session_freed(uv_handle_t *h)
 static void release(struct session *s)
 {
 	tools_finish(s);
+	display_close(s->display);
+	s->display = NULL;
 	outcome_finish(&s->outcome);
 	output_finish(&s->output[0]);
 	output_finish(&s->output[1]);
@@ -302,6 +360,12 @@ int session_create(struct sessions *t, struct session_params *params, struct err
 		return error_set(e, -ENOMEM, "out of memory");
 	s->params = *params;
 	s->params.limits = limits;
+	r = params->has_display ? make_display(s, e) : 0;
+	if (r < 0) {
+		s->params = (struct session_params){ 0 };
+		release(s);
+		return r;
+	}
 	r = session_take_berth(s, &ready);
 	if (r < 0 || !tsearch(s, &t->index, by_id)) {
 		s->params = (struct session_params){ 0 }; /* still the caller's */
@@ -341,6 +405,8 @@ void session_end(struct session *s, const char *why)
 	snprintf(text, sizeof(text), "the session ended: %s", why);
 	s->guest_ready = false; /* no queued cell may start now */
 	session_fail_all_cells(s, CELL_KILLED, "session_gone", text, "Make a new session.");
+	display_close(s->display);
+	s->display = NULL;
 	berth_close(s->berth);
 	s->berth = NULL;
 	bury(t, s, why);
@@ -402,6 +468,11 @@ static void on_sweep(uv_timer_t *timer)
 {
 	struct sessions *t = timer->data;
 	uint64_t now = clock_now_ns();
+	if (t->config.warm_display && !t->displays_warmed && nursery_warm(t->nursery) && displays_check(NULL) == 0) {
+		const struct display_size usual = { DISPLAY_WIDTH, DISPLAY_HEIGHT, DISPLAY_DEPTH, DISPLAY_DPI };
+		t->displays_warmed = true;
+		displays_warm(t->displays, &usual);
+	}
 	for (struct session *s = TAILQ_FIRST(&t->list), *next; s; s = next) {
 		next = TAILQ_NEXT(s, link);
 		char why[96];
@@ -441,6 +512,9 @@ void session_info(const struct session *s, struct session_info *ret)
 		.pid = g ? guest_pid(g) : 0,
 		.exec = s->params.exec,
 		.network = &s->params.network,
+		.has_display = s->params.has_display,
+		.display_up = s->display && display_is_up(s->display),
+		.display = s->params.display,
 		.limits = s->params.limits };
 	if (ret->expires_in_s < 0)
 		ret->expires_in_s = 0;
@@ -541,6 +615,13 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 		.events = &events };
 	if ((r = nursery_create(&nc, e, &t->nursery)) < 0)
 		goto fail;
+	struct displays_config dc = { .loop = config->loop, .guest_module = config->guest_module, .nursery = t->nursery,
+		.plain = config->plain_displays };
+	if ((r = displays_create(&dc, &t->displays)) < 0) {
+		nursery_destroy(t->nursery, NULL, NULL);
+		error_set(e, r, "out of memory");
+		goto fail;
+	}
 	uv_timer_init(config->loop, &t->sweep);
 	t->sweep.data = t;
 	uv_timer_start(&t->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
@@ -578,12 +659,19 @@ static void nursery_gone(void *userdata)
 	uv_timer_start(&t->sweep, wait_for_sessions, 0, 1);
 }
 
+static void displays_gone(void *userdata)
+{
+	struct sessions *t = userdata;
+	nursery_destroy(t->nursery, nursery_gone, t);
+	t->nursery = NULL;
+}
+
 static void end_all(struct sessions *t)
 {
 	while (!TAILQ_EMPTY(&t->list))
 		session_end(TAILQ_FIRST(&t->list), "the server ended");
-	nursery_destroy(t->nursery, nursery_gone, t);
-	t->nursery = NULL;
+	displays_destroy(t->displays, displays_gone, t);
+	t->displays = NULL;
 }
 
 static void on_drain(uv_timer_t *timer)

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "display/protocol.h"
 #include "jail/jail.h"
 #include "network/dialogue.h"
 #include "network/policy.h"
@@ -56,6 +57,10 @@ struct session_params {
 	double idle_timeout_s; /* ends this long after its last cell; 0: the server's default */
 	enum jail_exec exec;   /* which programs it may start */
 	struct network_policy network; /* what it may reach */
+	bool has_display;      /* a screen of its own */
+	struct display_params {
+		uint64_t width, height, depth, dpi; /* 0: the default */
+	} display;
 	bool has_seed;
 	uint64_t seed;         /* random and numpy start from it */
 	char **want_packages;  /* what a request asked for, for whoever fills in the next two */
@@ -84,6 +89,8 @@ struct sessions_config {
 	struct session_limits defaults, maxima;
 	/* Called for every session that ended, after it left the table (may be NULL). */
 	void (*on_session_end)(void *userdata, const char *id, const char *why);
+	bool warm_display;        /* what displays need is started ahead, not when a first session wants one */
+	bool plain_displays;      /* X servers are started, not forked from a warm one */
 	void *userdata;
 };
 
@@ -184,6 +191,8 @@ struct session_info {
 	pid_t pid; /* of the guest on the host; 0 while starting */
 	enum jail_exec exec;
 	const struct network_policy *network;
+	bool has_display, display_up; /* up: an X server runs, since something connected to it */
+	struct display_params display;
 	struct session_limits limits;
 };
 void session_info(const struct session *s, struct session_info *ret);
@@ -225,6 +234,18 @@ struct file_entry {
 	enum file_change change;
 };
 
+/* A picture of the session's screen, or why there is none. */
+struct screenshot {
+	const char *data; /* the file; NULL when there is none */
+	size_t len;
+	struct picture_info info;
+	const struct window_entry *windows; /* that could be seen */
+	unsigned n_windows;
+	bool no_window;                     /* the code showed no window: this is the screen without one */
+	bool closed;                        /* its windows were asked to close, so that the cell could end */
+	const char *code, *text, *remedy;   /* when there is none; NULL otherwise */
+};
+
 /* The outcome of a cell (DESIGN §7). Everything it points to is valid during the on_done call only. */
 struct observation {
 	const char *id, *session; /* of the cell's request, of the session */
@@ -240,8 +261,17 @@ struct observation {
 	const struct file_entry *files;
 	unsigned n_files;
 	bool files_cut; /* more changed than are listed */
+	const struct screenshot *screenshot, *end_screenshot; /* or NULL when not asked for */
 	double wall_ms, cpu_ms;
 	uint64_t peak_memory_bytes;
+};
+
+/* What becomes of a cell whose code waits in a main loop, once its window has settled. */
+enum on_block {
+	ON_BLOCK_AUTO,  /* CLOSE when a screenshot was asked for, else WAIT */
+	ON_BLOCK_CLOSE, /* its windows are asked to close: the loop returns, and the cell goes on to its end */
+	ON_BLOCK_WAIT,  /* nothing: the time limit ends it, or whoever uses the window */
+	ON_BLOCK_COUNT
 };
 
 struct cell_request {
@@ -252,6 +282,10 @@ struct cell_request {
 	double timeout_s; /* 0: the session's */
 	bool detach;      /* goes on when the client leaves */
 	bool final;       /* the whole program: waits for its threads and calls atexit's functions, as python3 does at the end */
+	bool has_screenshot; /* of the screen while it runs, when that has settled; needs a display */
+	bool end_screenshot; /* and another when it is over, also after an error */
+	struct shot_options screenshot;
+	enum on_block on_block;
 };
 
 /* What the asker hears, in this order: on_started, then outputs and displays as they come, then on_done exactly once. None
@@ -283,6 +317,18 @@ int session_check(struct session *s, const char *code, size_t len,
 	void (*answer)(void *userdata, const char *verdict), void *userdata, struct error *e);
 
 /* Tools: session/tools.h. */
+/* ---- display ---------------------------------------------------------- */
+
+struct display_reply;
+typedef void (*session_display_answer)(void *userdata, const struct display_reply *reply);
+
+/*
+ * Asks the session's screen (display/protocol.h; session/display.h has the reply). The answer comes exactly once, in another turn of
+ * the loop, unless it is forgotten before. Returns the question's number, or a negative errno: -ENOTSUP (slug "no_display").
+ */
+int64_t session_display_ask(struct session *s, enum display_ask what, const void *options, size_t len, double timeout_s,
+	session_display_answer answer, void *userdata, struct error *e);
+void session_display_forget(struct session *s, uint32_t question);
 
 /* ---- log -------------------------------------------------------------- */
 

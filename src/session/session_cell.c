@@ -33,6 +33,7 @@ const char *cell_status_name(enum cell_status s)
 
 static void cell_free(struct cell *c)
 {
+	capture_destroy(c->capture);
 	buffer_finish(&c->frame);
 	free(c);
 }
@@ -132,6 +133,8 @@ static void report(struct session *s, struct cell *c, enum cell_status status, i
 		.peak_memory_bytes = o->peak_memory_bytes };
 	if (c->started)
 		obs.wall_ms = (double)(clock_now_ns() - s->started_ns) / 1e6;
+	if (c->capture)
+		capture_report(c->capture, &obs);
 	output_view(&s->output[STREAM_STDOUT], &obs.out);
 	output_view(&s->output[STREAM_STDERR], &obs.err);
 	for (int i = 0; i < 2; i++) { /* an unfinished character at the very end is told as it is */
@@ -154,6 +157,8 @@ static void end_cell(struct session *s, enum cell_status status, int exit_code, 
 	struct sessions *t = s->table;
 	stop_clock(s);
 	tools_end_cell(s);
+	if (c->capture)
+		capture_abort(c->capture);
 	t->stats.cells[status]++;
 	t->stats.running_cells--;
 	uint64_t took = clock_now_ns() - s->started_ns;
@@ -171,6 +176,11 @@ static void end_cell(struct session *s, enum cell_status status, int exit_code, 
 	output_finish(&s->output[1]);
 	cell_free(c);
 	start_next(s);
+}
+
+void session_end_cell(struct session *s, enum cell_status status, int exit_code)
+{
+	end_cell(s, status, exit_code, false);
 }
 
 static void say_timeout(struct session *s, bool killed)
@@ -207,7 +217,10 @@ static void finish_cell(struct session *s)
 	} else if (o->kind != WIRE_OUTCOME_OK && (o->kind != WIRE_OUTCOME_EXIT || exit_code)) {
 		status = CELL_ERROR;
 	}
-	end_cell(s, status, exit_code, false);
+	if (c->capture && capture_finish(c->capture, status, exit_code))
+		stop_clock(s); /* the code is over; what is awaited now has a limit of its own */
+	else
+		end_cell(s, status, exit_code, false);
 }
 
 void session_guest_frame(struct session *s, const struct wire_frame *f)
@@ -227,7 +240,7 @@ void session_guest_frame(struct session *s, const struct wire_frame *f)
 	}
 	bool of_tools = f->type == WIRE_TOOL_CALL || f->type == WIRE_TOOL_CANCEL;
 	/* A frame nobody asked for, or one that cannot be, is a forgery: it costs the session that sent it. */
-	if (!s->running || f->serial != s->cells ||
+	if (!s->running || s->outcome.done || f->serial != s->cells ||
 		(of_tools ? tools_take(s, f) : outcome_take(&s->outcome, f, &display)) < 0) {
 		log_warning("session %s: its guest sent a frame that cannot be; it is killed", s->id);
 		guest_signal(berth_guest(s->berth), SIGKILL);
@@ -317,10 +330,17 @@ static void interrupt_running(struct session *s)
 	uv_timer_start(&s->deadline, on_deadline, WAKE_MS, WAKE_MS);
 }
 
+void session_interrupt_running(struct session *s)
+{
+	interrupt_running(s);
+}
+
 bool session_interrupt(struct session *s)
 {
 	if (!s->running)
 		return false;
+	if (s->outcome.done) /* the code is over, its last picture is not there yet */
+		return true;
 	s->running->interrupted = true;
 	interrupt_running(s);
 	return true;
@@ -388,6 +408,10 @@ static void end_with_guest(struct session *s, const struct process_exit *end, bo
 	s->table->stats.guests_replaced++;
 	if (!c)
 		return;
+	if (s->outcome.done) { /* its code was over: only a picture was awaited */
+		end_cell(s, c->capture ? capture_status(c->capture, &exit_code) : CELL_OK, exit_code, true);
+		return;
+	}
 	s->outcome.has_result = false;
 	if (c->timed_out) {
 		status = CELL_TIMEOUT;
@@ -447,6 +471,8 @@ void session_guest_failed(struct session *s, const char *text)
 	s->guest_ready = s->setup_sent = false;
 	if (++s->retries <= GUEST_RETRIES_MAX && !s->ending) {
 		bool ready;
+		if (s->display)
+			display_detach(s->display);
 		berth_close(s->berth);
 		s->berth = NULL;
 		if (session_take_berth(s, &ready) == 0) {
@@ -483,8 +509,13 @@ static void send_setup(struct session *s)
 	size_t start;
 	bool ok = wire_begin(&b, WIRE_SETUP, 0, &start) == 0;
 	ok = ok && session_network_setup(s, &b); /* first: what was asked for overrides it */
+	/* First, so that the caller's own words about it hold. */
+	for (const char *const *v = capture_environment; ok && s->display && *v; v++)
+		ok = wire_put(&b, WIRE_ENV, *v, strlen(*v)) == 0;
 	for (char **v = s->params.env; ok && v && *v; v++)
 		ok = wire_put(&b, WIRE_ENV, *v, strlen(*v)) == 0;
+	if (ok && s->display)
+		ok = wire_put_u64(&b, WIRE_SCREEN, 1) == 0;
 	for (char **v = s->params.preload; ok && v && *v; v++)
 		ok = wire_put(&b, WIRE_PRELOAD, *v, strlen(*v)) == 0;
 	ok = ok && put_paths(&b, s->params.packages);
@@ -526,7 +557,7 @@ static void tell_earlier_output(struct session *s)
 static void start_next(struct session *s)
 {
 	struct cell *c = TAILQ_FIRST(&s->queue);
-	if (!c || s->running || !s->guest_ready || s->check_answer)
+	if (!c || s->running || !s->guest_ready || s->check_answer || (s->display && !display_is_ready(s->display)))
 		return;
 	TAILQ_REMOVE(&s->queue, c, link);
 	s->queued--;
@@ -546,10 +577,17 @@ static void start_next(struct session *s)
 	s->paused_at_ns = s->paused_ns = 0;
 	arm_clock(s);
 	guest_hurry(berth_guest(s->berth));
+	if (c->capture)
+		capture_begin(c->capture);
 	guest_send(berth_guest(s->berth), &c->frame);
 	if (!c->abandoned && c->observer.on_started)
 		c->observer.on_started(c->userdata, s->cells);
 	tell_earlier_output(s);
+}
+
+void session_start_next(struct session *s)
+{
+	start_next(s);
 }
 
 static int build_frame(struct cell *c, const struct cell_request *q)
@@ -601,6 +639,11 @@ int session_execute(struct session *s, const char *id, const struct cell_request
 	c->observer = *observer;
 	c->userdata = userdata;
 	c->timeout_s = q->timeout_s > 0 ? q->timeout_s : s->params.limits.timeout_s;
+	r = capture_create(s, c, q, e);
+	if (r < 0) {
+		cell_free(c);
+		return r;
+	}
 	c->detach = q->detach;
 	if (id) {
 		snprintf(c->id, sizeof(c->id), "%.*s", CELL_ID_MAX, id);

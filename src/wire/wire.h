@@ -65,6 +65,7 @@ enum wire_tag {
 	WIRE_CALL, /* a number of the guest's own, not 0 */
 	WIRE_NETWORK, /* "loopback" or "allow" */
 	WIRE_STEP,     /* READY, DONE: step_pack() */
+	WIRE_SCREEN, /* SETUP: the session has a display */
 };
 
 /* How the guest says a cell went; the daemon decides what to call it. */

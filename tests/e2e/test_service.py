@@ -305,9 +305,11 @@ def test_examples_of_the_page_work(api, daemon):
     page.feed(api.get('/docs').text)
     lines = [line.strip() for line in page.text.splitlines() if line.strip().startswith('curl ')]
     assert len(lines) >= 10
-    session = api.session()
+    session = api.session(display=True)
     session.put_file('data/input.csv', b'a,b\n')
     for line in sorted(lines, key=lambda text: 'DELETE' in text):
+        if ' -o ' in line:
+            line = 'cd $(mktemp -d) && ' + line
         if 'input.csv' in line and '-T' in line:
             line = 'cd $(mktemp -d) && echo x > input.csv && ' + line
         target = api.session() if 'DELETE' in line and '/files/' not in line else session

@@ -415,6 +415,20 @@ uint64_t session_log_dropped(const struct session *s)
 	return 77;
 }
 
+/* No session of the double has a display. */
+int64_t session_display_ask(struct session *s, enum display_ask what, const void *options, size_t len, double timeout_s,
+	session_display_answer answer, void *userdata, struct error *e)
+{
+	(void)what, (void)options, (void)len, (void)timeout_s, (void)answer, (void)userdata, (void)s;
+	error_set(e, -ENOTSUP, "the session has no display");
+	return error_slug(e, "no_display");
+}
+
+void session_display_forget(struct session *s, uint32_t question)
+{
+	(void)s, (void)question;
+}
+
 int session_workspace_fd(const struct session *s)
 {
 	bool slow = text_eq(s->params.name, "slow") && clock_now_ns() < s->born_ns + 100 * NSEC_PER_MSEC;

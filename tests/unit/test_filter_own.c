@@ -81,7 +81,7 @@ static void never_each(void)
 		{ FILTER_DAEMON, SYS_unshare }, { FILTER_DAEMON, SYS_setresuid }, { FILTER_DAEMON, SYS_capset }, { FILTER_DAEMON, SYS_seccomp },
 		{ FILTER_DAEMON, SYS_mknodat }, { FILTER_ZYGOTE, SYS_mount }, { FILTER_ZYGOTE, SYS_sethostname }, { FILTER_ZYGOTE, SYS_fchownat },
 		{ FILTER_ZYGOTE, SYS_setxattr }, { FILTER_JAILER, SYS_execve }, { FILTER_JAILER, SYS_setns }, { FILTER_JAILER, SYS_connect },
-		{ FILTER_JAILER, SYS_mkdirat }, { FILTER_INIT, SYS_execve }, { FILTER_INIT, SYS_clone3 }, { FILTER_INIT, SYS_mount },
+		{ FILTER_JAILER, SYS_mknodat }, { FILTER_INIT, SYS_execve }, { FILTER_INIT, SYS_clone3 }, { FILTER_INIT, SYS_mount },
 		{ FILTER_INIT, SYS_setns }, { FILTER_INIT, SYS_unshare }, { FILTER_INIT, SYS_openat2 }, { FILTER_INIT, SYS_socket },
 		{ FILTER_INIT, SYS_seccomp }, { FILTER_INIT, SYS_setresuid }, { FILTER_INIT, SYS_memfd_create } };
 	for (unsigned i = 0; i < sizeof(out) / sizeof(out[0]); i++)
@@ -95,6 +95,7 @@ static void arguments(void)
 {
 	const uint64_t high = 0xdeadbeef00000000;
 	const uint32_t no = SECCOMP_RET_ERRNO | EPERM;
+	OK(with(FILTER_INIT, SYS_socket, 0, AF_UNIX) == SECCOMP_RET_ALLOW && with(FILTER_INIT, SYS_socket, 0, AF_INET) == no);
 	OK(with(FILTER_DAEMON, SYS_socket, 0, AF_INET6) == SECCOMP_RET_ALLOW && with(FILTER_DAEMON, SYS_socket, 0, AF_UNIX) == SECCOMP_RET_ALLOW);
 	OK(with(FILTER_DAEMON, SYS_socket, 0, AF_NETLINK) == no && with(FILTER_DAEMON, SYS_socket, 0, AF_PACKET) == no &&
 		with(FILTER_DAEMON, SYS_socket, 0, high | AF_ALG) == no);

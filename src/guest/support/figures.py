@@ -8,11 +8,47 @@ def flush_figures():
     helpers = sys.modules.get('matplotlib._pylab_helpers')
     if helpers is None:
         return
+    managers = sorted(helpers.Gcf.figs.values(), key=lambda manager: manager.num)
+    hidden = [manager for manager in managers if not _on_screen(manager)]
     try:
-        for manager in sorted(helpers.Gcf.figs.values(), key=lambda manager: manager.num):
+        for manager in hidden:
             _show_once(manager.canvas.figure)
     finally:
-        helpers.Gcf.destroy_all()
+        if len(hidden) == len(managers):
+            helpers.Gcf.destroy_all()
+        else:
+            for manager in hidden:
+                helpers.Gcf.destroy(manager)
+
+
+def _on_screen(manager):
+    """A window that the code showed: it stays until the code, or somebody in front of the screen, closes it."""
+    if getattr(manager, '_shown', False):  # Tk
+        return True
+    visible = getattr(getattr(manager, 'window', None), 'isVisible', None)  # Qt
+    try:
+        return bool(visible and visible())
+    except Exception:
+        return False
+
+
+def use_display():
+    """The session has a screen: figures become windows on it when they are shown, if there is a toolkit to make them."""
+    import os
+    from importlib.util import find_spec
+
+    if find_spec('_tkinter') is None:
+        os.environ.pop('MPLBACKEND', None)
+        return
+    backend = os.environ.get('MPLBACKEND') or 'TkAgg'
+    if 'matplotlib' in sys.modules:
+        sys.modules['matplotlib'].rcParams['backend'] = backend
+    pyplot = sys.modules.get('matplotlib.pyplot')
+    if pyplot is not None:
+        if hasattr(pyplot, '_get_backend_mod'):
+            pyplot._backend_mod = None  # asked for anew at the first figure
+        else:
+            pyplot.switch_backend(backend)
 
 
 def _is_figure(value):

@@ -1,0 +1,64 @@
+/* Requests about displays: what they decode to, and rows for the tables of requests.c. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/fields.h"
+#include "session/session.h"
+
+struct screenshot_request {
+	uint64_t window;
+	bool active_window, has_region, end;
+	struct {
+		uint64_t x, y, width, height;
+	} region;
+	double scale;
+	enum shot_format format;
+	uint64_t quality;
+	struct {
+		uint64_t settle_ms, max_ms;
+	} wait;
+	double render_timeout;
+};
+
+/* GET …/screenshot: the same as words of a query. */
+struct screenshot_query {
+	struct screenshot_request shot;
+	char *format;
+	bool settle;
+};
+
+extern const struct fields display_fields;          /* struct display_params */
+extern const struct fields screenshot_fields;       /* struct screenshot_request */
+extern const struct fields screenshot_query_fields; /* struct screenshot_query */
+
+extern const char *const on_block_names[]; /* in the order of enum on_block, NULL at the end */
+
+/* What the screen is asked for. */
+void screenshot_options(const struct screenshot_request *q, struct shot_options *ret);
+
+#define DISPLAY_ROW(base)                                                                                                       \
+	{                                                                                                                       \
+		"display", FIELD_OBJECT, FIELD_HAS_FLAG | FIELD_OR_BOOL, .offset = (base) + offsetof(struct session_params, display), \
+			.flag_offset = (base) + offsetof(struct session_params, has_display), .object = &display_fields,        \
+			.default_text = "false", .example = "true",                                                             \
+			.help = "A screen of its own for windows: true, or its size. It starts when something connects to it."  \
+	}
+
+#define SCREENSHOT_ROWS(base)                                                                                                   \
+	{ "capture_screenshot", FIELD_BOOL, .offset = (base) + offsetof(struct execute_request, capture_screenshot),            \
+		.default_text = "false",                                                                                        \
+		.help = "A picture of the session's screen while the code runs, when its windows have settled." },              \
+		{ "screenshot", FIELD_OBJECT, FIELD_HAS_FLAG | FIELD_OR_BOOL,                                                   \
+			.offset = (base) + offsetof(struct execute_request, screenshot),                                        \
+			.flag_offset = (base) + offsetof(struct execute_request, has_screenshot), .object = &screenshot_fields, \
+			.default_text = "false", .example = "{\"format\":\"jpeg\",\"scale\":0.5}",                              \
+			.help = "The same, with options." },                                                                    \
+	{                                                                                                                       \
+		"on_block", FIELD_CHOICE, .offset = (base) + offsetof(struct execute_request, on_block), .choices = on_block_names, \
+					  .default_text = "auto",                                                               \
+					  .help = "What becomes of code that waits in a main loop once its window has settled: "  \
+						  "close asks its windows to close, so that the loop returns and the cell "     \
+						  "ends; wait lets it wait; auto closes when a screenshot was asked for."       \
+	}

@@ -1,0 +1,12 @@
+/*
+ * System call filters of a display's processes. They stand in the session's jail already, as its code does; the filter takes from
+ * them what a session's code has and they do not need: programs, new processes, new sockets, signals, writing to files.
+ */
+#pragma once
+
+#include "display/protocol.h"
+#include "jail/filter.h"
+
+/* For an X server forked from the zygote (a plain one runs under the filter of guests, since it starts xkbcomp), or for a screen.
+ * Owned by the caller: filter_finish(). */
+int display_filter_build(enum display_process process, struct filter *ret);

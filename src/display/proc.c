@@ -1,0 +1,153 @@
+/* What the threads of the display's clients are doing, read from /proc: they are processes of the same user in the same jail. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "display/settle.h"
+
+enum { THREADS_MAX = 256 };
+#define NO_TIMEOUT 1e12
+
+/* Where a waiting call keeps its timeout. */
+enum timeout_kind { TIMEOUT_NONE, TIMEOUT_MS, TIMEOUT_TIMEVAL, TIMEOUT_TIMESPEC, TIMEOUT_FUTEX, TIMEOUT_CLOCK };
+
+static const struct waiting_call {
+	long number;
+	unsigned argument;
+	enum timeout_kind kind;
+	bool events; /* it waits for something to happen, not for time to pass */
+} calls[] = {
+#ifdef SYS_poll
+	{ SYS_poll, 2, TIMEOUT_MS, true },
+	{ SYS_select, 4, TIMEOUT_TIMEVAL, true },
+	{ SYS_epoll_wait, 3, TIMEOUT_MS, true },
+#endif
+	{ SYS_ppoll, 2, TIMEOUT_TIMESPEC, true },
+	{ SYS_pselect6, 4, TIMEOUT_TIMESPEC, true },
+	{ SYS_epoll_pwait, 3, TIMEOUT_MS, true },
+	{ SYS_futex, 3, TIMEOUT_FUTEX, true }, /* a Tk main thread waits for its notifier thread, which selects */
+	{ SYS_clock_nanosleep, 2, TIMEOUT_CLOCK, false },
+	{ SYS_nanosleep, 0, TIMEOUT_TIMESPEC, false },
+	{ SYS_read, 0, TIMEOUT_NONE, false },
+	{ SYS_recvfrom, 0, TIMEOUT_NONE, false },
+	{ SYS_recvmsg, 0, TIMEOUT_NONE, true },
+	{ SYS_wait4, 0, TIMEOUT_NONE, false },
+	{ SYS_waitid, 0, TIMEOUT_NONE, false },
+	{ SYS_rt_sigtimedwait, 2, TIMEOUT_TIMESPEC, false },
+};
+
+/* Reads a file of /proc into text; the length, or -1. */
+static ssize_t read_proc(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	ssize_t n = read(fd, text, size - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return n;
+}
+
+static double clock_ms(clockid_t id)
+{
+	struct timespec t;
+	return clock_gettime(id, &t) < 0 ? 0 : (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* The time a call may still wait, in ms. */
+static double timeout_of(pid_t pid, const struct waiting_call *call, const unsigned long *arguments)
+{
+	struct {
+		long seconds, part;
+	} t = { 0, 0 };
+	unsigned long value = arguments[call->argument];
+	if (call->kind == TIMEOUT_NONE)
+		return NO_TIMEOUT;
+	if (call->kind == TIMEOUT_MS)
+		return (int)value < 0 ? NO_TIMEOUT : (double)(int)value;
+	if (!value)
+		return NO_TIMEOUT;
+	struct iovec here = { &t, sizeof(t) }, there = { (void *)value, sizeof(t) };
+	if (process_vm_readv(pid, &here, 1, &there, 1, 0) != (ssize_t)sizeof(t))
+		return 0; /* unknown counts as near */
+	double ms = (double)t.seconds * 1e3 + (double)t.part / (call->kind == TIMEOUT_TIMEVAL ? 1e3 : 1e6);
+	unsigned long operation = arguments[1];
+	enum { FUTEX_BITSET = 9, FUTEX_PI = 11, FUTEX_MASK = 0x7f, FUTEX_REALTIME = 256, ABSOLUTE = 1 };
+	if (call->kind == TIMEOUT_FUTEX && ((operation & FUTEX_MASK) == FUTEX_BITSET || (operation & FUTEX_MASK) == FUTEX_PI))
+		ms -= clock_ms(operation & FUTEX_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC);
+	if (call->kind == TIMEOUT_CLOCK && operation & ABSOLUTE)
+		ms -= clock_ms((clockid_t)arguments[0]);
+	return ms > 0 ? ms : 0;
+}
+
+/* What one thread does: adds to the sample. True when it waits for events. */
+static bool look_at_thread(pid_t pid, pid_t tid, struct sample *s)
+{
+	char path[64], text[256];
+	long number;
+	unsigned long a[6];
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
+	if (read_proc(path, text, sizeof(text)) > 0)
+		s->run_ns += strtoull(text, NULL, 10);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
+	if (read_proc(path, text, sizeof(text)) <= 0) { /* not ours to see: only whether it sleeps */
+		s->blind = true;
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+		if (read_proc(path, text, sizeof(text)) <= 0)
+			return false; /* gone */
+		const char *state = strrchr(text, ')');
+		if (state && state[1] && state[2] != 'S')
+			s->waiting = false;
+		return true;
+	}
+	if (sscanf(text, "%ld %lx %lx %lx %lx %lx %lx", &number, a, a + 1, a + 2, a + 3, a + 4, a + 5) != 7) {
+		s->waiting = false; /* "running" */
+		return false;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+		if (calls[i].number != number)
+			continue;
+		double ms = timeout_of(pid, &calls[i], a);
+		if (ms < s->near_ms)
+			s->near_ms = ms;
+		return calls[i].events;
+	}
+	s->waiting = false;
+	return false;
+}
+
+static void look_at_process(pid_t pid, struct sample *s)
+{
+	char path[32];
+	unsigned n = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	DIR *d = opendir(path);
+	if (!d)
+		return;
+	for (struct dirent *e; (e = readdir(d)) && n < THREADS_MAX;) {
+		pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
+		if (tid <= 0)
+			continue;
+		n++;
+		bool events = look_at_thread(pid, tid, s);
+		if (tid == pid && !events) /* the main thread decides where the program is */
+			s->in_loop = false;
+	}
+	closedir(d);
+}
+
+void proc_sample(const int32_t *pids, unsigned n, struct sample *ret)
+{
+	*ret = (struct sample){ .waiting = true, .in_loop = n > 0, .near_ms = NO_TIMEOUT };
+	for (unsigned i = 0; i < n; i++)
+		look_at_process(pids[i], ret);
+}

@@ -1,0 +1,136 @@
+/*
+ * What the daemon and the processes of a display say to each other.
+ *
+ * Three kinds of processes, none of which is the daemon:
+ *   X zygote   an unmodified Xvfb with glovebox-xserver.so in it: forks X servers into jails (xzygote.c)
+ *   screens    `glovebox screens`: forks screen processes into jails, starts plain X servers there (screens.c)
+ *   screen     one per display, inside the jail: our only X client; window manager, damage watcher, capturer (screen.c)
+ *
+ * The first two get SEQPACKET messages with descriptors. A screen speaks frames of wire.h over a stream socket: the daemon asks
+ * (enum display_ask, the serial names the question), the screen says (enum display_say, with the serial of what it answers). Both
+ * ends are the same program, so options travel as structs; but a screen lives with hostile code, so the daemon checks every
+ * size and number that comes from it.
+ *
+ * A new action on a display is: a value in display_ask, its struct here, a row in screen.c's table, and display_ask() in
+ * the daemon (session/display.h).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jail/xsocket.h"
+
+/* ---- forking ---------------------------------------------------------------------- */
+
+enum display_process { DISPLAY_SERVER, DISPLAY_SCREEN };
+
+/*
+ * Start a process in a jail. Descriptors: [jail init pidfd, A, B], then the control group's ticket as for wire_spawn.
+ * SERVER: A is the listening socket, B a file with the cookie in Xauthority's form. SCREEN: A is the stream to the daemon, B the
+ * connection to the X server.
+ */
+struct display_spawn {
+	uint32_t serial;
+	uint32_t process; /* enum display_process */
+	uint32_t into;    /* the ticket is a directory to be cloned into */
+	uint32_t dpi;
+	uint32_t width, height, depth;
+	uint8_t cookie[XSOCKET_COOKIE];
+};
+enum { DISPLAY_SPAWN_FDS = 3, DISPLAY_SPAWN_FDS_MAX = 8 };
+
+/* The answer brings the pidfd when err is 0. Serial 0: the helper is able to serve (or err and text say why not). */
+struct display_spawned {
+	uint32_t serial;
+	int32_t err; /* negative errno */
+	int32_t pid;
+	uint32_t process;
+	char text[128]; /* the step that failed */
+};
+
+enum { DISPLAY_HELPER_SOCKET = 3, DISPLAY_HELPER_JAILER = 4 };
+
+/* ---- asking ------------------------------------------------------------------------- */
+
+enum display_ask {
+	DISPLAY_ASK_SHOT = 1, /* struct shot_options; answered by PICTURE or TROUBLE */
+	DISPLAY_ASK_WINDOWS,  /* answered by WINDOWS */
+	DISPLAY_ASK_CLOSE,    /* asks all windows to close, as the button of a title bar does; answered by DONE */
+	DISPLAY_ASK_POKE,     /* an event that means nothing to every window: wakes a main loop; answered by DONE */
+	DISPLAY_ASK_CANCEL,   /* the question of this serial needs no answer any more */
+	DISPLAY_ASK_NOW,      /* the shot of this serial waits no longer: the cell is over */
+};
+
+enum display_say {
+	DISPLAY_SAY_UP = 32, /* serial 0: the X server answers */
+	DISPLAY_SAY_PICTURE, /* INFO, DATA, WINDOW* */
+	DISPLAY_SAY_WINDOWS, /* WINDOW* */
+	DISPLAY_SAY_DONE,    /* COUNT */
+	DISPLAY_SAY_TROUBLE, /* CODE, TEXT, REMEDY */
+};
+
+enum display_tag {
+	DISPLAY_TAG_OPTIONS = 1, /* the struct of the question */
+	DISPLAY_TAG_INFO,        /* struct picture_info */
+	DISPLAY_TAG_DATA,        /* bytes of an image */
+	DISPLAY_TAG_WINDOW,      /* struct window_entry */
+	DISPLAY_TAG_COUNT,       /* u64 */
+	DISPLAY_TAG_CODE,        /* text, a word for programs */
+	DISPLAY_TAG_TEXT,        /* text, what is wrong */
+	DISPLAY_TAG_REMEDY,      /* text, what to do */
+};
+
+enum shot_format { SHOT_PNG, SHOT_JPEG, SHOT_FORMAT_COUNT };
+
+struct shot_options {
+	uint32_t window;   /* this one alone, also where others cover it; 0: the whole screen */
+	bool active;       /* the window that has the focus */
+	bool has_region;   /* only this part of it */
+	int32_t x, y;
+	uint32_t width, height;
+	double scale;      /* of the answer's size; 0: as it is */
+	uint32_t format;   /* enum shot_format */
+	uint32_t quality;  /* of JPEG, 1 to 100 */
+	bool settle;       /* wait until the screen has settled, else as it is now */
+	bool first_window; /* wait for a window that appears or is painted from now on, and then settle */
+	bool from_start;   /* … or that was there before the screen could look */
+	uint32_t settle_ms; /* how long nothing must change where it cannot be seen what clients do; 0: the default */
+	uint32_t max_ms;    /* longest wait for that, after the first window was there; 0: the default */
+	uint32_t render_ms; /* longest wait for a first window; 0: for ever */
+};
+
+/* Why a picture was taken when it was. */
+enum shot_reason {
+	SHOT_AS_IT_IS,  /* nobody asked to wait */
+	SHOT_QUIET,     /* every client waits for events, and the server too */
+	SHOT_IDLE,      /* nothing was painted for a while, and the clients do little */
+	SHOT_BUSY,      /* the clients compute but do not paint */
+	SHOT_CAP,       /* it was still changing at the longest wait */
+	SHOT_NO_WINDOW, /* no window appeared in time */
+	SHOT_REASON_COUNT
+};
+
+struct picture_info {
+	uint32_t width, height;
+	uint32_t format;   /* enum shot_format */
+	uint32_t reason;   /* enum shot_reason */
+	uint32_t n_windows; /* there were so many; at most LIMIT_WINDOWS are listed */
+	bool settled;
+	bool in_event_loop; /* the clients wait for events rather than work: a main loop blocks */
+	double after_ms;    /* from the first window (or the question) to the picture */
+	double paint_ms;    /* from the last paint to the picture; negative: nothing was painted */
+};
+
+struct window_entry {
+	uint32_t id, pid;
+	int32_t x, y;
+	uint32_t width, height;
+	bool focused, dialog;
+	char title[192], class_name[64];
+};
+
+/* Appends a frame with one struct, or none. -ENOMEM. */
+struct buffer;
+int display_frame(struct buffer *b, unsigned type, uint32_t serial, const void *options, size_t len);

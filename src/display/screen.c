@@ -1,0 +1,374 @@
+#include "display/screen.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "display/encode.h"
+
+enum { READ_BYTES = 16 * 1024, PIDS_MAX = 64, PIDS_AGE_MS = 200 };
+
+/* ---- saying ------------------------------------------------------------------------------- */
+
+static void say(struct screen *s)
+{
+	if (fd_write_full(s->daemon, s->out.data, s->out.len) < 0)
+		_exit(0); /* the daemon is gone, or the session */
+	buffer_finish(&s->out); /* pictures are large and rare */
+}
+
+static void put(struct screen *s, enum display_tag tag, const void *data, size_t len)
+{
+	if (wire_put(&s->out, (enum wire_tag)tag, data, len) < 0)
+		_exit(1);
+}
+
+static size_t begin(struct screen *s, enum display_say type, uint32_t serial)
+{
+	size_t start;
+	if (wire_begin(&s->out, (enum wire_type)type, serial, &start) < 0)
+		_exit(1);
+	return start;
+}
+
+static void say_trouble(struct screen *s, uint32_t serial, const char *code, const char *text, const char *remedy)
+{
+	size_t start = begin(s, DISPLAY_SAY_TROUBLE, serial);
+	put(s, DISPLAY_TAG_CODE, code, strlen(code));
+	put(s, DISPLAY_TAG_TEXT, text, strlen(text));
+	put(s, DISPLAY_TAG_REMEDY, remedy, strlen(remedy));
+	wire_end(&s->out, start);
+	say(s);
+}
+
+static void say_done(struct screen *s, uint32_t serial, uint64_t count)
+{
+	size_t start = begin(s, DISPLAY_SAY_DONE, serial);
+	if (wire_put_u64(&s->out, (enum wire_tag)DISPLAY_TAG_COUNT, count) < 0)
+		_exit(1);
+	wire_end(&s->out, start);
+	say(s);
+}
+
+static void put_windows(struct screen *s, const struct window_entry *list, unsigned n)
+{
+	for (unsigned i = 0; i < n && i < LIMIT_WINDOWS; i++)
+		put(s, DISPLAY_TAG_WINDOW, &list[i], sizeof(list[i]));
+}
+
+/* ---- pictures -------------------------------------------------------------------------------- */
+
+static void say_capture_failed(struct screen *s, uint32_t serial, const struct shot_options *o, int err)
+{
+	char text[128];
+	if (err == -ENOENT && o->active) {
+		say_trouble(s, serial, "no_window", "no window has the focus", "Leave `window` out for the whole screen.");
+	} else if (err == -ENOENT) {
+		snprintf(text, sizeof(text), "there is no window %u on the screen", o->window);
+		say_trouble(s, serial, "window_not_found", text, "GET …/windows lists those there are.");
+	} else if (err == -ERANGE) {
+		snprintf(text, sizeof(text), "the region lies outside of the picture (the screen has %ux%u pixels)", s->width, s->height);
+		say_trouble(s, serial, "region_outside", text, "Give a region that overlaps it.");
+	} else if (err == -E2BIG) {
+		say_trouble(s, serial, "picture_too_large", "the window is larger than a picture may be", "Ask for a region of it.");
+	} else {
+		snprintf(text, sizeof(text), "the picture could not be taken: %s", strerror(-err));
+		say_trouble(s, serial, "capture_failed", text, "Try again; POST …/reset starts the session's display anew.");
+	}
+}
+
+/* Encodes what was captured into the frame. */
+static int put_picture(struct screen *s, const struct shot_options *o, const struct image *full, struct picture_info *info)
+{
+	struct image small = { 0 };
+	const struct image *i = full;
+	_cleanup_buffer_ struct buffer file = BUFFER_INIT(LIMIT_PICTURE_BYTES + 65536);
+	if (o->scale > 0 && o->scale < 1) {
+		int r = image_shrink(full, o->scale, &small);
+		if (r < 0)
+			return r;
+		i = &small;
+	}
+	int r = encoders[o->format % SHOT_FORMAT_COUNT].encode(i, o->quality, &file);
+	info->width = i->width;
+	info->height = i->height;
+	info->format = o->format % SHOT_FORMAT_COUNT;
+	free(small.pixels);
+	if (r < 0 || file.len > LIMIT_PICTURE_BYTES)
+		return r < 0 ? r : -E2BIG;
+	put(s, DISPLAY_TAG_INFO, info, sizeof(*info));
+	put(s, DISPLAY_TAG_DATA, file.data, file.len);
+	return 0;
+}
+
+static void take_picture(struct screen *s, uint32_t serial, const struct shot_options *o, struct picture_info *info)
+{
+	static struct window_entry list[LIMIT_WINDOWS];
+	struct image i;
+	info->n_windows = windows_list(s, list, LIMIT_WINDOWS);
+	int r = capture_image(s, o, &i);
+	size_t start = begin(s, DISPLAY_SAY_PICTURE, serial);
+	if (r == 0)
+		r = put_picture(s, o, &i, info);
+	if (r < 0) {
+		s->out.len = start;
+		say_capture_failed(s, serial, o, r);
+		return;
+	}
+	put_windows(s, list, info->n_windows);
+	wire_end(&s->out, start);
+	say(s);
+}
+
+/* ---- settling ---------------------------------------------------------------------------------- */
+
+static bool any_waiting(const struct screen *s)
+{
+	for (unsigned i = 0; i < SCREEN_WAITING; i++)
+		if (s->waiting[i].used)
+			return true;
+	return false;
+}
+
+/* Asked of the server only when something was painted since the last time. */
+static bool is_flat(void *userdata)
+{
+	static uint64_t at = ~0ULL;
+	static bool flat;
+	struct screen *s = userdata;
+	if (at != s->activity.changes)
+		flat = capture_is_flat(s);
+	at = s->activity.changes;
+	return flat;
+}
+
+static void finish_waiting(struct screen *s, struct waiting *w, enum shot_reason reason)
+{
+	uint64_t now = clock_now_ns();
+	uint64_t from = w->settle.start_ns ? w->settle.start_ns : w->settle.asked_ns;
+	struct picture_info info = { .reason = reason,
+		.settled = reason == SHOT_QUIET || reason == SHOT_IDLE || reason == SHOT_BUSY,
+		.in_event_loop = s->activity.last.in_loop && reason == SHOT_QUIET,
+		.after_ms = (double)(now - from) / 1e6,
+		.paint_ms = s->activity.paint_ns ? (double)(now - s->activity.paint_ns) / 1e6 : -1 };
+	w->used = false;
+	take_picture(s, w->serial, &w->options, &info);
+}
+
+static void sample_clients(struct screen *s)
+{
+	static int32_t pids[PIDS_MAX];
+	static unsigned n;
+	static uint64_t at;
+	struct sample sample;
+	uint64_t now = clock_now_ns();
+	if (!n || now - at > PIDS_AGE_MS * NSEC_PER_MSEC) {
+		n = windows_pids(s, pids, PIDS_MAX);
+		at = now;
+	}
+	proc_sample(pids, n, &sample);
+	activity_sample(&s->activity, &sample, clock_now_ns());
+}
+
+static void read_events(struct screen *s);
+
+static void decide_all(struct screen *s)
+{
+	sample_clients(s);
+	bool windows = windows_any(s);
+	for (unsigned i = 0; i < SCREEN_WAITING; i++) {
+		struct waiting *w = &s->waiting[i];
+		enum shot_reason reason;
+		if (!w->used || !settle_decide(&w->settle, &s->activity, windows, is_flat, s, clock_now_ns(), &reason))
+			continue;
+		/* What was painted before and is still on its way changes the answer. */
+		uint64_t changes = s->activity.changes;
+		free(xcb_get_input_focus_reply(s->x, xcb_get_input_focus(s->x), NULL));
+		read_events(s);
+		if (changes == s->activity.changes || reason == SHOT_CAP || reason == SHOT_NO_WINDOW)
+			finish_waiting(s, w, reason);
+	}
+}
+
+/* ---- questions ------------------------------------------------------------------------------------ */
+
+static void on_shot(struct screen *s, uint32_t serial, const void *options)
+{
+	struct shot_options o;
+	memcpy(&o, options, sizeof(o));
+	if (!o.settle && !o.first_window) {
+		struct picture_info info = { .reason = SHOT_AS_IT_IS, .paint_ms = -1 };
+		if (s->activity.paint_ns)
+			info.paint_ms = (double)(clock_now_ns() - s->activity.paint_ns) / 1e6;
+		take_picture(s, serial, &o, &info);
+		return;
+	}
+	for (unsigned i = 0; i < SCREEN_WAITING; i++) {
+		struct waiting *w = &s->waiting[i];
+		if (w->used)
+			continue;
+		*w = (struct waiting){ .used = true, .serial = serial, .options = o };
+		settle_begin(&w->settle, &o, &s->activity, clock_now_ns());
+		return;
+	}
+	say_trouble(s, serial, "too_many_questions", "too many pictures of this display are awaited", "Wait for their answers.");
+}
+
+static void on_windows(struct screen *s, uint32_t serial, const void *options)
+{
+	static struct window_entry list[LIMIT_WINDOWS];
+	(void)options;
+	unsigned n = windows_list(s, list, LIMIT_WINDOWS);
+	size_t start = begin(s, DISPLAY_SAY_WINDOWS, serial);
+	put_windows(s, list, n);
+	wire_end(&s->out, start);
+	say(s);
+}
+
+static void on_close(struct screen *s, uint32_t serial, const void *options)
+{
+	(void)options;
+	say_done(s, serial, manager_close_all(s));
+}
+
+static void on_poke(struct screen *s, uint32_t serial, const void *options)
+{
+	(void)options;
+	say_done(s, serial, manager_poke_all(s));
+}
+
+static void on_cancel(struct screen *s, uint32_t serial, const void *options)
+{
+	(void)options;
+	for (unsigned i = 0; i < SCREEN_WAITING; i++)
+		if (s->waiting[i].serial == serial)
+			s->waiting[i].used = false;
+}
+
+/* The cell is over: no first window will come, and what there is settles at once. */
+static void on_now(struct screen *s, uint32_t serial, const void *options)
+{
+	(void)options;
+	for (unsigned i = 0; i < SCREEN_WAITING; i++) {
+		struct waiting *w = &s->waiting[i];
+		if (!w->used || w->serial != serial)
+			continue;
+		if (!windows_any(s))
+			finish_waiting(s, w, SHOT_NO_WINDOW);
+		else if (!w->settle.start_ns)
+			w->settle.start_ns = clock_now_ns();
+	}
+}
+
+static const struct question {
+	enum display_ask ask;
+	size_t options; /* bytes it must bring */
+	void (*answer)(struct screen *s, uint32_t serial, const void *options);
+} questions[] = {
+	{ DISPLAY_ASK_SHOT, sizeof(struct shot_options), on_shot },
+	{ DISPLAY_ASK_WINDOWS, 0, on_windows },
+	{ DISPLAY_ASK_CLOSE, 0, on_close },
+	{ DISPLAY_ASK_POKE, 0, on_poke },
+	{ DISPLAY_ASK_CANCEL, 0, on_cancel },
+	{ DISPLAY_ASK_NOW, 0, on_now },
+};
+
+static void on_frame(struct screen *s, const struct wire_frame *f)
+{
+	struct wire_field field = { 0 };
+	size_t at = 0;
+	while (wire_field_next(f, &at, &field) == 1 && field.tag != DISPLAY_TAG_OPTIONS)
+		;
+	for (size_t i = 0; i < ARRAY_LEN(questions); i++)
+		if (questions[i].ask == f->type && (!questions[i].options || field.len == questions[i].options))
+			questions[i].answer(s, f->serial, field.data);
+}
+
+/* ---- the loop ---------------------------------------------------------------------------------------- */
+
+static void on_event(struct screen *s, const xcb_generic_event_t *event)
+{
+	if ((event->response_type & 0x7f) == s->damage_event + XCB_DAMAGE_NOTIFY) {
+		activity_painted(&s->activity, clock_now_ns());
+		xcb_damage_subtract(s->x, s->damage, XCB_NONE, XCB_NONE);
+	} else {
+		manager_event(s, event);
+	}
+}
+
+static void read_events(struct screen *s)
+{
+	for (xcb_generic_event_t *e; (e = xcb_poll_for_event(s->x)); free(e))
+		on_event(s, e);
+	xcb_flush(s->x);
+}
+
+/* False when the daemon hung up. */
+static bool read_daemon(struct screen *s)
+{
+	struct wire_frame f;
+	char *at;
+	size_t room;
+	int r;
+	if (wire_reader_room(&s->in, READ_BYTES, &at, &room) < 0)
+		return false;
+	ssize_t n = read(s->daemon, at, room);
+	if (n <= 0)
+		return n < 0 && errno == EINTR;
+	wire_reader_filled(&s->in, (size_t)n);
+	while ((r = wire_reader_next(&s->in, &f)) == 1)
+		on_frame(s, &f);
+	return r == 0;
+}
+
+static int serve(struct screen *s)
+{
+	struct pollfd fds[2] = { { .fd = s->daemon, .events = POLLIN },
+		{ .fd = xcb_get_file_descriptor(s->x), .events = POLLIN } };
+	while (!xcb_connection_has_error(s->x)) {
+		read_events(s);
+		if (any_waiting(s))
+			decide_all(s);
+		if (poll(fds, 2, any_waiting(s) ? SETTLE_TICK_MS : -1) < 0 && errno != EINTR)
+			return 1;
+		if (fds[0].revents && !read_daemon(s))
+			return 0;
+	}
+	return 0; /* the X server ended; the daemon sees our end */
+}
+
+void screen_prepare(void)
+{
+	static uint32_t dot;
+	struct image one = { .pixels = (uint8_t *)&dot, .width = 1, .height = 1 };
+	for (int i = 0; i < SHOT_FORMAT_COUNT; i++) { /* libraries resolve their symbols and choose their routines at the first call */
+		_cleanup_buffer_ struct buffer out = BUFFER_INIT(0);
+		encoders[i].encode(&one, 0, &out);
+	}
+}
+
+int screen_run(int daemon, int server, const uint8_t cookie[XSOCKET_COOKIE])
+{
+	static struct screen s;
+	s.daemon = daemon;
+	wire_reader_init(&s.in, 65536);
+	int r = screen_connect(&s, server, cookie);
+	if (r == 0)
+		r = manager_start(&s);
+	if (r < 0) {
+		say_trouble(&s, 0, "display_failed", "the X server does not answer as it should", "POST …/reset starts it anew.");
+		return 1;
+	}
+	manager_adopt(&s);
+	size_t start = begin(&s, DISPLAY_SAY_UP, 0);
+	wire_end(&s.out, start);
+	say(&s);
+	return serve(&s);
+}

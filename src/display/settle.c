@@ -1,0 +1,117 @@
+#include "display/settle.h"
+
+#include "base/clock.h"
+
+static double ms_since(uint64_t then, uint64_t now)
+{
+	return now > then ? (double)(now - then) / 1e6 : 0;
+}
+
+void settle_begin(struct settle *q, const struct shot_options *o, const struct activity *a, uint64_t now_ns)
+{
+	*q = (struct settle){ .asked_ns = now_ns,
+		.start_ns = o->first_window ? 0 : now_ns,
+		.changes = o->from_start ? 0 : a->changes,
+		.first_window = o->first_window,
+		.settle_ms = o->settle_ms ? o->settle_ms : SETTLE_IDLE_MS,
+		.max_ms = o->max_ms ? o->max_ms : SETTLE_MAX_MS,
+		.render_ms = o->render_ms };
+}
+
+static void changed(struct activity *a)
+{
+	a->changes++;
+	a->quiet_ns = 0;
+}
+
+void activity_painted(struct activity *a, uint64_t now_ns)
+{
+	a->paint_ns = now_ns;
+	changed(a);
+}
+
+void activity_mapped(struct activity *a, uint64_t now_ns)
+{
+	a->map_ns = now_ns;
+	changed(a);
+}
+
+void activity_sample(struct activity *a, const struct sample *s, uint64_t now_ns)
+{
+	if (a->seen_changes != a->changes || !a->since_paint_ns) { /* count anew from the last paint on */
+		a->seen_changes = a->changes;
+		a->since_paint_ns = now_ns;
+		a->since_paint_run_ns = s->run_ns;
+		a->samples = a->busy_samples = 0;
+	}
+	a->samples++;
+	a->busy_samples += !s->waiting;
+	if (!s->waiting) {
+		a->quiet_ns = 0;
+	} else if (!a->quiet_ns || a->quiet_run_ns != s->run_ns) {
+		a->quiet_ns = now_ns;
+		a->quiet_run_ns = s->run_ns;
+	}
+	a->last = *s;
+}
+
+/* The clients' share of a processor since the last paint, or of the samples they were seen to want one: the larger, since on a
+ * loaded machine they get little of what they want. */
+static double business(const struct activity *a, uint64_t now_ns)
+{
+	double wall = ms_since(a->since_paint_ns, now_ns) + 0.001;
+	double cpu = (double)(a->last.run_ns - a->since_paint_run_ns) / 1e6 / wall;
+	double seen = a->samples ? (double)a->busy_samples / a->samples : 1;
+	return cpu > seen ? cpu : seen;
+}
+
+static bool is_quiet(const struct activity *a, double for_ms, uint64_t now_ns)
+{
+	if (!a->samples || !a->quiet_ns || !a->last.waiting)
+		return false;
+	if (a->last.blind && for_ms < SETTLE_BLIND_QUIET_MS)
+		for_ms = SETTLE_BLIND_QUIET_MS;
+	return a->last.near_ms >= SETTLE_NEAR_MS && ms_since(a->quiet_ns, now_ns) >= for_ms;
+}
+
+/* Is there something to wait for the end of? */
+static bool has_started(struct settle *q, const struct activity *a, bool windows, uint64_t now_ns)
+{
+	if (q->start_ns)
+		return true;
+	if (!windows)
+		return false;
+	if (a->changes == q->changes && !(a->last.in_loop && is_quiet(a, SETTLE_UNCHANGED_MS, now_ns) &&
+						ms_since(q->asked_ns, now_ns) >= SETTLE_UNCHANGED_MS))
+		return false;
+	q->start_ns = a->changes == q->changes ? now_ns : a->map_ns > q->asked_ns ? a->map_ns : a->paint_ns;
+	if (q->start_ns < q->asked_ns)
+		q->start_ns = now_ns;
+	return true;
+}
+
+bool settle_decide(struct settle *q, const struct activity *a, bool windows, bool (*flat)(void *), void *userdata, uint64_t now_ns,
+	enum shot_reason *ret)
+{
+	if (!has_started(q, a, windows, now_ns)) {
+		*ret = SHOT_NO_WINDOW;
+		return q->render_ms && ms_since(q->asked_ns, now_ns) >= q->render_ms;
+	}
+	uint64_t last = a->paint_ns > q->start_ns ? a->paint_ns : q->start_ns;
+	double idle = ms_since(last, now_ns), total = ms_since(q->start_ns, now_ns);
+	double cpu = (double)(a->last.run_ns - a->since_paint_run_ns) / 1e6;
+	*ret = SHOT_QUIET;
+	if (is_quiet(a, SETTLE_QUIET_MS, now_ns))
+		return true;
+	*ret = SHOT_IDLE;
+	if (a->samples && idle >= q->settle_ms && business(a, now_ns) < 0.4 &&
+		(idle >= (double)q->settle_ms * SETTLE_FLAT_FACTOR || !windows || !flat(userdata)))
+		return true;
+	bool patient = total >= SETTLE_FLAT_MAX_MS && total >= q->max_ms; /* one colour may be all there ever is */
+	*ret = SHOT_BUSY;
+	if (a->samples && idle >= SETTLE_BUSY_CPU_MS && (cpu >= SETTLE_BUSY_CPU_MS || idle >= SETTLE_BUSY_WALL_MS) &&
+		(patient || !flat(userdata)))
+		return true;
+	*ret = SHOT_CAP;
+	return total >= q->max_ms && (patient || !flat(userdata));
+}

@@ -1,0 +1,301 @@
+/*
+ * Pictures of a cell, and what becomes of a cell that blocks in a main loop.
+ *
+ * One question goes to the screen when the cell starts: a picture once a window is there and has settled. It is answered while the
+ * code runs, or, when the code ends first, from what is on the screen then. After the answer a cell that should not block has its
+ * windows closed, as a person would; if that does not help it is interrupted.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "session/internal.h"
+
+enum {
+	LAST_PICTURE_S = 8,   /* a cell that is over waits no longer than this for its picture */
+	CLOSE_AFTER_MS = 400, /* a program that does not wait for events may be about to end by itself */
+	CLOSE_TICK_MS = 250,
+	CLOSE_TICKS = 8,      /* without progress, before it is interrupted */
+};
+
+const char *const capture_environment[] = { "DISPLAY=" XSOCKET_DISPLAY, "XAUTHORITY=" XSOCKET_AUTHORITY,
+	"XDG_RUNTIME_DIR=" XSOCKET_DIR, "XDG_SESSION_TYPE=x11",
+	/* Toolkits look for other screens and fall back to none without a word; this is the one there is. */
+	"SDL_VIDEODRIVER=x11", "QT_QPA_PLATFORM=xcb", "GDK_BACKEND=x11",
+	/* No sound card, no accessibility bus, no graphics card. */
+	"SDL_AUDIODRIVER=dummy", "NO_AT_BRIDGE=1", "LIBGL_ALWAYS_SOFTWARE=1",
+	/* A software renderer for what needs no OpenGL costs up to 90 MB a process. */
+	"SDL_FRAMEBUFFER_ACCELERATION=0", "QT_XCB_GL_INTEGRATION=none", "GSK_RENDERER=cairo", "MPLBACKEND=TkAgg", NULL };
+
+struct picture {
+	bool there; /* answered: with data, or with trouble */
+	char *data;
+	size_t len;
+	struct picture_info info;
+	struct window_entry *windows;
+	unsigned n_windows;
+	char code[64], text[256], remedy[256];
+	struct screenshot shown;
+};
+
+struct capture {
+	struct session *session;
+	struct cell *cell;
+	bool wanted, wants_end; /* reported, not only used to see that it blocks */
+	struct shot_options options;
+	enum on_block on_block;
+	struct picture first, end;
+	uint32_t question;      /* open, about `asking`; 0: none */
+	struct picture *asking;
+	bool finishing, closed, interrupted;
+	enum cell_status status; /* of a cell that is over */
+	int exit_code;
+	unsigned ticks;
+	uint64_t progress;      /* what was open when it was last asked to close */
+	uv_timer_t timer;
+};
+
+/* ---- keeping a picture ------------------------------------------------------------------------- */
+
+static void keep_trouble(struct picture *p, const char *code, const char *text, const char *remedy)
+{
+	p->there = true;
+	snprintf(p->code, sizeof(p->code), "%s", code);
+	snprintf(p->text, sizeof(p->text), "%s", text);
+	snprintf(p->remedy, sizeof(p->remedy), "%s", remedy);
+}
+
+static void keep(struct picture *p, const struct display_reply *r)
+{
+	if (r->type != DISPLAY_SAY_PICTURE || !r->len) {
+		bool told = r->type == DISPLAY_SAY_TROUBLE;
+		keep_trouble(p, told ? r->code : "capture_failed", told ? r->text : "the display sent no picture", told ? r->remedy : "");
+		return;
+	}
+	p->data = malloc(r->len);
+	p->windows = calloc(r->n_windows + 1, sizeof(*p->windows));
+	if (!p->data || !p->windows) {
+		keep_trouble(p, "no_memory", "the server is short of memory for the picture", "Ask for a smaller one with `scale`.");
+		return;
+	}
+	memcpy(p->data, r->data, r->len);
+	memcpy(p->windows, r->windows, r->n_windows * sizeof(*p->windows));
+	p->len = r->len;
+	p->n_windows = r->n_windows;
+	p->info = r->info;
+	p->there = true;
+}
+
+static void picture_finish(struct picture *p)
+{
+	free(p->data);
+	free(p->windows);
+	*p = (struct picture){ 0 };
+}
+
+/* ---- closing windows ------------------------------------------------------------------------------ */
+
+static void on_close_tick(uv_timer_t *t);
+
+/* Windows went, or new ones came: the program does something about it. */
+static void on_closing(void *userdata, const struct display_reply *r)
+{
+	struct capture *p = userdata;
+	if (r->type == DISPLAY_SAY_DONE && r->count != p->progress) {
+		p->progress = r->count;
+		p->ticks = 0;
+	}
+}
+
+static void ask_quietly(struct capture *p, enum display_ask what)
+{
+	/* Nobody waits for the answer of one that is gone by then: the session ends its display first. */
+	display_ask(p->session->display, what, NULL, 0, true, LAST_PICTURE_S, what == DISPLAY_ASK_CLOSE ? on_closing : NULL, p, NULL);
+}
+
+static void close_windows(struct capture *p)
+{
+	p->closed = true;
+	ask_quietly(p, DISPLAY_ASK_CLOSE);
+	uv_timer_start(&p->timer, on_close_tick, CLOSE_TICK_MS, CLOSE_TICK_MS);
+}
+
+static void on_close_tick(uv_timer_t *t)
+{
+	struct capture *p = t->data;
+	if (!p->closed) {
+		close_windows(p);
+	} else if (p->interrupted) {
+		ask_quietly(p, DISPLAY_ASK_POKE); /* Tk looks for signals after an event only */
+	} else if (++p->ticks < CLOSE_TICKS) {
+		ask_quietly(p, DISPLAY_ASK_CLOSE);
+	} else {
+		p->interrupted = true;
+		session_interrupt_running(p->session);
+	}
+}
+
+/* The first picture is there while the code runs. */
+static void after_picture(struct capture *p)
+{
+	if (p->on_block != ON_BLOCK_CLOSE || !p->first.data || p->first.info.reason == SHOT_NO_WINDOW)
+		return;
+	if (p->first.info.in_event_loop)
+		close_windows(p);
+	else
+		uv_timer_start(&p->timer, on_close_tick, CLOSE_AFTER_MS, CLOSE_TICK_MS);
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------ */
+
+static bool ask_last(struct capture *p);
+
+static void on_picture(void *userdata, const struct display_reply *r)
+{
+	struct capture *p = userdata;
+	p->question = 0;
+	keep(p->asking, r);
+	if (!p->finishing)
+		after_picture(p);
+	else if (!ask_last(p))
+		session_end_cell(p->session, p->status, p->exit_code); /* p is gone after it */
+}
+
+static void ask(struct capture *p, struct picture *about, const struct shot_options *o, bool lazy, double timeout_s)
+{
+	struct error e = { 0 };
+	int64_t r = display_ask(p->session->display, DISPLAY_ASK_SHOT, o, sizeof(*o), lazy, timeout_s, on_picture, p, &e);
+	p->asking = about;
+	if (r < 0)
+		keep_trouble(about, e.slug, e.text, e.remedy);
+	else
+		p->question = (uint32_t)r;
+}
+
+void capture_begin(struct capture *p)
+{
+	struct shot_options o = p->options;
+	o.settle = o.first_window = true;
+	o.from_start = !display_is_up(p->session->display);
+	ask(p, &p->first, &o, !o.render_ms, 0);
+}
+
+/* The picture of the end, when it is wanted and not there; true when it was asked for. */
+static bool ask_last(struct capture *p)
+{
+	struct shot_options o = p->options;
+	if (!p->wants_end || p->end.there)
+		return false;
+	o.settle = true;
+	ask(p, &p->end, &o, false, LAST_PICTURE_S);
+	return p->question != 0;
+}
+
+bool capture_finish(struct capture *p, enum cell_status status, int exit_code)
+{
+	struct cell_error *error = &p->session->outcome.error;
+	uv_timer_stop(&p->timer);
+	p->finishing = true;
+	p->status = status;
+	p->exit_code = exit_code;
+	if (p->interrupted && status == CELL_INTERRUPTED) {
+		error->code = "window_stayed_open";
+		error->remedy = "Its windows did not close when they were asked to, so the cell was interrupted. Let the code react to the close "
+				"button (WM_DELETE_WINDOW, pygame.QUIT), or choose another on_block.";
+	}
+	if (!p->question)
+		return ask_last(p);
+	if (!p->wanted) /* it was only to see whether the code blocks */
+		return false;
+	display_hurry(p->session->display, p->question, LAST_PICTURE_S);
+	return true;
+}
+
+enum cell_status capture_status(const struct capture *p, int *ret_exit_code)
+{
+	*ret_exit_code = p->exit_code;
+	return p->status;
+}
+
+void capture_abort(struct capture *p)
+{
+	uv_timer_stop(&p->timer);
+	if (p->question) {
+		display_forget(p->session->display, p->question);
+		keep_trouble(p->asking, "interpreter_died", "the interpreter ended before a picture was taken", "");
+	}
+	p->question = 0;
+}
+
+/* ---- telling ------------------------------------------------------------------------------------------- */
+
+static const struct screenshot *show(const struct capture *p, const struct picture *from)
+{
+	struct screenshot *s = &((struct picture *)from)->shown;
+	*s = (struct screenshot){ .data = from->data,
+		.len = from->len,
+		.info = from->info,
+		.windows = from->windows,
+		.n_windows = from->n_windows,
+		.no_window = from->data && !from->info.n_windows,
+		.closed = p->closed,
+		.code = from->code[0] ? from->code : NULL,
+		.text = from->text,
+		.remedy = from->remedy };
+	return from->there ? s : NULL;
+}
+
+void capture_report(const struct capture *p, struct observation *o)
+{
+	if (p->wanted)
+		o->screenshot = show(p, &p->first);
+	if (p->wants_end)
+		o->end_screenshot = show(p, &p->end);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------ */
+
+int capture_create(struct session *s, struct cell *c, const struct cell_request *q, struct error *e)
+{
+	bool close = q->on_block == ON_BLOCK_CLOSE || (q->on_block == ON_BLOCK_AUTO && q->has_screenshot);
+	if (!q->has_screenshot && !close)
+		return 0;
+	if (!s->display) {
+		error_set(e, -ENOTSUP, "the session has no display, so there is no screen to take a picture of");
+		error_remedy(e, "Make a session with \"display\": true; plots come back as `displays` without one.");
+		return error_slug(e, "no_display");
+	}
+	struct capture *p = calloc(1, sizeof(*p));
+	if (!p)
+		return error_set(e, -ENOMEM, "out of memory");
+	p->session = s;
+	p->cell = c;
+	p->options = q->screenshot;
+	p->wanted = q->has_screenshot;
+	p->wants_end = q->has_screenshot && q->end_screenshot;
+	p->on_block = close ? ON_BLOCK_CLOSE : ON_BLOCK_WAIT;
+	uv_timer_init(s->table->config.loop, &p->timer);
+	p->timer.data = p;
+	c->capture = p;
+	return 0;
+}
+
+static void capture_closed(uv_handle_t *h)
+{
+	struct capture *p = h->data;
+	picture_finish(&p->first);
+	picture_finish(&p->end);
+	free(p);
+}
+
+void capture_destroy(struct capture *p)
+{
+	if (!p)
+		return;
+	if (p->session->display)
+		display_forget_all(p->session->display, p);
+	uv_close((uv_handle_t *)&p->timer, capture_closed);
+}

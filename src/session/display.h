@@ -1,0 +1,62 @@
+/*
+ * The display of one session, from the daemon's side: its socket in the jail, and, once somebody connects there or something is
+ * asked, an X server and a screen process (src/display/protocol.h) that answers questions about it.
+ *
+ * Lazy: until the first connection a display costs two descriptors. When server or screen die (a sweep of the jail, a reset, want of
+ * memory) open questions are answered with an error, and the next connection starts new ones behind the same socket.
+ * All on the loop; nothing waits for the screen.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "display/protocol.h"
+#include "session/displays.h"
+
+struct berth;
+
+/* Everything it points to is valid during the call only. */
+struct display_reply {
+	unsigned type; /* enum display_say; TROUBLE when it failed */
+	const char *code, *text, *remedy; /* of TROUBLE; never NULL then */
+	struct picture_info info;
+	const char *data; /* of PICTURE */
+	size_t len;
+	const struct window_entry *windows;
+	unsigned n_windows;
+	uint64_t count; /* of DONE */
+};
+
+typedef void (*display_answer)(void *userdata, const struct display_reply *reply);
+
+struct display_events {
+	void (*on_ready)(void *owner); /* its socket is there: code that connects will find it */
+	void (*on_failed)(void *owner, const char *text);
+};
+
+int display_create(struct displays *all, const struct display_size *size, const struct display_events *events, void *owner,
+	struct display **ret);
+void display_close(struct display *d); /* open questions get no answer any more; NULL is fine */
+
+/* The session's jail: now this one (its socket is asked for), or none. */
+void display_attach(struct display *d, struct berth *b);
+void display_detach(struct display *d);
+void display_take_socket(struct display *d, int *fds); /* the berth's on_display */
+
+bool display_is_ready(const struct display *d);  /* on_ready was or could be called */
+bool display_is_up(const struct display *d);     /* an X server runs */
+
+/*
+ * Asks the screen. `answer` is called exactly once, in another turn of the loop, unless display_forget() is called before. Starts the
+ * X server unless `lazy` (then the question waits for somebody to connect). timeout_s 0: no limit. Returns the serial, or a negative
+ * errno: -EBUSY (slug "too_many_questions").
+ */
+int64_t display_ask(struct display *d, enum display_ask what, const void *options, size_t len, bool lazy, double timeout_s,
+	display_answer answer, void *userdata, struct error *e);
+void display_forget(struct display *d, uint32_t serial);
+void display_forget_all(struct display *d, const void *userdata); /* all that was asked with it */
+
+/* To a question that waits already: DISPLAY_ASK_NOW. Starts the X server. */
+void display_hurry(struct display *d, uint32_t serial, double timeout_s);

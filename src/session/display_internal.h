@@ -1,0 +1,57 @@
+/* What display.c and displays.c share; not for others. */
+#pragma once
+
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "base/buffer.h"
+#include "base/limits.h"
+#include "session/display.h"
+#include "session/displays.h"
+#include "wire/wire.h"
+
+/* NOWHERE (no socket yet) → LISTENING (nobody connected) → WAITING (for the helpers) → STARTING → UP, and back to LISTENING. */
+enum display_state { DISPLAY_NOWHERE, DISPLAY_LISTENING, DISPLAY_WAITING, DISPLAY_STARTING, DISPLAY_UP, DISPLAY_CLOSED };
+
+struct question {
+	uint32_t serial; /* 0: free */
+	uint64_t deadline_ns; /* 0: none */
+	display_answer answer;
+	void *userdata;
+};
+
+enum display_end { END_LISTEN, END_STREAM, END_TIMER, END_COUNT };
+
+struct display {
+	TAILQ_ENTRY(display) link;
+	struct displays *displays;
+	struct display_size size;
+	const struct display_events *events;
+	void *owner;
+	struct berth *berth;
+	enum display_state state;
+	uint8_t cookie[XSOCKET_COOKIE];
+	int listening, place;   /* xsocket.h */
+	int stream;             /* to the screen */
+	int server, screen;     /* pidfds */
+	uint32_t spawn_serial;
+	unsigned retries;
+	uint64_t start_ns;
+	uv_poll_t listen_poll, stream_poll;
+	uv_timer_t timer;
+	bool listen_open, stream_open, writing;
+	unsigned closing;       /* handles whose close is on its way */
+	struct wire_reader in;
+	struct buffer queue;    /* frames for the screen: until it is up, or takes them */
+	uint32_t next_serial;
+	struct question question[LIMIT_DISPLAY_ASKS];
+	bool up_before;         /* a screen has been there since the socket was made */
+};
+
+TAILQ_HEAD(display_list, display);
+
+/* The helpers are up, or one of them is gone. */
+void display_helpers_changed(struct display *d);
+
+/* The answer to displays_spawn(); the pidfd (-1 on failure) is the display's from here on. */
+void display_spawned(struct display *d, enum display_process process, int err, const char *step, int pidfd);

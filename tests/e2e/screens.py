@@ -1,0 +1,31 @@
+"""Pictures of screens: decoding them and asking what is where."""
+
+import base64
+import io
+
+from PIL import Image
+
+
+def image(screenshot):
+    """The picture of an observation, as RGB."""
+    assert screenshot and screenshot['data'], screenshot
+    return decode(base64.b64decode(screenshot['data'], validate=True))
+
+
+def decode(data):
+    return Image.open(io.BytesIO(data)).convert('RGB')
+
+
+def colours(picture, box=None):
+    """{colour: pixels}"""
+    part = picture.crop(box) if box else picture
+    return {colour: n for n, colour in part.getcolors(1 << 24)}
+
+
+def box_of(window):
+    return window['x'], window['y'], window['x'] + window['width'], window['y'] + window['height']
+
+
+def only_window(screenshot):
+    (window,) = screenshot['windows']
+    return window

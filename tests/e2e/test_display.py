@@ -1,0 +1,75 @@
+"""A screen per session: pictures while code runs, windows, code that blocks."""
+
+import pytest
+
+import gb
+from screens import box_of, colours, decode, image, only_window
+
+TK = """
+import tkinter as tk
+root = tk.Tk()
+root.title('Colours')
+root.geometry('300x200')
+tk.Frame(root, bg='#ff0000', width=300, height=100).place(x=0, y=0)
+tk.Frame(root, bg='#0000ff', width=300, height=100).place(x=0, y=100)
+"""
+
+
+@pytest.fixture
+def screen(api):
+    return api.session(display=True)
+
+
+def check_colours(screenshot):
+    window = only_window(screenshot)
+    assert window['title'] == 'Colours' and (window['width'], window['height']) == (300, 200)
+    x0, y0, x1, y1 = box_of(window)
+    picture = image(screenshot)
+    assert picture.size == (1024, 768)
+    assert colours(picture, (x0, y0, x1, y0 + 100)) == {(255, 0, 0): 30000}
+    assert colours(picture, (x0, y0 + 100, x1, y1)) == {(0, 0, 255): 30000}
+    return picture
+
+
+def test_main_loop_gives_its_picture_and_ends(screen):
+    seen = screen.execute(TK + "root.mainloop()\nprint('after the loop')", capture_screenshot=True).ok()
+    assert seen.stdout == 'after the loop\n'
+    assert seen.screenshot['settled'] and seen.screenshot['error'] is None
+    assert 'asked to close' in seen.screenshot['note']
+    check_colours(seen.screenshot)
+
+
+def test_picture_of_code_that_does_not_block(screen):
+    seen = screen.execute(TK + 'root.update()', capture_screenshot=True).ok()
+    check_colours(seen.screenshot)
+    again = screen.execute("root.title('later')\nroot.update()", capture_screenshot=True).ok()
+    assert only_window(again.screenshot)['title'] == 'later'
+
+
+def test_screenshot_and_windows_at_any_time(screen):
+    cell = screen.in_background(TK + 'root.mainloop()', on_block='wait', timeout_s=60)
+    windows = gb.wait_until(
+        lambda: screen.api.get(f'{screen.path}/windows').json()['windows'], 'there is a window'
+    )
+    assert [w['title'] for w in windows] == ['Colours'] and windows[0]['focused']
+    answer = screen.api.get(f'{screen.path}/screenshot', params={'settle': 'true'})
+    assert answer.status_code == 200 and answer.headers['Content-Type'] == 'image/png'
+    assert decode(answer.content).size == (1024, 768)
+    check_colours(screen.api.get(f'{screen.path}/screenshot', headers={'Accept': 'application/json'}).json())
+    screen.interrupt()
+    assert cell.result().status == 'interrupted'
+
+
+def test_session_without_display(session):
+    answer = session.post_code('1', capture_screenshot=True)
+    assert answer.status_code == 409 and answer.json()['code'] == 'no_display'
+    assert 'display' in answer.json()['remediation']
+    assert session.api.get(f'{session.path}/screenshot').status_code == 409
+    assert session.value("__import__('os').environ.get('DISPLAY')") is None
+
+
+def test_error_before_a_window(screen):
+    seen = screen.execute('1 / 0', capture_screenshot=True)
+    assert seen.status == 'error' and seen.error['type'] == 'ZeroDivisionError'
+    assert seen.screenshot['windows'] == [] and 'No window' in seen.screenshot['note']
+    assert colours(image(seen.screenshot)) == {(0, 0, 0): 1024 * 768}
