@@ -86,6 +86,7 @@ void answer_put_session(struct json_writer *w, const struct session *s)
 	json_field_uint(w, "cells", info.cells);
 	json_field_uint(w, "queued", info.queued);
 	json_field_bool(w, "warm", info.warm);
+	json_field_cstr(w, "template", info.template);
 	json_field_int(w, "pid", info.pid);
 	json_field_cstr(w, "exec", jail_exec_name(info.exec));
 	put_network(w, info.network);

@@ -278,7 +278,8 @@ void berth_ask_guest(struct berth *b)
 		make_cgroup(b); /* a failure is told when it counts */
 		return;
 	}
-	if (!n->zygote_warm)
+	struct template *t = b->kind.template;
+	if (t ? !template_warm(t) : !n->zygote_warm)
 		return; /* asked when it is warm */
 	if (!b->guest) {
 		int e = guest_create(n->config.loop, &berth_guest_events, b, &b->guest, b->far);
@@ -299,7 +300,7 @@ void berth_ask_guest(struct berth *b)
 	int fds[WIRE_SPAWN_FDS_MAX] = { b->init_pidfd, b->far[0], b->far[1], b->far[2] };
 	memcpy(fds + WIRE_SPAWN_FDS, ticket.fds, ticket.n * sizeof(int));
 	q.into = (uint32_t)ticket.into;
-	if (helper_send(&n->zygote, &q, sizeof(q), fds, WIRE_SPAWN_FDS + ticket.n) == 0)
+	if (helper_send(t ? template_helper(t) : &n->zygote, &q, sizeof(q), fds, WIRE_SPAWN_FDS + ticket.n) == 0)
 		b->state = BERTH_STARTING;
 	b->asked_ns = clock_now_ns();
 	cgroup_ticket_close(&ticket);

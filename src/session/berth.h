@@ -10,6 +10,7 @@
 #include "jail/xsocket.h"
 #include "session/helper.h"
 #include "session/nursery.h"
+#include "session/templates.h"
 
 /* A berth's way: JAIL (asked of the jailer) → SWEEP? → GUEST (asked of the zygote) → READY; or CLOSED from anywhere. */
 enum berth_state { BERTH_JAIL, BERTH_SWEEP, BERTH_GUEST, BERTH_STARTING, BERTH_READY, BERTH_CLOSED };
@@ -45,6 +46,7 @@ TAILQ_HEAD(berth_list, berth);
 struct nursery {
 	struct nursery_config config;
 	struct helper jailer, zygote, proxy;
+	struct template_list templates;
 	struct cgroup_home cgroups;
 	uint32_t unremoved[64]; /* groups that were busy when their berth ended */
 	unsigned n_unremoved;

@@ -39,6 +39,8 @@ struct session {
 	uint64_t serial;
 	struct session_params params;
 	struct berth *berth;
+	char template[40]; /* the name of the template it came from */
+	bool template_warm;
 	bool guest_ready, setup_sent, warm, files_touched, ending;
 	unsigned cells, retries;
 	uint64_t oom_kills; /* of its control group, when last looked at */

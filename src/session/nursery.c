@@ -12,6 +12,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "session/berth.h"
+#include "session/templates.h"
 #include "session/egress.h"
 #include "zygote/zygote.h"
 
@@ -116,6 +117,7 @@ int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct 
 	TAILQ_FOREACH(b, &n->berths, link)
 		if (berth_is_stock(b) && b->kind.disk_bytes == kind->disk_bytes && b->kind.exec == kind->exec &&
 			b->kind.network.net == kind->network.net && kind->network.net != JAIL_NET_ALLOW &&
+			(!kind->template || b->spare || b->state == BERTH_JAIL) && /* a guest is of one template, a jail of none */
 			(!best || b->state > best->state)) {
 			best = b;
 			if (b->state == BERTH_READY)
@@ -128,6 +130,7 @@ int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct 
 	int r = berth_set_limits(best, limits);
 	if (r < 0)
 		return r; /* it stays in stock, with whatever limits it had */
+	best->kind.template = kind->template;
 	berth_want_guest(best);
 	if (best->state == BERTH_CLOSED && !(best = berth_new(n, kind, limits, owner))) /* that one could not; perhaps a new one can */
 		return -ENOMEM;
@@ -202,14 +205,16 @@ static void on_jailer_message(struct helper *h, const void *data, size_t len, in
 	}
 	n->jailer_up = true;
 	start_helpers(n); /* the zygote wants to know the jailer */
+	templates_start(n);
 	TAILQ_FOREACH(b, &n->berths, link)
 		if (b->state == BERTH_JAIL)
 			berth_ask_jail(b);
 	nursery_stock_changed(n);
 }
 
-static void on_spawned(struct nursery *n, const struct wire_zygote *m, int *fds, size_t n_fds)
+void nursery_spawned(struct nursery *n, const void *message, int *fds, size_t n_fds)
 {
+	const struct wire_zygote *m = message;
 	struct berth *b = berth_find(n, m->serial);
 	if (!b || b->state != BERTH_STARTING || !b->guest || m->err || n_fds != 1) {
 		if (n_fds)
@@ -233,14 +238,14 @@ static void on_zygote_message(struct helper *h, const void *data, size_t len, in
 	m.text[sizeof(m.text) - 1] = '\0';
 	switch (m.event) {
 	case WIRE_ZYGOTE_SPAWNED:
-		on_spawned(n, &m, fds, n_fds);
+		nursery_spawned(n, &m, fds, n_fds);
 		break;
 	case WIRE_ZYGOTE_WARM:
 		memcpy(n->report, m.text, sizeof(n->report));
 		n->zygote_warm = true;
 		n->failures = 0;
 		TAILQ_FOREACH(b, &n->berths, link)
-			if (b->state == BERTH_GUEST)
+			if (b->state == BERTH_GUEST && !b->kind.template)
 				berth_ask_guest(b);
 		nursery_stock_changed(n);
 		break;
@@ -275,7 +280,8 @@ static void on_zygote_closed(struct helper *h)
 	log_warning("the zygote ended; sessions that run do not notice, a new one is started");
 	struct berth *b;
 	TAILQ_FOREACH(b, &n->berths, link)
-		berth_forget_guest(b);
+		if (!b->kind.template)
+			berth_forget_guest(b);
 	if (n->failures >= FAILURES_MAX)
 		fail_waiting(n, "the Python zygote does not start; the server's log says why, and `glovebox doctor` what is missing");
 	uv_timer_start(&n->restart, on_restart, RESTART_MS * (uint64_t)n->failures, 0);
@@ -317,24 +323,32 @@ static int start_jailer(struct nursery *n)
 }
 
 /* The environment is built from nothing, before exec: clearing it later would leave it readable in /proc. */
-static int start_zygote(struct nursery *n)
+int nursery_start_zygote(struct nursery *n, struct helper *h, const struct template_spec *spec)
 {
-	char *argv[PRELOAD_ARGS_MAX + 12];
+	char *argv[PRELOAD_ARGS_MAX + TEMPLATE_MODULES_MAX + 12];
 	static char *envp[] = { (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"LANG=C.UTF-8", (char *)"LC_ALL=C.UTF-8",
 		(char *)"HOME=/tmp", (char *)"OPENBLAS_NUM_THREADS=1", (char *)"OMP_NUM_THREADS=1", NULL };
 	char cache[4096];
 	size_t at = 0;
 	snprintf(cache, sizeof(cache), "%s/matplotlib", n->config.state_dir ? n->config.state_dir : "/tmp");
-	const char *fixed[] = { GLOVEBOX_PYTHON, "-I", "-B", "-X", "utf8", "-c", ZYGOTE_BOOT, n->config.guest_module, cache };
+	const char *fixed[] = { GLOVEBOX_PYTHON, "-I", "-B", "-X", "utf8", "-c", ZYGOTE_BOOT, n->config.guest_module, cache,
+		spec && spec->path ? spec->path : "" };
 	for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
 		argv[at++] = (char *)fixed[i];
-	for (size_t i = 0; n->config.preload[i] && i < PRELOAD_ARGS_MAX; i++)
+	for (size_t i = 0; (!spec || spec->beyond) && n->config.preload[i] && i < PRELOAD_ARGS_MAX; i++)
 		argv[at++] = n->config.preload[i];
+	for (size_t i = 0; spec && spec->modules[i]; i++)
+		argv[at++] = spec->modules[i];
 	argv[at] = NULL;
+	return helper_start(h, n->config.loop, GLOVEBOX_PYTHON, argv, envp, n->jailer.pidfd);
+}
+
+static int start_zygote(struct nursery *n)
+{
 	n->zygote.on_message = on_zygote_message;
 	n->zygote.on_exit = on_helper_exit;
 	n->zygote.on_closed = on_zygote_closed;
-	return helper_start(&n->zygote, n->config.loop, GLOVEBOX_PYTHON, argv, envp, n->jailer.pidfd);
+	return nursery_start_zygote(n, &n->zygote, NULL);
 }
 
 /* Starts what does not run: the jailer first, and once it answers the zygote. */
@@ -368,6 +382,7 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 	n->config = *config;
 	n->jailer.pidfd = n->jailer.socket = n->zygote.pidfd = n->zygote.socket = n->proxy.pidfd = n->proxy.socket = -1;
 	TAILQ_INIT(&n->berths);
+	TAILQ_INIT(&n->templates);
 	n->next_host_id = (uint32_t)getpid() * 97; /* two daemons on one machine seldom share ids */
 	uv_timer_init(config->loop, &n->refill);
 	uv_timer_init(config->loop, &n->restart);
@@ -390,7 +405,8 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 
 void nursery_finish_when_empty(struct nursery *n)
 {
-	if (!n->destroying || n->open_timers || n->jailer.open_polls || n->zygote.open_polls || n->proxy.open_polls || !TAILQ_EMPTY(&n->berths))
+	if (!n->destroying || n->open_timers || n->jailer.open_polls || n->zygote.open_polls || n->proxy.open_polls || !templates_gone(n) ||
+		!TAILQ_EMPTY(&n->berths))
 		return;
 	void (*done)(void *) = n->done;
 	void *userdata = n->done_userdata;
@@ -417,6 +433,7 @@ void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata)
 			berth_close(b);
 	}
 	helper_close(&n->zygote);
+	templates_destroy(n);
 	egress_destroy(n);
 	uv_close((uv_handle_t *)&n->refill, timer_closed);
 	uv_close((uv_handle_t *)&n->proxy_restart, timer_closed);

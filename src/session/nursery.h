@@ -20,6 +20,7 @@
 
 struct nursery;
 struct berth;
+struct template;
 struct proxy_event;
 
 /* What the owner of a berth hears; guest_events slots come through unchanged, with the owner as their first argument. */
@@ -37,6 +38,7 @@ struct berth_kind {
 	uint64_t disk_bytes;
 	enum jail_exec exec;
 	struct network_policy network; /* a borrowed one; a berth keeps its own copy */
+	struct template *template;     /* the zygote its guests come from; NULL: the default one */
 };
 
 struct nursery_config {
@@ -45,6 +47,7 @@ struct nursery_config {
 	const char *shown;    /* directories that jails see as well, see tree_prepare(); or NULL */
 	char *const *preload; /* NULL at the end */
 	unsigned stock;       /* ready berths kept */
+	uint64_t template_bytes; /* memory of the other templates; 0: no limit */
 	struct berth_kind kind; /* of those in stock */
 	struct cgroup_limits limits; /* of those in stock */
 	const struct berth_events *events;

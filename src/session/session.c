@@ -15,18 +15,21 @@
 #include "base/text.h"
 #include "jail/jail.h"
 #include "session/internal.h"
+#include "session/templates.h"
 
 enum { SWEEP_MS = 200 };
 
 /* What most code imports first, and what takes longest to import. Missing ones are reported, not fatal. */
-static const char *const default_preload[] = { "abc", "argparse", "array", "ast", "asyncio", "base64", "bisect", "calendar",
-	"collections", "collections.abc", "concurrent.futures", "contextlib", "copy", "csv", "ctypes", "dataclasses", "datetime",
-	"decimal", "difflib", "enum", "fractions", "functools", "glob", "gzip", "hashlib", "heapq", "html", "inspect", "io",
-	"itertools", "json", "logging", "math", "multiprocessing", "operator", "os", "pathlib", "pickle", "pprint", "queue",
-	"random", "re", "secrets", "shutil", "signal", "socket", "sqlite3", "statistics", "string", "struct", "subprocess", "sys",
-	"tempfile", "textwrap", "threading", "time", "timeit", "traceback", "types", "typing", "unicodedata", "unittest",
-	"urllib.parse", "urllib.request", "uuid", "warnings", "weakref", "xml.etree.ElementTree", "zipfile", "zlib", "numpy",
-	"pandas", "matplotlib.pyplot", "PIL.Image", NULL };
+#define STDLIB_MODULES "abc", "argparse", "array", "ast", "asyncio", "base64", "bisect", "calendar", \
+	"collections", "collections.abc", "concurrent.futures", "contextlib", "copy", "csv", "ctypes", "dataclasses", "datetime", \
+	"decimal", "difflib", "enum", "fractions", "functools", "glob", "gzip", "hashlib", "heapq", "html", "inspect", "io", \
+	"itertools", "json", "logging", "math", "multiprocessing", "operator", "os", "pathlib", "pickle", "pprint", "queue", \
+	"random", "re", "secrets", "shutil", "signal", "socket", "sqlite3", "statistics", "string", "struct", "subprocess", "sys", \
+	"tempfile", "textwrap", "threading", "time", "timeit", "traceback", "types", "typing", "unicodedata", "unittest", \
+	"urllib.parse", "urllib.request", "uuid", "warnings", "weakref", "xml.etree.ElementTree", "zipfile", "zlib"
+static const char *const default_preload[] = { STDLIB_MODULES, "numpy", "pandas", "matplotlib.pyplot", "PIL.Image", NULL };
+/* For sessions whose packages replace some of the system's: nothing of those is there. */
+static const char *const plain_preload[] = { STDLIB_MODULES, NULL };
 
 void sessions_config_init(struct sessions_config *c)
 {
@@ -68,6 +71,7 @@ void session_params_finish(struct session_params *p)
 	session_package_free(p->packages);
 	free_list(p->want_packages);
 	free(p->packages_report);
+	free_list(p->template_modules);
 	free(p->name);
 	free_list(p->env);
 	free_list(p->preload);
@@ -280,11 +284,37 @@ struct cgroup_limits session_cgroup_limits(const struct session_limits *l)
 		.cpus = l->cpus };
 }
 
+/* Which zygote: one with the set's modules, one with none of the system's packages, or (NULL) the one that all have. */
+static struct template *choose_template(struct session *s)
+{
+	struct sessions *t = s->table;
+	const struct session_package *p = s->params.packages;
+	if (p && s->params.template_modules) {
+		const char *name = strrchr(p->path, '/');
+		struct template_spec own = { .name = name ? name + 1 : p->path, .path = p->path,
+			.modules = s->params.template_modules, .beyond = true };
+		struct template *found = template_get(t->nursery, &own);
+		if (found)
+			return found;
+	}
+	if (!s->params.packages_replace || !t->owned_preload[0])
+		return NULL;
+	return template_get(t->nursery, &(struct template_spec){ .name = "plain", .modules = (char *const *)plain_preload });
+}
+
+void sessions_warm_template(struct sessions *t, const char *path, char *const *modules)
+{
+	const char *name = strrchr(path, '/');
+	template_get(t->nursery, &(struct template_spec){ .name = name ? name + 1 : path, .path = path, .modules = modules, .beyond = true });
+}
+
 int session_take_berth(struct session *s, bool *ret_ready)
 {
 	struct cgroup_limits wall = session_cgroup_limits(&s->params.limits);
 	struct berth_kind kind = { .disk_bytes = s->params.limits.disk_bytes, .exec = s->params.exec,
-		.network = s->params.network };
+		.network = s->params.network, .template = choose_template(s) };
+	snprintf(s->template, sizeof(s->template), "%s", kind.template ? template_name(kind.template) : "default");
+	s->template_warm = kind.template && template_warm(kind.template);
 	int r = nursery_take(s->table->nursery, &kind, &wall, s, ret_ready, &s->berth);
 	if (r == 0 && s->display)
 		display_attach(s->display, s->berth);
@@ -508,7 +538,8 @@ void session_info(const struct session *s, struct session_info *ret)
 		.expires_in_s = left < left_idle ? left : left_idle,
 		.cells = s->cells,
 		.queued = s->queued,
-		.warm = s->warm,
+		.warm = s->warm || s->template_warm,
+		.template = s->template,
 		.pid = g ? guest_pid(g) : 0,
 		.exec = s->params.exec,
 		.network = &s->params.network,
@@ -607,6 +638,7 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 		.guest_module = config->guest_module,
 		.state_dir = config->state_dir,
 		.shown = config->shown,
+		.template_bytes = config->template_bytes,
 		.preload = t->owned_preload,
 		.stock = config->ready_guests,
 		.kind = { .disk_bytes = config->defaults.disk_bytes, .exec = config->ready_exec,

@@ -65,6 +65,7 @@ struct session_params {
 	uint64_t seed;         /* random and numpy start from it */
 	char **want_packages;  /* what a request asked for, for whoever fills in the next two */
 	struct session_package *packages; /* sets that are on its sys.path, the last one first; or NULL */
+	char **template_modules; /* the first set has a template of its own with these modules imported, NULL at the end; or NULL */
 	bool packages_replace; /* they hold other versions of what the system has: no guest that has those imported will do */
 	char *packages_report; /* JSON text: what became of the packages it was asked for, or NULL */
 	uint64_t owner;        /* whose it is: a number of the caller's that session_info() gives back; 0 for nobody's */
@@ -79,6 +80,7 @@ struct sessions_config {
 	const char *shown;        /* what jails see besides the system: lines "HOST DIRECTORY<tab>NAME" (as /NAME), or NULL */
 	char **preload;           /* the template: NULL for the default list, an empty list for none */
 	unsigned ready_guests;    /* kept ahead */
+	uint64_t template_bytes;  /* memory of all templates but the default one; 0: no limit */
 	enum jail_exec ready_exec; /* what those may start; sessions that ask for another kind wait for a fork */
 	struct network_policy default_network;   /* of sessions that ask for none; those kept ready have it, unless it has rules */
 	struct network_most max_network;         /* what sessions may ask for */
@@ -172,6 +174,9 @@ int session_reset(struct session *s, struct error *e);
 int session_add_package(struct session *s, struct session_package *p, char *report, struct error *e);
 void session_package_free(struct session_package *p); /* all of the list */
 
+/* Starts the template of a set ahead of need. Path and modules as in session_params. */
+void sessions_warm_template(struct sessions *t, const char *path, char *const *modules);
+
 /* Next session in order of creation; NULL starts, NULL ends. */
 struct session *sessions_next(struct sessions *t, struct session *after);
 
@@ -187,7 +192,8 @@ struct session_info {
 	uint64_t created_wall_ns, used_wall_ns;
 	double ttl_s, idle_timeout_s, expires_in_s;
 	unsigned cells, queued;
-	bool warm; /* came from a guest that was ready */
+	bool warm; /* came from a guest that was ready, or from a template that was */
+	const char *template; /* which template: "default", "plain", or the name of a set in the store */
 	pid_t pid; /* of the guest on the host; 0 while starting */
 	enum jail_exec exec;
 	const struct network_policy *network;
