@@ -30,6 +30,10 @@ void provision_finish(struct run_request *run)
 {
 	session_package_free(run->session.packages);
 	free(run->session.packages_report);
+	for (char **m = run->session.template_modules; m && *m; m++)
+		free(*m);
+	free(run->session.template_modules);
+	run->session.template_modules = NULL;
 	run->session.packages = NULL;
 	run->session.packages_report = NULL;
 	fields_finish(&run_fields, run);
@@ -133,6 +137,18 @@ static void fail(struct provision *p, const struct error *e, const struct packag
 
 /* ---- what came of it -------------------------------------------------------------- */
 
+static char **copy_list(char *const *list)
+{
+	size_t n = 0;
+	while (list[n])
+		n++;
+	char **copy = calloc(n + 1, sizeof(*copy));
+	for (size_t i = 0; copy && i < n; i++)
+		if (!(copy[i] = strdup(list[i])))
+			break; /* shorter, then */
+	return copy;
+}
+
 static int take_set(struct provision *p, const struct packages_answer *a)
 {
 	struct session_params *params = &p->run.session;
@@ -147,6 +163,8 @@ static int take_set(struct provision *p, const struct packages_answer *a)
 	}
 	one->release = packages_release;
 	params->packages = one;
+	if (a->template)
+		params->template_modules = copy_list(a->modules);
 	return 0;
 }
 

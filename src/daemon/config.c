@@ -138,6 +138,10 @@ const struct option_row config_rows[] = {
 	{ "packages-warm", 0, OPTION_ITEMS, AT(packages.warm), .value = "PACKAGES",
 	  .help = "a set to have ready with its modules imported, packages with spaces between them; may be repeated. "
 		  "They are imported outside of jails: name only what you trust" },
+	{ "packages-template-after", 0, OPTION_COUNT, AT(packages.template_after), 0, 1000000, "N", "0",
+	  .help = "a set that more sessions than this asked for is kept ready in the same way; 0: only those of packages-warm" },
+	{ "packages-template-memory", 0, OPTION_SIZE, AT(packages.template_bytes), 0, 0, "SIZE", "1G",
+	  .help = "memory of all sets kept ready; the least used ones go beyond it" },
 
 	{ "config", 'c', OPTION_TEXT, AT(config), .value = "FILE", .group = "other",
 	  .flag_only = true, .help = "settings file to read instead of ~/.config/glovebox/glovebox.conf or "

@@ -30,6 +30,7 @@
 #include "base/text.h"
 #include "daemon/config.h"
 #include "daemon/reaper.h"
+#include "daemon/warm_sets.h"
 #include "http/http.h"
 #include "http/http_address.h"
 #include "jail/filter_own.h"
@@ -44,6 +45,7 @@ struct server {
 	const struct config *config;
 	uv_loop_t loop;
 	struct packages *packages;
+	struct warm_sets warm_sets;
 	struct sessions *sessions;
 	char *guest_module; /* the table looks at it again when it starts a helper anew */
 	struct api *api;
@@ -102,6 +104,7 @@ static int start_sessions(struct server *s, struct error *e)
 		return r;
 	sc.loop = &s->loop;
 	sc.shown = packages_shown(s->packages);
+	sc.template_bytes = s->config->packages.template_bytes;
 	s->guest_module = sc.guest_module;
 	return sessions_create(&sc, e, &s->sessions);
 }
@@ -393,6 +396,7 @@ static int serve(struct server *s)
 		return SERVE_FAILED;
 	}
 	log_info("listening on %s", http_server_address(s->http));
+	warm_sets_start(&s->warm_sets, s->packages, s->sessions, s->config->packages.warm);
 	log_preload(s->config->preload);
 	s->notice_ns = s->started_ns + WARM_NOTICE_MS * NSEC_PER_MSEC;
 	uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
@@ -424,6 +428,7 @@ int serve_run(const struct config *config)
 	}
 	int code = serve(&s);
 	api_destroy(s.api);
+	warm_sets_finish(&s.warm_sets);
 	packages_destroy(s.packages);
 	uv_run(&s.loop, UV_RUN_DEFAULT); /* the API's timer closes */
 	free(s.guest_module);

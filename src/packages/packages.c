@@ -60,6 +60,7 @@ struct packages_hold {
 	char id[STORE_ID_LEN + 1];
 	int fd; /* the lock, while somebody has it */
 	unsigned refs, uses;
+	bool template;
 	uint64_t checked_ns;
 };
 TAILQ_HEAD(hold_list, packages_hold);
@@ -159,6 +160,11 @@ void packages_release(void *hold)
 		fd_close_clear(&h->fd);
 }
 
+void packages_give_template(struct packages_hold *h)
+{
+	h->template = true;
+}
+
 /* ---- answers --------------------------------------------------------------------------- */
 
 static char *dump(const json_t *value)
@@ -198,14 +204,20 @@ static int look_up(struct packages *p, const char *key, json_t **ret_record, str
 static void tell(const struct packages_listener *listener, void *userdata, const json_t *record, struct packages_hold *hold, bool cached)
 {
 	char path[64];
-	_cleanup_free_ char *report = full_report(record, cached), *modules = dump(json_object_get(record, "modules"));
+	_cleanup_free_ char *report = full_report(record, cached);
+	const json_t *list = json_object_get(record, "modules");
+	_cleanup_free_ char **modules = calloc(json_array_size(list) + 1, sizeof(*modules));
+	for (size_t i = 0; modules && i < json_array_size(list); i++)
+		modules[i] = (char *)json_string_value(json_array_get(list, i));
 	struct packages_answer a = { .report = report, .modules = modules, .cached = cached,
 		.replaces = json_is_true(json_object_get(record, "replaces")) };
 	if (hold) {
 		snprintf(path, sizeof(path), "/packages/%s", hold->id);
 		a.set = hold->id;
 		a.path = path;
-		a.uses = ++hold->uses;
+		hold->uses++;
+		const unsigned after = hold->packages->settings->template_after;
+		a.template = modules && (hold->template || (after && hold->uses > after));
 	}
 	listener->on_done(userdata, &a);
 }

@@ -34,10 +34,10 @@ struct packages_answer {
 	const char *report;        /* JSON object: what became of each name; NULL when it did not come so far */
 	const char *set;           /* the set's id, NULL when nothing had to be installed */
 	const char *path;          /* where sessions see it, or NULL */
-	const char *modules;       /* JSON array: the modules at its top */
+	char *const *modules;      /* those at its top, NULL at the end */
+	bool template;             /* it shall have a template of its own */
 	bool cached;               /* it was in the store */
 	bool replaces;             /* it holds another version of a package that the system has */
-	unsigned uses;             /* how many sessions of this process have asked for it so far */
 };
 
 struct packages_listener {
@@ -59,6 +59,9 @@ void packages_forget(struct packages_wait *w);
 /* Keeps a set from being removed. NULL when it is gone. */
 struct packages_hold *packages_hold(struct packages *p, const char *set);
 void packages_release(void *hold); /* struct packages_hold * */
+
+/* From now on answers with this set say that it has a template. */
+void packages_give_template(struct packages_hold *h);
 
 struct packages_stats {
 	uint64_t asked, hits, installed, failed, repaired;

@@ -1,0 +1,24 @@
+/* The sets of packages that the settings name: installed when the server starts, and kept with a template of their own. */
+#pragma once
+
+#include "packages/packages.h"
+
+struct sessions;
+
+enum { WARM_SETS_MAX = 16 };
+
+struct warm_sets {
+	struct packages *packages;
+	struct sessions *sessions;
+	unsigned n;
+	struct warm_set {
+		struct warm_sets *all;
+		const char *line; /* of the settings */
+		struct packages_wait *wait;
+		struct packages_hold *hold;
+	} set[WARM_SETS_MAX];
+};
+
+/* Asks for all of them; each becomes a template when it is there. What fails is logged. `lines` may be NULL. */
+void warm_sets_start(struct warm_sets *w, struct packages *packages, struct sessions *sessions, char *const *lines);
+void warm_sets_finish(struct warm_sets *w); /* before the packages go */
