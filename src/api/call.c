@@ -85,6 +85,7 @@ static const struct status_row status_rows[] = {
 	{ "unauthorized", 401, 0 },
 	{ "origin_not_allowed", 403, 0 },
 	{ "path_refused", 403, 0 },
+	{ "network_not_allowed", 403, 0 },
 	{ "invalid_package", 400, 0 },
 	{ "package_refused", 403, 0 },
 	{ "session_not_found", 404, 0 },

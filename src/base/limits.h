@@ -68,6 +68,7 @@ enum {
 	LIMIT_MIME_BYTES = 128,
 	LIMIT_FILES = 1000,                      /* changes listed of one cell */
 	LIMIT_ERROR_BYTES = 256 * 1024,          /* traceback and message, each */
+	LIMIT_ADVICE_BYTES = 2048,               /* what to do about an error, and its code */
 	/* the network of sessions */
 	LIMIT_NETWORK_RULES = 64,             /* of one session */
 	LIMIT_PROXY_HEAD_BYTES = 32 * 1024,   /* what a client may say before it names its target */

@@ -239,6 +239,18 @@ static void print_error(PyObject *exception, PyObject *filename)
 	Py_XDECREF(said);
 }
 
+/* What to do about it, where the support code knows. */
+static void put_advice(struct buffer *out, PyObject *exception)
+{
+	PyObject *advice = PyObject_CallOneArg(support.advise, exception);
+	if (advice && PyTuple_Check(advice) && PyTuple_GET_SIZE(advice) == 2) {
+		put_text(out, WIRE_ERROR_CODE, PyTuple_GET_ITEM(advice, 0), LIMIT_ADVICE_BYTES);
+		put_text(out, WIRE_REMEDY, PyTuple_GET_ITEM(advice, 1), LIMIT_ADVICE_BYTES);
+	}
+	PyErr_Clear();
+	Py_XDECREF(advice);
+}
+
 static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, PyObject *filename)
 {
 	size_t start;
@@ -251,6 +263,7 @@ static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, 
 		put_text(out, WIRE_TEXT, PyTuple_GET_ITEM(said, 1), LIMIT_ERROR_BYTES);
 		put_text(out, WIRE_TRACEBACK, PyTuple_GET_ITEM(said, 2), LIMIT_ERROR_BYTES);
 		wire_put_u64(out, WIRE_LINE, line > 0 ? (uint64_t)line : 0);
+		put_advice(out, exception);
 	} else {
 		put_plain_error(out, exception);
 	}

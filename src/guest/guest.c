@@ -77,6 +77,14 @@ static void reseed(uint64_t seed)
 	Py_XDECREF(r);
 }
 
+static void set_network(const struct wire_field *f)
+{
+	PyObject *mode = PyUnicode_DecodeUTF8(f->data, (Py_ssize_t)f->len, "replace");
+	PyObject *r = mode ? PyObject_CallOneArg(support.set_network, mode) : NULL;
+	Py_XDECREF(mode);
+	Py_XDECREF(r);
+}
+
 static void preload(PyObject *names)
 {
 	PyObject *problems = PyObject_CallOneArg(support.preload, names);
@@ -112,6 +120,8 @@ static void setup(const struct wire_frame *f)
 			setrlimit(RLIMIT_NPROC, &(struct rlimit){ .rlim_cur = n, .rlim_max = n });
 		} else if (field.tag == WIRE_SCREEN) {
 			use_display(); /* comes behind the environment */
+		} else if (field.tag == WIRE_NETWORK) {
+			set_network(&field);
 		} else if (field.tag == WIRE_PACKAGES) {
 			packages_add(field.data, field.len);
 		} else if (field.tag == WIRE_PRELOAD && names) {

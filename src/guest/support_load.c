@@ -32,8 +32,8 @@ int support_load(struct support *ret)
 	} names[] = { { "register_source", &ret->register_source }, { "format_error", &ret->format_error },
 		{ "bundle", &ret->bundle }, { "flush_figures", &ret->flush_figures }, { "run_async_cell", &ret->run_async_cell },
 		{ "is_complete", &ret->is_complete }, { "reseed", &ret->reseed }, { "end_program", &ret->end_program }, { "rehearse", &ret->rehearse }, { "preload", &ret->preload }, { "define_tools", &ret->define_tools },
-		{ "warm_up", &ret->warm_up }, { "install", &ret->install },
-		{ "use_display", &ret->use_display } };
+		{ "warm_up", &ret->warm_up }, { "install", &ret->install }, { "use_display", &ret->use_display },
+		{ "advise", &ret->advise }, { "set_network", &ret->set_network } };
 	if (!module)
 		return -1;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

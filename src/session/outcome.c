@@ -30,6 +30,8 @@ void outcome_finish(struct outcome *o)
 	free(o->error_type);
 	free(o->error_message);
 	free(o->error_traceback);
+	free(o->error_code);
+	free(o->error_remedy);
 	for (unsigned i = 0; i < o->n_files; i++)
 		free((char *)o->files[i].path);
 	free(o->files);
@@ -50,6 +52,21 @@ static char *copy_bytes(const struct wire_field *f)
 		p[f->len] = '\0';
 	}
 	return p;
+}
+
+/* A text of the guest's that is shown as it is, or nothing. */
+static char *copy_utf8(const struct wire_field *f, size_t max)
+{
+	return f->len <= max && text_is_utf8(f->data, f->len) && !memchr(f->data, '\0', f->len) ? copy_bytes(f) : NULL;
+}
+
+/* A code for programs: letters, digits and underscores, or nothing. */
+static char *copy_word(const struct wire_field *f)
+{
+	for (size_t i = 0; i < f->len; i++)
+		if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789_", f->data[i]) || !f->data[i])
+			return NULL;
+	return f->len && f->len < ERROR_SLUG_MAX ? copy_bytes(f) : NULL;
 }
 
 /* A mime type names a key of the answer: printable ASCII only. */
@@ -137,7 +154,9 @@ static int take_error(struct outcome *o, const struct wire_frame *f)
 	free(o->error_type);
 	free(o->error_message);
 	free(o->error_traceback);
-	o->error_type = o->error_message = o->error_traceback = NULL;
+	free(o->error_code);
+	free(o->error_remedy);
+	o->error_type = o->error_message = o->error_traceback = o->error_code = o->error_remedy = NULL;
 	o->error = (struct cell_error){ .code = "", .remedy = "" };
 	while ((r = wire_field_next(f, &at, &field)) == 1) {
 		if (field.tag == WIRE_ERROR_TYPE && !o->error_type) {
@@ -148,6 +167,10 @@ static int take_error(struct outcome *o, const struct wire_frame *f)
 		} else if (field.tag == WIRE_TRACEBACK && !o->error_traceback) {
 			o->error_traceback = copy_bytes(&field);
 			o->error.traceback_len = field.len;
+		} else if (field.tag == WIRE_ERROR_CODE && !o->error_code) {
+			o->error_code = copy_word(&field);
+		} else if (field.tag == WIRE_REMEDY && !o->error_remedy) {
+			o->error_remedy = copy_utf8(&field, LIMIT_ADVICE_BYTES);
 		} else if (field.tag == WIRE_LINE && wire_field_u64(&field, &line) == 0) {
 			o->error.line = line < 1000000000 ? (int)line : 0;
 		}
@@ -157,6 +180,8 @@ static int take_error(struct outcome *o, const struct wire_frame *f)
 	o->error.type = o->error_type;
 	o->error.message = o->error_message;
 	o->error.traceback = o->error_traceback;
+	o->error.code = o->error_code ? o->error_code : "";
+	o->error.remedy = o->error_remedy ? o->error_remedy : "";
 	o->has_error = true;
 	return 0;
 }

@@ -16,7 +16,7 @@ struct outcome {
 	struct bundle result;
 	bool has_result, has_error, done;
 	struct cell_error error;
-	char *error_type, *error_message, *error_traceback;
+	char *error_type, *error_message, *error_traceback, *error_code, *error_remedy;
 	struct file_entry *files;
 	unsigned n_files;
 	bool files_cut;

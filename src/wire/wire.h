@@ -31,7 +31,7 @@ enum wire_type {
 	WIRE_FAILED,     /* TEXT: it could not get there */
 	WIRE_DISPLAY,    /* MIME, (TEXT | JSON), … */
 	WIRE_RESULT,     /* the same, the value of the last expression */
-	WIRE_ERROR,      /* TYPE, TEXT, TRACEBACK, LINE */
+	WIRE_ERROR,      /* TYPE, TEXT, TRACEBACK, LINE, and where it knows CODE, REMEDY */
 	WIRE_FILES,      /* FILE*, CUT */
 	WIRE_DONE,       /* EXIT_CODE, OUTCOME, CPU_NS, PEAK: the last frame of a cell */
 	WIRE_CHECKED,    /* TEXT */
@@ -66,6 +66,8 @@ enum wire_tag {
 	WIRE_NETWORK, /* "loopback" or "allow" */
 	WIRE_STEP,     /* READY, DONE: step_pack() */
 	WIRE_SCREEN, /* SETUP: the session has a display */
+	WIRE_ERROR_CODE, /* a word for programs */
+	WIRE_REMEDY,     /* what to do about an error */
 };
 
 /* How the guest says a cell went; the daemon decides what to call it. */

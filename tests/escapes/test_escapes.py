@@ -3,7 +3,7 @@ CONTAINED, and as root on the machine itself, where it must get through (ESCAPED
 
 A program is prelude.py, its file, and a call of verdict(). Comments at its top say how it is run:
 
-  # limits: JSON, # exec: KIND, # timeout: SECONDS   of the session
+  # limits: JSON, # exec: KIND, # network: JSON, # timeout: SECONDS   of the session
   # ends: STATUS…      the cell may also end so, instead of saying CONTAINED
   # needs: cgroups     holds only where control groups are
   # watch: yes         a neighbour must stay quick meanwhile
@@ -26,9 +26,11 @@ from pathlib import Path
 
 import gb
 import pytest
+import victim
 
 HERE = Path(__file__).resolve().parent
 PRELUDE = (HERE / 'prelude.py').read_text()
+VICTIM = victim.start()  # a server on the machine's loopback that nobody in a session may reach
 CANARY = 'canary-of-' + 'the-daemon-4711'
 FRESH = ['unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc', '--ipc', '--uts']
 QUICK = 1.0  # seconds for a neighbour's trivial cell, while a fork bomb runs on two processors
@@ -37,7 +39,7 @@ QUICK = 1.0  # seconds for a neighbour's trivial cell, while a fork bomb runs on
 class Program:
     def __init__(self, path):
         self.path, self.name = path, path.stem
-        text = path.read_text()
+        text = path.read_text().replace('@VICTIM@', str(VICTIM))
         self.notes = dict(re.findall(r'^# ([a-z-]+): (.*)$', text, re.M))
         self.text = f'{PRELUDE}\n{text}\nverdict()\n'
         self.limits = json.loads(self.notes.get('limits', '{}'))
@@ -49,7 +51,7 @@ class Program:
         return self.name
 
 
-PROGRAMS = [Program(path) for folder in ('kernel', 'resources') for path in sorted((HERE / folder).glob('*.py'))]
+PROGRAMS = [Program(path) for folder in ('kernel', 'network', 'resources') for path in sorted((HERE / folder).glob('*.py'))]
 
 
 def lines(text):
@@ -64,7 +66,7 @@ def skip_on_other_machines(program):
 @pytest.fixture(scope='module')
 def daemon():
     with gb.running_daemon(
-        '--preload', 'json', '--ready', '2', '--grace', '0.5', '--token', CANARY, token=CANARY, env={'A_SECRET': CANARY}
+        '--preload', 'json', '--ready', '2', '--grace', '0.5', '--network', 'any', '--token', CANARY, token=CANARY, env={'A_SECRET': CANARY},
     ) as d:
         yield d
 
@@ -109,7 +111,8 @@ def quick_neighbour(api, wanted):
 @pytest.mark.parametrize('program', PROGRAMS, ids=repr)
 def test_contained(api, program):
     skip_on_other_machines(program)
-    session = api.session(limits=program.limits, exec=program.notes.get('exec', 'system'))
+    network = json.loads(program.notes.get('network', '"none"'))
+    session = api.session(limits=program.limits, exec=program.notes.get('exec', 'system'), network=network)
     if program.notes.get('needs') == 'cgroups' and not in_a_group(session):
         pytest.skip('no control groups on this machine')
     with quick_neighbour(api, program.notes.get('watch')):

@@ -14,6 +14,7 @@ def install():
     for name, action in (
         ('getpass', _patch_getpass),
         ('inspect', _patch_inspect),
+        ('socket', _patch_socket),
         ('matplotlib', _choose_backend),
         ('IPython.core.display_functions', _patch_ipython),
     ):
