@@ -228,6 +228,19 @@ static enum http_body_mode refuse(struct call *c, const struct error *e)
 	return HTTP_BODY_ANSWERED;
 }
 
+/* Jupyter's clients give the token in the address when they can set no header. */
+static int check_token(struct call *c, struct error *e)
+{
+	const char *authorization = http_header(c->x, "Authorization");
+	char bearer[LIMIT_TOKEN_BYTES + 8] = "Bearer ";
+	if (!authorization && c->route && c->route->flags & ROUTE_QUERY_TOKEN &&
+		http_query_param(c->x, "token", bearer + 7, sizeof(bearer) - 7) == 1)
+		authorization = bearer;
+	int r = guard_token(&c->api->guard, authorization, e, &c->owner);
+	explicit_bzero(bearer, sizeof(bearer));
+	return r;
+}
+
 static enum http_body_mode on_headers(struct http_exchange *x, void *userdata)
 {
 	struct error e = { 0 };
@@ -249,7 +262,7 @@ static enum http_body_mode on_headers(struct http_exchange *x, void *userdata)
 		answer_options(c, &m);
 		return HTTP_BODY_ANSWERED;
 	}
-	if (!open && guard_token(&c->api->guard, http_header(x, "Authorization"), &e, &c->owner) < 0)
+	if (!open && check_token(c, &e) < 0)
 		return refuse(c, &e);
 	if (matched < 0) {
 		answer_unmatched(c, matched);
@@ -290,13 +303,25 @@ static void on_gone(struct http_exchange *x, void *userdata)
 	call_release(c);
 }
 
+/* The target without the token it may carry: the log is read by people who have none. */
+static const char *hide_token(const char *target, char *buf, size_t size)
+{
+	const char *at = strstr(target, "token=");
+	if (!at || (at[-1] != '?' && at[-1] != '&'))
+		return target;
+	at += strlen("token=");
+	snprintf(buf, size, "%.*s…%s", (int)(at - target), target, at + strcspn(at, "&"));
+	return buf;
+}
+
 static void on_log(const struct http_log_entry *entry, void *userdata)
 {
 	struct api *a = userdata;
+	char target[LIMIT_LOGGED_TARGET_BYTES];
 	metrics_count_request(a->metrics, entry);
 	if (a->log_requests)
 		log_info("request %s %s %s %s %d in=%llu out=%llu ms=%.3f", entry->request_id, entry->remote,
-			entry->method, entry->target, entry->status, (unsigned long long)entry->body_bytes_in,
+			entry->method, hide_token(entry->target, target, sizeof(target)), entry->status, (unsigned long long)entry->body_bytes_in,
 			(unsigned long long)entry->bytes_out, (double)entry->duration_ns / 1e6);
 }
 

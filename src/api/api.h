@@ -46,6 +46,7 @@ struct api_config {
 	unsigned max_sessions_per_token; /* 0: only the table's own maximum counts */
 	bool log_requests;               /* one info line per answered request */
 	struct openenv_config openenv;
+	double jupyter_timeout_s; /* of a cell over a kernel's channels; 0: as elsewhere */
 };
 
 #define API_UPLOAD_BYTES (1024ULL * 1024 * 1024)

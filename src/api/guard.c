@@ -176,9 +176,13 @@ int guard_origin(const struct guard *g, const char *host, const char *origin, co
 
 static const char *bearer(const char *authorization)
 {
-	if (!authorization || strncasecmp(authorization, "Bearer", 6) || authorization[6] != ' ')
+	size_t n = authorization ? strcspn(authorization, " ") : 0;
+	/* "token" is what Jupyter's clients call it. */
+	if (!n || !authorization[n] ||
+		!((n == 6 && !strncasecmp(authorization, "Bearer", n)) ||
+			(n == 5 && !strncasecmp(authorization, "token", n))))
 		return NULL;
-	return authorization + 6 + strspn(authorization + 6, " ");
+	return authorization + n + strspn(authorization + n, " ");
 }
 
 int guard_token(const struct guard *g, const char *authorization, struct error *e, uint64_t *ret_owner)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/dialects/jupyter_routes.h"
 #include "api/dialects/openenv_routes.h"
 #include "api/requests.h"
 #include "api/shapes.h"
@@ -133,6 +134,7 @@ const struct route routes[] = {
 	{ HTTP_METHOD_GET, "/docs", ROUTE_PUBLIC, handle_docs, NULL, "docs", "This API for people", NULL,
 		NULL, NULL, 200, "text/html; charset=utf-8", NULL, "curl -s $URL/docs" },
 	OPENENV_ROUTES,
+	JUPYTER_ROUTES,
 };
 const size_t routes_count = ARRAY_LEN(routes);
 

@@ -57,6 +57,9 @@ enum {
 	LIMIT_LOG_PAGE_BYTES = 1024 * 1024,          /* text of one page of a log */
 	LIMIT_LOG_SCAN = 20 * 1000,                  /* entries looked at for one page */
 	LIMIT_QUERY_PARAMS = 32,
+	LIMIT_TOKEN_BYTES = 1024,                    /* of a token in an address */
+	LIMIT_LOGGED_TARGET_BYTES = 9 * 1024,        /* of an address whose token is hidden in the log */
+	LIMIT_JUPYTER_HEADER_BYTES = 4096,           /* header of a Jupyter message */
 	LIMIT_OUTBOX_BYTES = 128 * 1024 * 1024,      /* events kept for a client that reads slowly */
 	LIMIT_WS_CELLS = 32,                         /* cells of one WebSocket, waiting or running */
 	LIMIT_START_SECONDS = 30,                    /* a request waits so long for a session's files to be there */
@@ -67,8 +70,9 @@ enum {
 	LIMIT_BUNDLE_ITEMS = 16,                 /* representations of one value */
 	LIMIT_MIME_BYTES = 128,
 	LIMIT_FILES = 1000,                      /* changes listed of one cell */
-	LIMIT_ERROR_BYTES = 256 * 1024,          /* traceback and message, each */
 	LIMIT_ADVICE_BYTES = 2048,               /* what to do about an error, and its code */
+	LIMIT_ERROR_BYTES = 256 * 1024,          /* traceback */
+	LIMIT_MESSAGE_BYTES = 16 * 1024 * 1024,  /* an exception's text, which may carry an agent's answer */
 	/* the network of sessions */
 	LIMIT_NETWORK_RULES = 64,             /* of one session */
 	LIMIT_PROXY_HEAD_BYTES = 32 * 1024,   /* what a client may say before it names its target */

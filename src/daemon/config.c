@@ -99,6 +99,9 @@ const struct option_row config_rows[] = {
 	  .help = "give OpenEnv's clients the rewards of coding_env (on unless --no-openenv-rewards)" },
 	{ "openenv-lease", 0, OPTION_SECONDS, AT(openenv_lease), 0, 86400, "SECONDS", "60",
 	  .help = "how long a named OpenEnv environment waits for a client whose connection broke" },
+	{ "jupyter-timeout", 0, OPTION_SECONDS, AT(jupyter_timeout), 0.1, 3600, "SECONDS", "1h",
+	  .help = "time limit of a cell that a Jupyter client runs (at most --max-timeout)" },
+
 	{ "packages", 0, OPTION_CHOICE, AT(packages.mode), .value = "WHICH", .fallback = "install", .choices = package_modes,
 	  .group = "packages", .help = "packages that requests may have: install what they name, only what is in the store, or off" },
 	{ "packages-index", 0, OPTION_TEXT, AT(packages.index), .value = "URL",

@@ -39,7 +39,7 @@ struct config {
 	uint64_t log, max_log;
 	/* dialects */
 	bool openenv_rewards;
-	double openenv_lease;
+	double openenv_lease, jupyter_timeout;
 	/* network */
 	char **network;        /* the most sessions may ask for; NULL: see config_sessions() */
 	char *default_network; /* what those get who ask for nothing */

@@ -142,6 +142,7 @@ static int start_api(struct server *s, struct error *e)
 		.max_upload_bytes = c->max_upload,
 		.max_sessions_per_token = c->max_sessions_per_token,
 		.log_requests = c->access_log,
+		.jupyter_timeout_s = c->jupyter_timeout < c->max_timeout ? c->jupyter_timeout : c->max_timeout,
 		.openenv = { .rewards = c->openenv_rewards, .lease_s = c->openenv_lease },
 	};
 	return api_create(&config, e, &s->api);

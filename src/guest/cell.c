@@ -260,7 +260,7 @@ static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, 
 	if (said && PyTuple_Check(said) && PyTuple_GET_SIZE(said) >= 4) {
 		long line = PyLong_AsLong(PyTuple_GET_ITEM(said, 3));
 		put_text(out, WIRE_ERROR_TYPE, PyTuple_GET_ITEM(said, 0), 1024);
-		put_text(out, WIRE_TEXT, PyTuple_GET_ITEM(said, 1), LIMIT_ERROR_BYTES);
+		put_text(out, WIRE_TEXT, PyTuple_GET_ITEM(said, 1), LIMIT_MESSAGE_BYTES);
 		put_text(out, WIRE_TRACEBACK, PyTuple_GET_ITEM(said, 2), LIMIT_ERROR_BYTES);
 		wire_put_u64(out, WIRE_LINE, line > 0 ? (uint64_t)line : 0);
 		put_advice(out, exception);

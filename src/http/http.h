@@ -229,13 +229,14 @@ struct http_ws_handler {
 	/* The server is about to close: true when the handler has something to finish and then closes ws itself.
 	 * NULL for never. */
 	bool (*on_shutdown)(struct http_ws *ws, void *userdata);
+	/* A whole binary message. NULL: such messages are refused with 1003. */
+	void (*on_binary)(struct http_ws *ws, const char *data, size_t len, void *userdata);
 };
 
 /*
  * Answers 101 and turns the connection into a WebSocket; ends x. From on_request or later. Returns NULL when
  * the request is not a sound handshake: then it was answered (400, or 426 for a wrong version), x has ended
- * and the handler hears no more. `protocol` is the subprotocol the server chose, or NULL. Binary messages are
- * refused with 1003.
+ * and the handler hears no more. `protocol` is the subprotocol the server chose, or NULL.
  */
 struct http_ws *http_upgrade(
 	struct http_exchange *x, const char *protocol, const struct http_ws_handler *handler, void *userdata);
@@ -243,6 +244,8 @@ struct http_ws *http_upgrade(
 /* Sends a text message (made valid UTF-8 by whoever wrote it). Returns as http_stream_write(); on_closed
  * follows errors. */
 int http_ws_send(struct http_ws *ws, const char *text, size_t len);
+/* The same for a binary message. */
+int http_ws_send_binary(struct http_ws *ws, const void *data, size_t len);
 size_t http_ws_queued(const struct http_ws *ws);
 
 /* Starts the closing handshake; on_closed comes when it ends. More messages from the client are not

@@ -74,6 +74,13 @@ static void on_message(const char *text, size_t len, void *userdata)
 		ws->handler->on_message(ws, text, len, ws->userdata);
 }
 
+static void on_binary(const char *data, size_t len, void *userdata)
+{
+	struct http_ws *ws = userdata;
+	if (ws->told)
+		ws->handler->on_binary(ws, data, len, ws->userdata);
+}
+
 struct http_ws *http_upgrade(
 	struct http_exchange *x, const char *protocol, const struct http_ws_handler *handler, void *userdata)
 {
@@ -89,6 +96,8 @@ struct http_ws *http_upgrade(
 			"try again later");
 		return NULL;
 	}
+	if (handler->on_binary)
+		ws_take_binary(ws->engine, on_binary);
 	ws->handler = handler;
 	ws->userdata = userdata;
 	ws->told = true;
@@ -149,14 +158,14 @@ static int fail(struct http_conn *c, int err, unsigned code)
 	return err;
 }
 
-int http_ws_send(struct http_ws *ws, const char *text, size_t len)
+static int send_message(struct http_ws *ws, bool binary, const void *data, size_t len)
 {
 	struct http_conn *c = ws->conn;
 	if (c->failed || c->state != HTTP_CONN_WS)
 		return -EPIPE;
 	if (http_ws_queued(ws) > LIMIT_OUT_QUEUE_BYTES)
 		return fail(c, -ENOBUFS, WS_CLOSE_POLICY);
-	int r = ws_send(ws->engine, text, len);
+	int r = binary ? ws_send_binary(ws->engine, data, len) : ws_send(ws->engine, data, len);
 	if (r == -EPIPE)
 		return r;
 	if (r == 0)
@@ -167,6 +176,16 @@ int http_ws_send(struct http_ws *ws, const char *text, size_t len)
 		return 0;
 	ws->wants_drain = true;
 	return 1;
+}
+
+int http_ws_send(struct http_ws *ws, const char *text, size_t len)
+{
+	return send_message(ws, false, text, len);
+}
+
+int http_ws_send_binary(struct http_ws *ws, const void *data, size_t len)
+{
+	return send_message(ws, true, data, len);
 }
 
 size_t http_ws_queued(const struct http_ws *ws)

@@ -17,7 +17,7 @@ enum { CLOSE_REASON_BYTES = 123, KEY_LEN = 24 };
 struct ws {
 	wslay_event_context_ptr engine;
 	struct buffer *out;
-	ws_on_message on_message;
+	ws_on_message on_message, on_binary; /* on_binary: or NULL */
 	void *userdata;
 	const char *in; /* what is left of the piece being fed */
 	size_t in_len;
@@ -79,7 +79,9 @@ static void engine_message(
 	wslay_event_context_ptr engine, const struct wslay_event_on_msg_recv_arg *m, void *data)
 {
 	struct ws *w = data;
-	if (m->opcode == WSLAY_BINARY_FRAME)
+	if (m->opcode == WSLAY_BINARY_FRAME && w->on_binary && !ws_is_closing(w))
+		w->on_binary((const char *)m->msg, m->msg_length, w->userdata);
+	else if (m->opcode == WSLAY_BINARY_FRAME)
 		ws_close(w, WS_CLOSE_UNSUPPORTED, "only text messages are understood");
 	else if (m->opcode == WSLAY_TEXT_FRAME && !ws_is_closing(w))
 		w->on_message((const char *)m->msg, m->msg_length, w->userdata);
@@ -104,6 +106,11 @@ struct ws *ws_create(struct buffer *out, ws_on_message on_message, void *userdat
 	}
 	wslay_event_config_set_max_recv_msg_length(w->engine, LIMIT_WS_MESSAGE_BYTES);
 	return w;
+}
+
+void ws_take_binary(struct ws *w, ws_on_message on_binary)
+{
+	w->on_binary = on_binary;
 }
 
 void ws_destroy(struct ws *w)
@@ -171,6 +178,11 @@ static int queue(struct ws *w, uint8_t opcode, const void *data, size_t len)
 int ws_send(struct ws *w, const char *text, size_t len)
 {
 	return queue(w, WSLAY_TEXT_FRAME, text, len);
+}
+
+int ws_send_binary(struct ws *w, const void *data, size_t len)
+{
+	return queue(w, WSLAY_BINARY_FRAME, data, len);
 }
 
 int ws_ping(struct ws *w)

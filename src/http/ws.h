@@ -36,12 +36,16 @@ typedef void (*ws_on_message)(const char *text, size_t len, void *userdata);
 struct ws *ws_create(struct buffer *out, ws_on_message on_message, void *userdata);
 void ws_destroy(struct ws *w);
 
+/* From now on binary messages are taken too; without it they end the connection (1003). */
+void ws_take_binary(struct ws *w, ws_on_message on_binary);
+
 /* Takes all bytes. Afterwards `out` may hold an answer, and ws_is_over() may have become true. -ENOMEM,
  * -ENOBUFS. */
 int ws_feed(struct ws *w, const char *data, size_t len);
 
 /* -EPIPE when closing has begun, -ENOBUFS or -ENOMEM. */
 int ws_send(struct ws *w, const char *text, size_t len);
+int ws_send_binary(struct ws *w, const void *data, size_t len);
 int ws_ping(struct ws *w);
 int ws_close(
 	struct ws *w, unsigned code, const char *reason); /* idempotent; the reason is cut at 123 bytes */

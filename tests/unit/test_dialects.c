@@ -2,9 +2,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "api/dialects/jupyter_message.h"
 #include "api/dialects/openenv_reward.h"
 #include "api/dialects/pydantic.h"
 #include "api/dialects/python_json.h"
+#include "api/dialects/uuid.h"
 #include "base/buffer.h"
 #include "tap.h"
 
@@ -149,8 +151,66 @@ static void test_rewards(void)
 	OK(!openenv_violation("x", 1) && openenv_violation("open(", 5));
 }
 
+static void test_jupyter_framing(void)
+{
+	static const char sent[] = "{\"header\":{\"msg_id\":\"m\",\"msg_type\":\"t\"},\"content\":{\"a\":1},"
+				   "\"channel\":\"control\"}";
+	struct jupyter_message m = { .channel = "shell",
+		.type = "t",
+		.id = "i",
+		.session = "s",
+		.date = "d",
+		.content = "{\"a\":1}",
+		.content_len = 7 };
+	_cleanup_buffer_ struct buffer text = BUFFER_INIT(0), binary = BUFFER_INIT(0);
+	struct jupyter_request r;
+	OK(jupyter_read_text(sent, strlen(sent), NULL, &r) == 0);
+	OK_STR(r.channel, "control");
+	OK_STR(r.type, "t");
+	jupyter_request_finish(&r);
+	OK(jupyter_write_text(&text, &m) == 0 && jupyter_write_binary(&binary, &m) == 0);
+	/* What we write can be read back, in both framings. */
+	OK(jupyter_read_text(text.data, text.len, NULL, &r) == 0);
+	OK(json_integer_value(json_object_get(r.content, "a")) == 1);
+	OK_STR(r.channel, "shell");
+	jupyter_request_finish(&r);
+	OK(jupyter_read_binary(binary.data, binary.len, NULL, &r) == 0);
+	OK(json_integer_value(json_object_get(r.content, "a")) == 1);
+	OK_STR(r.channel, "shell");
+	OK_STR(json_string_value(json_object_get(r.header, "session")), "s");
+	jupyter_request_finish(&r);
+	/* No piece of it passes for the whole, and no offset leads outside. */
+	int passed = 0;
+	for (size_t n = 0; n < binary.len; n++)
+		passed += jupyter_read_binary(binary.data, n, NULL, &r) == 0;
+	OK(!passed);
+	for (size_t i = 0; i < 56; i++) {
+		char saved = binary.data[i];
+		for (int bit = 0; bit < 8; bit++) {
+			binary.data[i] = (char)(saved ^ 1 << bit);
+			if (jupyter_read_binary(binary.data, binary.len, NULL, &r) == 0)
+				jupyter_request_finish(&r);
+		}
+		binary.data[i] = saved;
+	}
+	OK(jupyter_read_text("{}", 2, NULL, &r) < 0 && jupyter_read_text("[", 1, NULL, &r) < 0);
+	OK(jupyter_read_text("{\"header\":{\"msg_type\":\"t\"},\"content\":{}}", 40, NULL, &r) < 0);
+}
+
+static void test_uuid(void)
+{
+	char a[37], b[37];
+	uuid_random(a);
+	uuid_random(b);
+	OK(strlen(a) == 36 && a[8] == '-' && a[14] == '4' && strchr("89ab", a[19]) &&
+		strspn(a, "0123456789abcdef-") == 36);
+	OK(strcmp(a, b) != 0);
+}
+
 int main(void)
 {
+	test_jupyter_framing();
+	test_uuid();
 	test_json_errors();
 	test_json_spelling();
 	test_pydantic();

@@ -4,6 +4,7 @@
 
 const struct dialect *const dialects[DIALECT_COUNT] = {
 	[DIALECT_OPENENV] = &dialect_openenv,
+	[DIALECT_JUPYTER] = &dialect_jupyter,
 };
 
 void *dialect_state(const struct api *a, enum dialect_id id)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/dialects/dialect.h"
+#include "api/dialects/uuid.h"
 #include "api/requests.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -261,24 +262,6 @@ int env_open(struct env *e, struct error *err)
 	return r;
 }
 
-/* A version 4 UUID from the same source as session ids. */
-static void random_uuid(char out[37])
-{
-	static const char digits[] = "0123456789abcdef";
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
-	char random[33];
-	text_random_id(random, 32);
-	for (int i = 0, n = 0; i < 36; i++) {
-		if (i == 8 || i == 13 || i == 18 || i == 23)
-			out[i] = '-';
-		else
-			out[i] = digits[(strchr(letters, random[n++]) - letters) & 15];
-	}
-	out[14] = '4';
-	out[19] = "89ab"[(strchr(digits, out[19]) - digits) & 3];
-	out[36] = '\0';
-}
-
 static bool session_is_there(const struct env *e)
 {
 	struct session *s;
@@ -306,7 +289,7 @@ int env_reset(struct env *e, const struct reset_request *r, struct pydantic *p, 
 	if (r->episode)
 		snprintf(e->episode, sizeof(e->episode), "%s", r->episode);
 	else
-		random_uuid(e->episode);
+		uuid_random(e->episode);
 	if (r->has_rewards)
 		e->rewards = r->rewards;
 	e->step_count = 0;

@@ -10,6 +10,7 @@ __builtins__ = dict(vars(builtins))
 
 MAX_TRACEBACK = 200_000  # bytes of UTF-8, as all text maxima
 MAX_MESSAGE = 20_000
+MAX_ANSWER = 16 << 20  # of an exception that carries an answer
 MAX_NOTES = 50
 MAX_CHAIN = 50  # exceptions of one chain that are shown
 MAX_EXCEPTIONS = 300  # exceptions of one report, groups and their members together

@@ -23,7 +23,9 @@ def format_error(exc, filename=''):
     """(type, message, traceback, line in the cell called `filename` or 0, notes) of an exception."""
     name = _type_name(type(exc))
     try:
-        message = _fit(_exact(str(exc)), MAX_MESSAGE)
+        # smolagents' remote executors read the agent's answer out of the text of such an exception.
+        answer = name.rpartition('.')[2] == 'FinalAnswerException'
+        message = _fit(_exact(str(exc)), MAX_ANSWER if answer else MAX_MESSAGE)
     except BaseException:
         message = '<exception str() failed>'
     try:
