@@ -52,6 +52,7 @@ int api_create(const struct api_config *config, struct error *e, struct api **re
 	}
 	a->sessions = config->sessions;
 	a->packages = config->packages;
+	a->profiles = config->profiles;
 	a->max_upload_bytes = config->max_upload_bytes ? config->max_upload_bytes : API_UPLOAD_BYTES;
 	a->max_sessions_per_token = config->max_sessions_per_token;
 	a->log_requests = config->log_requests;

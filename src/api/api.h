@@ -16,6 +16,7 @@
 
 struct api;
 struct packages;
+struct profiles;
 struct sessions;
 struct http_handler;
 struct http_server;
@@ -31,6 +32,7 @@ struct api_config {
 	uv_loop_t *loop;
 	struct sessions *sessions;
 	struct packages *packages; /* or NULL: requests for packages are refused */
+	const struct profiles *profiles; /* own executor profiles, or NULL; must outlive the api */
 	/* Bearer tokens; with none, nobody is asked for one. Sessions belong to the token that made them and
 	 * are invisible to the others. */
 	char *const *tokens;

@@ -64,6 +64,7 @@ struct api {
 	struct guard guard;
 	struct sessions *sessions;
 	struct packages *packages;  /* or NULL */
+	const struct profiles *profiles; /* or NULL: the built-in ones */
 	struct http_server *server; /* or NULL */
 	struct metrics *metrics;
 	uint64_t max_upload_bytes;
@@ -132,6 +133,7 @@ void handle_health(struct call *c);
 void handle_ready(struct call *c);
 void handle_version(struct call *c);
 void handle_metrics(struct call *c);
+void handle_profiles(struct call *c);
 void handle_openapi(struct call *c);
 void handle_docs(struct call *c);
 

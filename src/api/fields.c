@@ -490,6 +490,18 @@ static int decode_any(const struct field *f, const json_t *v, void *to, const st
 	return 0;
 }
 
+/* A name that begins with a brace would be taken for an object later on. */
+static int decode_named(const struct field *f, const json_t *v, void *to, const struct place *p)
+{
+	if (json_is_object(v))
+		return store_json(f, v, to, p);
+	if (!json_is_string(v))
+		return wrong(p, "must be a name or an object, not %s", type_name(v));
+	if (*json_string_value(v) == '{')
+		return wrong(p, "must be a name, or an object that is not written as text");
+	return decode_word(f, v, to, p);
+}
+
 static int decode_object(const struct fields *f, const json_t *object, void *base, const struct place *p);
 
 static int decode_nested(const struct field *f, const json_t *v, void *to, const struct place *p)
@@ -518,6 +530,7 @@ static int decode_value(const struct field *f, const json_t *v, void *to, const 
 		[FIELD_ID] = decode_id,
 		[FIELD_LIST] = decode_list,
 		[FIELD_VALUE] = decode_any,
+		[FIELD_NAMED] = decode_named,
 		[FIELD_OBJECT] = decode_nested,
 		[FIELD_NETWORK] = decode_network,
 	};

@@ -37,6 +37,7 @@ enum field_type {
 	FIELD_ID,     /* char *: the JSON text of a string or whole number; max is bytes */
 	FIELD_LIST,   /* json_t *: an array, as it is; max is the count */
 	FIELD_VALUE,  /* json_t *: any value, as it is */
+	FIELD_NAMED,  /* char *: a name, or the JSON text of an object; max is bytes */
 	FIELD_OBJECT, /* a struct inside the struct, described by `object` */
 	FIELD_NETWORK, /* struct network_policy: "none", "loopback" or {"allow": [rule, …]}; max is the count */
 	FIELD_MATCH,  /* query strings only: struct field_match, "name.KEY=value" any number of times; max is

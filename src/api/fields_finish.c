@@ -37,6 +37,7 @@ static void free_value(const struct field *f, void *value)
 	case FIELD_WORD:
 	case FIELD_JSON:
 	case FIELD_ID:
+	case FIELD_NAMED:
 		free(*(char **)value);
 		*(char **)value = NULL;
 		break;

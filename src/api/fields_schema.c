@@ -164,6 +164,9 @@ static void put_shape(const struct field *f, struct json_writer *w)
 	case FIELD_ID:
 		put_id(f, w);
 		break;
+	case FIELD_NAMED:
+		json_field_raw(w, "type", "[\"string\",\"object\"]", strlen("[\"string\",\"object\"]"));
+		break;
 	case FIELD_JSON:
 	case FIELD_MATCH:
 		put_type(w, "object");
@@ -290,6 +293,9 @@ char *fields_describe(const struct field *f, char *buf, size_t size)
 		break;
 	case FIELD_ID:
 		snprintf(buf, size, "string or whole number");
+		break;
+	case FIELD_NAMED:
+		snprintf(buf, size, "name or object");
 		break;
 	case FIELD_MATCH:
 		snprintf(buf, size, "text behind %s.KEY", f->name);

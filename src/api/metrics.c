@@ -124,6 +124,10 @@ static void write_cells(struct buffer *b, const struct sessions_stats *s)
 	for (int i = 0; i < CELL_STATUS_COUNT; i++)
 		buffer_printf(b, "glovebox_cells_total{status=\"%s\"} %llu\n",
 			cell_status_name((enum cell_status)i), (unsigned long long)s->cells[i]);
+	head(b, "policy_violations_total", "counter", "What profiles refused, by rule.");
+	for (int i = 0; i < POLICY_RULES; i++)
+		buffer_printf(b, "glovebox_policy_violations_total{rule=\"%s\"} %llu\n", policy_rule_codes[i] + strlen("policy_"),
+			(unsigned long long)s->violations[i]);
 	one(b, "cells_running", "gauge", "Cells running.", (double)s->running_cells);
 	one(b, "cells_queued", "gauge", "Cells waiting in their session.", (double)s->queued_cells);
 	histogram(b, "cell_seconds", "Wall time of cells.", &s->cell_seconds);

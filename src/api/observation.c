@@ -117,6 +117,20 @@ static void put_usage(struct json_writer *w, const struct observation *o)
 	json_close(w);
 }
 
+/* As JSON where it is some; what is not, and what a guest only calls so, is its text. */
+static void put_answer(struct json_writer *w, const struct final_answer *a)
+{
+	json_field_bool(w, "is_final_answer", a != NULL);
+	if (!a)
+		json_field_null(w, "final_answer");
+	else if (a->is_json && json_validate(a->data, a->len, NULL) >= 0)
+		json_field_raw(w, "final_answer", a->data, a->len);
+	else
+		json_field_text(w, "final_answer", a->data, a->len);
+	if (a && a->encoded) /* beside the fields that every observation has */
+		json_field_text(w, "final_answer_encoded", a->encoded, a->encoded_len);
+}
+
 void answer_put_observation(struct json_writer *w, const struct observation *o)
 {
 	json_open_object(w);
@@ -136,8 +150,7 @@ void answer_put_observation(struct json_writer *w, const struct observation *o)
 		json_put_null(w);
 	put_displays(w, o);
 	put_error(w, o->error);
-	json_field_bool(w, "is_final_answer", false);
-	json_field_null(w, "final_answer");
+	put_answer(w, o->answer);
 	json_key(w, "screenshot");
 	answer_put_screenshot(w, o->screenshot, o->end_screenshot);
 	put_files(w, o);

@@ -50,6 +50,17 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 			.max = LIMIT_METADATA_BYTES, .example = "{\"task\":\"42\"}",                        \
 			.help = "Data of your own, kept and given back as it is; lists can be filtered by " \
 				"it." },                                                                    \
+		{ "profile", FIELD_NAMED, .offset = (base) + offsetof(struct session_params, profile),      \
+			.max = LIMIT_PROFILE_BYTES, .default_text = "the server's, python",                 \
+			.example = "\"smolagents\"",                                                        \
+			.help = "What the code may say: the name of an executor profile (GET /v1/profiles " \
+				"lists them), or one of your own as an object." },                          \
+		{ "additional_imports", FIELD_WORDS,                                                        \
+			.offset = (base) + offsetof(struct session_params, additional_imports),             \
+			.max = LIMIT_PROFILE_NAMES, .max_bytes = LIMIT_NAME_BYTES,                          \
+			.example = "[\"numpy\"]",                                                           \
+			.help = "Modules the code may import beyond those of its profile; \"numpy.*\" with " \
+				"all below, \"*\" for any." },                                               \
 		{ "exec", FIELD_CHOICE, .offset = (base) + offsetof(struct session_params, exec),           \
 			.choices = exec_names, .default_text = "system", .example = "\"none\"",           \
 			.help = "Which programs code may start: those of the read-only system, none, "      \

@@ -1,10 +1,11 @@
-/* /health, /readyz, /version, /metrics. */
+/* /health, /readyz, /version, /metrics, /v1/profiles. */
 #include <errno.h>
 #include <string.h>
 
 #include "api/call.h"
 #include "api/metrics.h"
 #include "json/json_write.h"
+#include "profile/profiles.h"
 
 void handle_health(struct call *c)
 {
@@ -59,6 +60,18 @@ void handle_version(struct call *c)
 	json_field_cstr(&w, "name", "glovebox");
 	json_field_cstr(&w, "version", GLOVEBOX_VERSION);
 	json_field_cstr(&w, "api", "v1");
+	json_close(&w);
+	call_respond(c, 200, &w, &b);
+}
+
+void handle_profiles(struct call *c)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	json_writer_init(&w, &b);
+	json_open_object(&w);
+	json_key(&w, "profiles");
+	profiles_write(c->api->profiles, &w);
 	json_close(&w);
 	call_respond(c, 200, &w, &b);
 }

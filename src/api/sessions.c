@@ -91,6 +91,7 @@ void answer_put_session(struct json_writer *w, const struct session *s)
 	json_field_cstr(w, "exec", jail_exec_name(info.exec));
 	put_network(w, info.network);
 	put_display(w, &info);
+	json_field_cstr(w, "profile", info.profile);
 	put_limits(w, &info.limits);
 	if (info.packages)
 		json_field_raw(w, "packages", info.packages, strlen(info.packages));

@@ -64,6 +64,7 @@ static const struct shape_row session_rows[] = {
 	{ "template", "string", NULL, 0, "What it was forked from: default, plain, or a set of packages." },
 	{ "exec", "string", NULL, 0, "Which programs code may start: system, none or any." },
 	{ "network", "any", NULL, 0, "What it may reach: \"none\", \"loopback\", or {\"allow\": [rules]}." },
+	{ "profile", "string", NULL, 0, "The name of its executor profile." },
 	{ "pid", "integer", NULL, 0, "Of the guest on the server; 0 while starting." },
 	{ "display", "object", &shape_display, 1, "Its screen; null when it has none." },
 	{ "limits", "object", &shape_limits, 0, NULL },
@@ -165,8 +166,9 @@ static const struct shape_row observation_rows[] = {
 	{ "result", "object", &shape_bundle, 1, "The value of the last expression." },
 	{ "displays", "array", &shape_bundle, 0, "What display() and figures showed." },
 	{ "error", "object", &shape_error, 1, NULL },
-	{ "is_final_answer", "boolean", NULL, 0, NULL },
-	{ "final_answer", "any", NULL, 1, NULL },
+	{ "is_final_answer", "boolean", NULL, 0, "The code called final_answer(), FINAL() or FINAL_VAR(), or set a ready `answer`." },
+	{ "final_answer", "any", NULL, 1, "What the code gave to final_answer(): JSON where it can, else its repr. Then "
+		"`final_answer_encoded` has it in smolagents' safe encoding, where it has one." },
 	{ "screenshot", "object", &shape_picture, 1, "When it was asked for." },
 	{ "files", "array", &shape_file, 0, "What the cell created, changed or deleted below /workspace." },
 	{ "state_lost", "boolean", NULL, 0, "The interpreter had to be replaced: variables are gone." },
@@ -248,7 +250,29 @@ static const struct shape_row version_rows[] = {
 };
 SHAPE(shape_version, "Version", version_rows);
 
-const struct shape *const shapes[] = { &shape_problem, &shape_packages, &shape_session, &shape_session_list, &shape_limits,
+static const struct shape_row profile_rows[] = {
+	{ "name", "string", NULL, 0, NULL },
+	{ "base", "string", NULL, 0, "The built-in profile it is made of." },
+	{ "own", "boolean", NULL, 0, "It comes from the server's configuration directory." },
+	{ "stands_for", "string", NULL, 0, NULL },
+	{ "summary", "string", NULL, 0, NULL },
+	{ "imports", "array", NULL, 0, "Modules that may be imported; * for all." },
+	{ "builtins", "array", NULL, 0, "Empty: all of them." },
+	{ "refuses", "array", NULL, 0, "What it says no to." },
+	{ "max_operations", "integer", NULL, 0, "0: no limit." },
+	{ "max_while_iterations", "integer", NULL, 0, "0: no limit." },
+	{ "print_chars", "integer", NULL, 0, "0: no limit but that of the output." },
+	{ "final_answer_stops", "boolean", NULL, 0, "final_answer() ends the cell." },
+	{ "fresh_namespace", "boolean", NULL, 0, "Every cell starts without variables." },
+};
+static SHAPE(shape_profile, "Profile", profile_rows);
+
+static const struct shape_row profile_list_rows[] = {
+	{ "profiles", "array", &shape_profile, 0, NULL },
+};
+SHAPE(shape_profile_list, "ProfileList", profile_list_rows);
+
+const struct shape *const shapes[] = { &shape_problem, &shape_packages, &shape_profile, &shape_profile_list, &shape_session, &shape_session_list, &shape_limits,
 	&shape_observation, &shape_bundle, &shape_error, &shape_file, &shape_truncated, &shape_usage,
 	&shape_log, &shape_log_entry, &shape_file_list, &shape_file_entry, &shape_interrupted, &shape_status,
 	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, &shape_display, &shape_window, &shape_window_list, &shape_picture, &shape_picture_error, NULL };

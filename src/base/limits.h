@@ -38,6 +38,9 @@ enum {
 	LIMIT_PRELOAD_COUNT = 64,
 	LIMIT_PACKAGES = 128,        /* named in one request */
 	LIMIT_PACKAGE_BYTES = 1024,  /* of one of those names, with versions and hashes */
+	LIMIT_PROFILES = 256,       /* own profiles of a server */
+	LIMIT_PROFILE_NAMES = 512,  /* of one list of a profile */
+	LIMIT_PROFILE_BYTES = 32 * 1024, /* of a profile in a request */
 	LIMIT_QUEUED_CELLS = 16,
 	LIMIT_PATH_BYTES = 1024,
 	LIMIT_TOMBSTONES = 4096, /* ended sessions whose end is remembered */
@@ -89,4 +92,5 @@ enum {
 	LIMIT_CAPTURE_BYTES = 128 * 1024 * 1024, /* pixels of one picture */
 	LIMIT_PICTURE_BYTES = 40 * 1024 * 1024,  /* of an encoded picture; base64 makes it a third longer */
 	LIMIT_DISPLAY_ASKS = 16,                 /* questions to one display at a time */
+	LIMIT_ANSWER_BYTES = 16 * 1024 * 1024,   /* a final answer, in each of its forms */
 };

@@ -50,6 +50,7 @@ const struct cli_verb cli_verbs[] = {
 	{ "kill", cli_kill, "end sessions" },
 	{ "logs", cli_logs, "show what a session printed" },
 	{ "packages", cli_packages, "look after the packages that sessions are given" },
+	{ "profiles", cli_profiles, "list executor profiles, and what each refuses" },
 	{ "doctor", cli_doctor, "check this machine, and say what is missing" },
 	{ "bench", cli_bench, "measure this program on this machine" },
 	{ "version", cli_version, "show the version" },

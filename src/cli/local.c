@@ -9,8 +9,10 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/own_profiles.h"
 #include "daemon/places.h"
 #include "daemon/reaper.h"
+#include "profile/profiles.h"
 
 enum { CHECK_MS = 5000 };
 
@@ -26,6 +28,7 @@ struct local {
 	char id[SESSION_ID_LEN + 1];
 	uv_signal_t signals[ARRAY_LEN(watched)];
 	uv_timer_t patience;
+	struct profiles *profiles;
 	struct reaper reaper;
 	const struct cell_observer *observer; /* of the cell under way */
 	void *userdata;
@@ -99,6 +102,8 @@ static int start_table(struct local *l, const struct local_config *config, struc
 		r = config->state_dir ? (l->state_dir = strdup(config->state_dir)) ? 0 : -ENOMEM : places_state_dir(e, &l->state_dir);
 	if (r == 0 && config->shown && !(l->shown = strdup(config->shown)))
 		r = -ENOMEM;
+	if (r == 0)
+		r = own_profiles_load(NULL, e, &l->profiles);
 	if (r < 0)
 		return r;
 	sessions_config_init(&sc);
@@ -107,6 +112,7 @@ static int start_table(struct local *l, const struct local_config *config, struc
 	sc.state_dir = l->state_dir;
 	sc.preload = config->preload;
 	sc.shown = l->shown;
+	sc.profiles = l->profiles;
 	sc.ready_guests = 1;
 	sc.ready_exec = config->exec;
 	sc.max_sessions = 1;
@@ -146,7 +152,7 @@ int local_network(const struct local_config *config, struct error *e, struct net
 	return r;
 }
 
-static int copy_env(char *const *env, char ***ret)
+static int copy_list(char *const *env, char ***ret)
 {
 	size_t n = 0;
 	while (env && env[n])
@@ -170,12 +176,16 @@ static int start_session(struct local *l, const struct local_config *config, str
 	struct session_info info;
 	params.exec = config->exec;
 	params.packages = config->packages;
-	int r = copy_env(config->env, &params.env);
-	if (r < 0)
-		return error_set_errno(e, r, "the environment");
-	r = local_network(config, e, &params.network);
+	int r = local_network(config, e, &params.network);
 	if (r < 0)
 		return r;
+	r = copy_list(config->env, &params.env);
+	if (r == 0)
+		r = copy_list(config->imports, &params.additional_imports);
+	if (r == 0 && config->profile && !(params.profile = strdup(config->profile)))
+		r = -ENOMEM;
+	if (r < 0)
+		return error_set_errno(e, r, "the session's parameters");
 	r = session_create(l->sessions, &params, e, &s);
 	if (r < 0)
 		return r;
@@ -234,6 +244,7 @@ void local_destroy(struct local *l)
 	uv_run(&l->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&l->loop);
 	reaper_sweep_all();
+	profiles_destroy(l->profiles);
 	free(l->guest_module);
 	free(l->state_dir);
 	free(l->shown);

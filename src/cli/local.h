@@ -18,6 +18,8 @@ extern const char *const local_exec_names[];
 
 struct local_config {
 	char **env;            /* "NAME=value" … NULL, or NULL */
+	char *profile;         /* executor profile; NULL: python */
+	char **imports;        /* beyond the profile's, NULL at the end; or NULL */
 	char **preload;        /* the template, as in struct sessions_config */
 	double timeout_s;      /* of each cell; 0: none */
 	uint64_t memory_bytes; /* 0: the default */

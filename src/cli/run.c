@@ -23,8 +23,8 @@ struct options {
 	uint64_t memory;
 	int exec;
 	char *network, **allow;
-	char **env, **packages;
-	char *code, *stdin_file;
+	char **env, **packages, **imports;
+	char *profile, *code, *stdin_file;
 	bool json, help;
 };
 
@@ -36,6 +36,10 @@ static const struct option_row rows[] = {
 	  .help = "run this text; what follows are its arguments" },
 	{ "timeout", 't', OPTION_SECONDS, AT(timeout), 0.1, 0, "SECONDS",
 	  .help = "end the code after this long, with exit code 124 (default: no limit)" },
+	{ "profile", 'p', OPTION_TEXT, AT(profile), .value = "NAME",
+	  .help = "executor profile: python, smolagents, restricted, tinyagent or one of your own (default python)" },
+	{ "import", 0, OPTION_ITEMS, AT(imports), .value = "MODULE",
+	  .help = "a module the code may import beyond its profile's; numpy.* with all below it; may be repeated" },
 	{ "exec", 0, OPTION_CHOICE, AT(exec), .value = "WHICH", .fallback = "system", .choices = local_exec_names,
 	  .help = "programs the code may start: those of the system, none, or any, also what it wrote itself" },
 	{ "network", 0, OPTION_TEXT, AT(network), .value = "WHICH", .fallback = "none",
@@ -217,6 +221,8 @@ static void explain(const struct run *run, const struct observation *o)
 	const struct cell_error *error = o->error;
 	if (error && !text_eq(error->type, "SystemExit"))
 		write_line(error->traceback, error->traceback_len);
+	if (error && text_starts(error->code, "policy_") && *error->remedy)
+		cli_complain(page.verb, "refused by the profile: %s", error->remedy);
 	if (error && !run->started)
 		cli_complain(
 			page.verb, "%s%s%s", error->message, *error->remedy ? "\n  " : "", error->remedy);
@@ -341,6 +347,8 @@ static int run_code(const struct options *o, const char *name, char *const *word
 	r = local_create(&(struct local_config){ .env = o->env,
 				 .packages = fetched_package(&fetched),
 				 .shown = fetched_shown(&fetched),
+				 .profile = o->profile,
+				 .imports = o->imports,
 				 .preload = no_modules,
 				 .timeout_s = o->timeout,
 				 .memory_bytes = o->memory,

@@ -21,7 +21,8 @@ struct options {
 	uint64_t memory;
 	int exec;
 	char *network, **allow;
-	char **env, **preload, **packages;
+	char **env, **preload, **packages, **imports;
+	char *profile;
 	bool save, help;
 };
 
@@ -31,6 +32,10 @@ struct options {
 static const struct option_row rows[] = {
 	{ "timeout", 't', OPTION_SECONDS, AT(timeout), 0.1, 0, "SECONDS",
 	  .help = "interrupt a cell after this long (default: no limit, Ctrl-C interrupts)" },
+	{ "profile", 'p', OPTION_TEXT, AT(profile), .value = "NAME",
+	  .help = "executor profile: python, smolagents, restricted, tinyagent or one of your own (default python)" },
+	{ "import", 0, OPTION_ITEMS, AT(imports), .value = "MODULE",
+	  .help = "a module the code may import beyond its profile's; numpy.* with all below it; may be repeated" },
 	{ "exec", 0, OPTION_CHOICE, AT(exec), .value = "WHICH", .fallback = "system", .choices = local_exec_names,
 	  .help = "programs the code may start: those of the system, none, or any, also what it wrote itself" },
 	{ "network", 0, OPTION_TEXT, AT(network), .value = "WHICH", .fallback = "none",
@@ -145,6 +150,8 @@ static int begin(struct shell *sh, struct error *e)
 	return local_create(&(struct local_config){ .env = o->env,
 				    .packages = fetched_package(&sh->fetched),
 				    .shown = fetched_shown(&sh->fetched),
+				    .profile = o->profile,
+				    .imports = o->imports,
 				    .preload = o->preload,
 				    .timeout_s = o->timeout,
 				    .memory_bytes = o->memory,

@@ -58,6 +58,8 @@ int config_sessions(const struct config *c, struct error *e, struct sessions_con
 	ret->grace_s = c->grace;
 	ret->default_ttl_s = c->ttl;
 	ret->default_idle_timeout_s = c->idle_timeout;
+	ret->default_profile = c->profile;
+	ret->default_imports = c->additional_imports;
 	ret->defaults = default_limits(c);
 	ret->maxima = most_limits(c);
 	r = network(c, e, ret);

@@ -55,6 +55,11 @@ const struct option_row config_rows[] = {
 	{ "preload", 0, OPTION_LIST, AT(preload), .value = "MODULES", .group = "sessions",
 	  .help = "modules that sessions have imported from the start, or none "
 		  "(default: common standard library, numpy, pandas, matplotlib, PIL)" },
+	{ "profile", 0, OPTION_TEXT, AT(profile), .value = "NAME",
+	  .help = "executor profile of sessions that name none: python, smolagents, restricted, tinyagent, or one of your own "
+		  "(default python; EXECUTOR_BACKEND is read too)" },
+	{ "additional-imports", 0, OPTION_LIST, AT(additional_imports), .value = "MODULES",
+	  .help = "modules that every session may import beyond those of its profile (ADDITIONAL_IMPORTS is read too)" },
 	{ "ready", 0, OPTION_COUNT, AT(ready), 0, 1000, "N", "4",
 	  .help = "guests kept ready, so that a session starts at once" },
 	{ "max-sessions", 0, OPTION_COUNT, AT(max_sessions), 1, 100000, "N", "2000",
@@ -315,6 +320,19 @@ static int check_values(struct config *c, struct error *e)
 	return r == 0 ? check_tokens(c, e) : r;
 }
 
+/* Variables by which other executors are configured; ours, and flags, come over them. */
+static int read_foreign_variables(struct config *c, struct error *e)
+{
+	static const char *const variables[][2] = { { "EXECUTOR_BACKEND", "profile" }, { "ADDITIONAL_IMPORTS", "additional-imports" } };
+	int r = 0;
+	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(variables); i++) {
+		const char *value = getenv(variables[i][0]);
+		if (value && *value)
+			r = option_set(row_named(variables[i][1]), c, value, false, variables[i][0], e);
+	}
+	return r;
+}
+
 int config_load(int argc, char **argv, struct error *e, struct config *ret)
 {
 	struct config flags = { 0 }, c = { 0 };
@@ -329,6 +347,8 @@ int config_load(int argc, char **argv, struct error *e, struct config *ret)
 		options_init(config_rows, &c);
 		r = read_files(&c, named && *named ? named : NULL, e);
 	}
+	if (r >= 0)
+		r = read_foreign_variables(&c, e);
 	if (r >= 0)
 		r = options_parse_environment(config_rows, &c, e);
 	if (r >= 0)

@@ -34,6 +34,7 @@ struct config {
 	char **allow_host, **allow_origin;
 	/* sessions */
 	char **preload; /* NULL: the default list */
+	char *profile, **additional_imports; /* of every session; profile NULL: python */
 	unsigned ready, max_sessions, max_sessions_per_token, queue;
 	double ttl, idle_timeout;
 	uint64_t log, max_log;

@@ -29,8 +29,10 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/config.h"
+#include "daemon/own_profiles.h"
 #include "daemon/reaper.h"
 #include "daemon/warm_sets.h"
+#include "profile/profiles.h"
 #include "http/http.h"
 #include "http/http_address.h"
 #include "jail/filter_own.h"
@@ -47,6 +49,7 @@ struct server {
 	struct packages *packages;
 	struct warm_sets warm_sets;
 	struct sessions *sessions;
+	struct profiles *profiles;
 	char *guest_module; /* the table looks at it again when it starts a helper anew */
 	struct api *api;
 	struct http_server *http; /* NULL once it is closed */
@@ -106,6 +109,14 @@ static int start_sessions(struct server *s, struct error *e)
 	sc.shown = packages_shown(s->packages);
 	sc.template_bytes = s->config->packages.template_bytes;
 	s->guest_module = sc.guest_module;
+	r = own_profiles_load(s->config->file, e, &s->profiles);
+	if (r == 0) { /* a wrong default would refuse every session */
+		_cleanup_(profile_choice_finish) struct profile_choice choice = { 0 };
+		r = profiles_choose(s->profiles, NULL, sc.default_profile, sc.default_imports, e, &choice);
+	}
+	if (r < 0)
+		return r;
+	sc.profiles = s->profiles;
 	return sessions_create(&sc, e, &s->sessions);
 }
 
@@ -136,6 +147,7 @@ static int start_api(struct server *s, struct error *e)
 		.loop = &s->loop,
 		.sessions = s->sessions,
 		.packages = s->packages,
+		.profiles = s->profiles,
 		.tokens = c->token,
 		.hosts = hosts,
 		.origins = c->allow_origin,
@@ -432,6 +444,7 @@ int serve_run(const struct config *config)
 	warm_sets_finish(&s.warm_sets);
 	packages_destroy(s.packages);
 	uv_run(&s.loop, UV_RUN_DEFAULT); /* the API's timer closes */
+	profiles_destroy(s.profiles);
 	free(s.guest_module);
 	uv_loop_close(&s.loop);
 	launcher_stop();

@@ -6,9 +6,11 @@
 #include <sys/resource.h>
 
 #include "base/limits.h"
+#include "guest/answer.h"
 #include "guest/files.h"
 #include "guest/memory.h"
 #include "guest/steps.h"
+#include "guest/policy/policy.h"
 #include "guest/stream.h"
 #include "guest/tools.h"
 #include "wire/wire.h"
@@ -98,9 +100,13 @@ static PyMethodDef emit_def = { "_emit", emit, METH_O, NULL };
 static PyObject *compile_ast(PyObject *tree, PyObject *filename, const char *mode)
 {
 	int flags = future_flags | PyCF_ALLOW_TOP_LEVEL_AWAIT;
+	policy_trust(true);
 	PyObject *code = PyObject_CallFunction(compile_builtin, "OOsii", tree, filename, mode, flags, 1);
+	policy_trust(false);
 	if (code && PyCode_Check(code))
 		future_flags |= ((PyCodeObject *)code)->co_flags & PyCF_MASK;
+	if (code && policy_seal(code) < 0)
+		Py_CLEAR(code);
 	return code;
 }
 
@@ -192,10 +198,12 @@ static PyObject *run_source(const char *code, size_t len, PyObject *filename)
 {
 	PyCompilerFlags flags = _PyCompilerFlags_INIT;
 	flags.cf_flags = PyCF_ONLY_AST | PyCF_SOURCE_IS_UTF8 | PyCF_IGNORE_COOKIE | PyCF_ALLOW_TOP_LEVEL_AWAIT | future_flags;
+	policy_trust(true);
 	PyObject *tree = Py_CompileStringObject(code, filename, Py_file_input, &flags, -1);
+	policy_trust(false);
 	if (!tree)
 		return NULL;
-	PyObject *value = run_tree(tree, filename, code, len);
+	PyObject *value = policy_active() && policy_check(tree, code, len) < 0 ? NULL : run_tree(tree, filename, code, len);
 	Py_DECREF(tree);
 	return value;
 }
@@ -256,18 +264,28 @@ static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, 
 	size_t start;
 	if (wire_begin(out, WIRE_ERROR, serial, &start) < 0)
 		return;
+	struct policy_words words;
+	policy_explain(exception, &words);
+	policy_trust(true);
 	PyObject *said = PyObject_CallFunctionObjArgs(support.format_error, exception, filename, NULL);
+	policy_trust(false);
 	if (said && PyTuple_Check(said) && PyTuple_GET_SIZE(said) >= 4) {
-		long line = PyLong_AsLong(PyTuple_GET_ITEM(said, 3));
-		put_text(out, WIRE_ERROR_TYPE, PyTuple_GET_ITEM(said, 0), 1024);
-		put_text(out, WIRE_TEXT, PyTuple_GET_ITEM(said, 1), LIMIT_MESSAGE_BYTES);
+		long line = words.line ? words.line : PyLong_AsLong(PyTuple_GET_ITEM(said, 3));
+		put_text(out, WIRE_ERROR_TYPE, words.type ? words.type : PyTuple_GET_ITEM(said, 0), 1024);
+		put_text(out, WIRE_TEXT, words.message ? words.message : PyTuple_GET_ITEM(said, 1), LIMIT_MESSAGE_BYTES);
 		put_text(out, WIRE_TRACEBACK, PyTuple_GET_ITEM(said, 2), LIMIT_ERROR_BYTES);
 		wire_put_u64(out, WIRE_LINE, line > 0 ? (uint64_t)line : 0);
-		put_advice(out, exception);
+		if (words.rule == POLICY_RULES)
+			put_advice(out, exception);
 	} else {
 		put_plain_error(out, exception);
 	}
 	PyErr_Clear();
+	if (words.rule < POLICY_RULES)
+		wire_put_u64(out, WIRE_RULE, words.rule);
+	if (words.remedy)
+		put_text(out, WIRE_REMEDY, words.remedy, LIMIT_ADVICE_BYTES);
+	policy_words_finish(&words);
 	Py_XDECREF(said);
 	wire_end(out, start);
 }
@@ -325,7 +343,11 @@ static PyObject *take_exception(void)
 static struct outcome report_exception(struct buffer *out, uint32_t serial, PyObject *filename)
 {
 	PyObject *exception = take_exception();
-	struct outcome o = { WIRE_OUTCOME_ERROR, 1 };
+	struct outcome o = { policy_refused() ? WIRE_OUTCOME_REFUSED : WIRE_OUTCOME_ERROR, 1 };
+	if (answer_is_stop(exception)) {
+		Py_DECREF(exception);
+		return (struct outcome){ WIRE_OUTCOME_OK, 0 };
+	}
 	if (PyErr_GivenExceptionMatches(exception, PyExc_SystemExit)) {
 		o = (struct outcome){ WIRE_OUTCOME_EXIT, exit_code_of(exception) };
 		if (o.exit_code)
@@ -437,6 +459,8 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 		len -= 3;
 	}
 	memory_reset_peak();
+	answer_forget();
+	policy_begin();
 	now.out = out;
 	now.serial = serial;
 	now.displays = 0;
@@ -464,6 +488,8 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 	Py_XDECREF(filename);
 	tools_end_cell();
 	steps_end(STEP_VALUE);
+	policy_end();
+	answer_report(out, serial);
 	stream_flush_all();
 	fflush(NULL); /* what C code printed */
 	now.out = NULL;
@@ -502,5 +528,7 @@ int cell_prepare(const struct support *s)
 	figure_managers_name = PyUnicode_InternFromString("matplotlib._pylab_helpers");
 	PyObject *main = PyImport_AddModule("__main__"); /* borrowed */
 	globals = main ? Py_NewRef(PyModule_GetDict(main)) : NULL;
-	return compile_builtin && ast_expr && ast_expression && figure_managers_name && globals ? 0 : -1;
+	if (!compile_builtin || !ast_expr || !ast_expression || !figure_managers_name || !globals)
+		return -1;
+	return answer_prepare(support.encode_answer, globals) < 0 || policy_prepare(globals) < 0 ? -1 : 0;
 }

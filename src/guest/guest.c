@@ -17,6 +17,7 @@
 #include "guest/files.h"
 #include "guest/memory.h"
 #include "guest/packages.h"
+#include "guest/policy/policy.h"
 #include "guest/random.h"
 #include "guest/steps.h"
 #include "guest/stream.h"
@@ -124,6 +125,8 @@ static void setup(const struct wire_frame *f)
 			set_network(&field);
 		} else if (field.tag == WIRE_PACKAGES) {
 			packages_add(field.data, field.len);
+		} else if (field.tag == WIRE_POLICY) {
+			policy_rule(field.data, field.len);
 		} else if (field.tag == WIRE_PRELOAD && names) {
 			PyObject *name = PyUnicode_DecodeUTF8(field.data, (Py_ssize_t)field.len, "replace");
 			if (name)
@@ -137,6 +140,8 @@ static void setup(const struct wire_frame *f)
 	PyErr_Clear();
 	Py_XDECREF(names);
 	steps_end(STEP_SETUP); /* told with the first cell */
+	if (policy_apply() < 0)
+		guest_fail(GUEST_CONTROL_FD, "applying the executor profile", EINVAL); /* never without it */
 }
 
 /* ---- EXECUTE ------------------------------------------------------------------ */
@@ -153,10 +158,12 @@ static void put_on_stdin(int fd)
 static void set_stdin(int fd)
 {
 	put_on_stdin(fd);
+	policy_trust(true);
 	PyObject *file =
 		PyObject_CallFunction(io_open, "isisssi", 0, "r", -1, "utf-8", "replace", (char *)NULL, 0);
 	if (!file || PySys_SetObject("stdin", file) < 0)
 		PyErr_Clear();
+	policy_trust(false);
 	Py_XDECREF(file);
 }
 

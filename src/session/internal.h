@@ -5,6 +5,7 @@
 #include <uv.h>
 
 #include "session/display.h"
+#include "profile/profiles.h"
 #include "session/nursery.h"
 #include "session/outcome.h"
 #include "session/output.h"
@@ -38,6 +39,7 @@ struct session {
 	char id[SESSION_ID_LEN + 1];
 	uint64_t serial;
 	struct session_params params;
+	struct profile_choice profile;
 	struct berth *berth;
 	char template[40]; /* the name of the template it came from */
 	bool template_warm;

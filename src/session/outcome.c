@@ -18,7 +18,14 @@ static void bundle_finish(struct bundle *b)
 
 void outcome_init(struct outcome *o)
 {
-	*o = (struct outcome){ 0 };
+	*o = (struct outcome){ .rule = POLICY_RULES };
+}
+
+static void answer_finish(struct final_answer *a)
+{
+	free((char *)a->data);
+	free((char *)a->encoded);
+	*a = (struct final_answer){ 0 };
 }
 
 void outcome_finish(struct outcome *o)
@@ -32,6 +39,7 @@ void outcome_finish(struct outcome *o)
 	free(o->error_traceback);
 	free(o->error_code);
 	free(o->error_remedy);
+	answer_finish(&o->answer);
 	for (unsigned i = 0; i < o->n_files; i++)
 		free((char *)o->files[i].path);
 	free(o->files);
@@ -149,7 +157,7 @@ static int take_error(struct outcome *o, const struct wire_frame *f)
 {
 	struct wire_field field;
 	size_t at = 0;
-	uint64_t line = 0;
+	uint64_t line = 0, rule;
 	int r;
 	free(o->error_type);
 	free(o->error_message);
@@ -157,6 +165,7 @@ static int take_error(struct outcome *o, const struct wire_frame *f)
 	free(o->error_code);
 	free(o->error_remedy);
 	o->error_type = o->error_message = o->error_traceback = o->error_code = o->error_remedy = NULL;
+	o->rule = POLICY_RULES;
 	o->error = (struct cell_error){ .code = "", .remedy = "" };
 	while ((r = wire_field_next(f, &at, &field)) == 1) {
 		if (field.tag == WIRE_ERROR_TYPE && !o->error_type) {
@@ -173,6 +182,8 @@ static int take_error(struct outcome *o, const struct wire_frame *f)
 			o->error_remedy = copy_utf8(&field, LIMIT_ADVICE_BYTES);
 		} else if (field.tag == WIRE_LINE && wire_field_u64(&field, &line) == 0) {
 			o->error.line = line < 1000000000 ? (int)line : 0;
+		} else if (field.tag == WIRE_RULE && wire_field_u64(&field, &rule) == 0) {
+			o->rule = rule < POLICY_RULES ? (unsigned)rule : POLICY_RULES;
 		}
 	}
 	if (r < 0 || !o->error_type || !o->error_message || !o->error_traceback)
@@ -182,7 +193,34 @@ static int take_error(struct outcome *o, const struct wire_frame *f)
 	o->error.traceback = o->error_traceback;
 	o->error.code = o->error_code ? o->error_code : "";
 	o->error.remedy = o->error_remedy ? o->error_remedy : "";
+	if (o->rule < POLICY_RULES)
+		o->error.code = policy_rule_codes[o->rule];
 	o->has_error = true;
+	return 0;
+}
+
+static int take_answer(struct outcome *o, const struct wire_frame *f)
+{
+	struct wire_field field;
+	size_t at = 0;
+	int r;
+	answer_finish(&o->answer); /* the last one counts */
+	o->has_answer = false;
+	while ((r = wire_field_next(f, &at, &field)) == 1) {
+		if (field.len > LIMIT_ANSWER_BYTES)
+			return -EPROTO;
+		if ((field.tag == WIRE_JSON || field.tag == WIRE_TEXT) && !o->answer.data) {
+			o->answer.data = copy_bytes(&field);
+			o->answer.len = field.len;
+			o->answer.is_json = field.tag == WIRE_JSON;
+		} else if (field.tag == WIRE_ENCODED && !o->answer.encoded) {
+			o->answer.encoded = copy_bytes(&field);
+			o->answer.encoded_len = field.len;
+		}
+	}
+	if (r < 0 || !o->answer.data)
+		return -EPROTO;
+	o->has_answer = true;
 	return 0;
 }
 
@@ -231,7 +269,7 @@ static int take_done(struct outcome *o, const struct wire_frame *f)
 	while ((r = wire_field_next(f, &at, &field)) == 1) {
 		if (wire_field_u64(&field, &n) < 0)
 			return -EPROTO;
-		if (field.tag == WIRE_OUTCOME && n <= WIRE_OUTCOME_MEMORY)
+		if (field.tag == WIRE_OUTCOME && n <= WIRE_OUTCOME_REFUSED)
 			o->kind = (enum wire_outcome)n;
 		else if (field.tag == WIRE_EXIT_CODE)
 			o->exit_code = (int)(n & 0xff);
@@ -256,6 +294,8 @@ int outcome_take(struct outcome *o, const struct wire_frame *f, const struct bun
 		return take_result(o, f);
 	case WIRE_ERROR:
 		return take_error(o, f);
+	case WIRE_ANSWER:
+		return take_answer(o, f);
 	case WIRE_FILES:
 		return take_files(o, f);
 	case WIRE_DONE:

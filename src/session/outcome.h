@@ -14,9 +14,11 @@ struct outcome {
 	unsigned n_displays, displays_left_out;
 	size_t display_bytes;
 	struct bundle result;
-	bool has_result, has_error, done;
+	bool has_result, has_error, has_answer, done;
 	struct cell_error error;
 	char *error_type, *error_message, *error_traceback, *error_code, *error_remedy;
+	unsigned rule; /* enum policy_rule of a violation, POLICY_RULES for any other error */
+	struct final_answer answer; /* its texts are owned */
 	struct file_entry *files;
 	unsigned n_files;
 	bool files_cut;

@@ -77,6 +77,8 @@ void session_params_finish(struct session_params *p)
 	free_list(p->preload);
 	free(p->metadata);
 	network_policy_finish(&p->network);
+	free(p->profile);
+	free_list(p->additional_imports);
 	*p = (struct session_params){ 0 };
 }
 
@@ -357,6 +359,7 @@ static void session_freed(uv_handle_t *h)
 	struct session *s = h->data;
 	struct sessions *t = s->table;
 	session_params_finish(&s->params);
+	profile_choice_finish(&s->profile);
 	free(s);
 	t->closing_sessions--;
 }
@@ -374,15 +377,32 @@ static void release(struct session *s)
 	uv_close((uv_handle_t *)&s->deadline, session_freed);
 }
 
+/* The session's own additional imports come after the server's. */
+static int choose_profile(const struct sessions_config *c, const struct session_params *params, struct error *e,
+	struct profile_choice *ret)
+{
+	char *all[2 * LIMIT_PROFILE_NAMES + 1];
+	size_t n = 0;
+	for (char **m = c->default_imports; m && *m && n < LIMIT_PROFILE_NAMES; m++)
+		all[n++] = *m;
+	for (char **m = params->additional_imports; m && *m && n < 2 * LIMIT_PROFILE_NAMES; m++)
+		all[n++] = *m;
+	all[n] = NULL;
+	return profiles_choose(c->profiles, params->profile, c->default_profile, all, e, ret);
+}
+
 int session_create(struct sessions *t, struct session_params *params, struct error *e, struct session **ret)
 {
 	struct session_limits limits = params->limits;
+	_cleanup_(profile_choice_finish) struct profile_choice profile = { 0 };
 	bool ready = false;
 	int r = check_room(t, e);
 	if (r == 0)
 		r = settle_limits(&t->config, &limits, e);
 	if (r == 0)
 		r = settle_network(&t->config, params, e);
+	if (r == 0)
+		r = choose_profile(&t->config, params, e, &profile);
 	if (r < 0)
 		return r;
 	struct session *s = new_session(t);
@@ -396,6 +416,8 @@ int session_create(struct sessions *t, struct session_params *params, struct err
 		release(s);
 		return r;
 	}
+	s->profile = profile;
+	profile = (struct profile_choice){ 0 };
 	r = session_take_berth(s, &ready);
 	if (r < 0 || !tsearch(s, &t->index, by_id)) {
 		s->params = (struct session_params){ 0 }; /* still the caller's */
@@ -546,6 +568,7 @@ void session_info(const struct session *s, struct session_info *ret)
 		.has_display = s->params.has_display,
 		.display_up = s->display && display_is_up(s->display),
 		.display = s->params.display,
+		.profile = s->profile.name,
 		.limits = s->params.limits };
 	if (ret->expires_in_s < 0)
 		ret->expires_in_s = 0;

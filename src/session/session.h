@@ -19,7 +19,9 @@
 #include "network/dialogue.h"
 #include "network/policy.h"
 #include "wire/steps.h"
+#include "profile/profile.h"
 
+struct profiles;
 struct sessions;
 struct session;
 struct cell;
@@ -52,6 +54,8 @@ struct session_params {
 	char **env;            /* "NAME=value", NULL at the end; or NULL */
 	char **preload;        /* modules to import before the first cell, NULL at the end; or NULL */
 	char *metadata;        /* JSON text of an object, or NULL */
+	char *profile;         /* a name, or the JSON text of an object; NULL: the server's default */
+	char **additional_imports; /* beyond the profile's, NULL at the end; or NULL */
 	struct session_limits limits;
 	double ttl_s;          /* ends this long after its creation; 0: the server's default */
 	double idle_timeout_s; /* ends this long after its last cell; 0: the server's default */
@@ -89,6 +93,9 @@ struct sessions_config {
 	double grace_s;           /* between the interrupt and the kill */
 	double default_ttl_s, default_idle_timeout_s;
 	struct session_limits defaults, maxima;
+	const struct profiles *profiles; /* the own ones; NULL: the built-in only */
+	char *default_profile;           /* of sessions that name none; NULL: python */
+	char **default_imports;          /* additional ones for every session, NULL at the end; or NULL */
 	/* Called for every session that ended, after it left the table (may be NULL). */
 	void (*on_session_end)(void *userdata, const char *id, const char *why);
 	bool warm_display;        /* what displays need is started ahead, not when a first session wants one */
@@ -137,6 +144,7 @@ struct sessions_stats {
 	unsigned ready_guests;
 	uint64_t limit; /* sessions that may be alive at once */
 	uint64_t cells[CELL_STATUS_COUNT];
+	uint64_t violations[POLICY_RULES]; /* of profiles, by rule */
 	uint64_t running_cells, queued_cells;
 	uint64_t stdout_bytes, stderr_bytes;
 	uint64_t tool_calls, tool_errors;
@@ -199,6 +207,7 @@ struct session_info {
 	const struct network_policy *network;
 	bool has_display, display_up; /* up: an X server runs, since something connected to it */
 	struct display_params display;
+	const char *profile; /* its name */
 	struct session_limits limits;
 };
 void session_info(const struct session *s, struct session_info *ret);
@@ -224,6 +233,15 @@ struct cell_error {
 	size_t message_len, traceback_len;
 	int line;                               /* in the cell's own source, 0 when unknown */
 	const char *code, *remedy;              /* a word for programs and what to do; may be "" */
+};
+
+/* What a cell gave to final_answer() and its kin. */
+struct final_answer {
+	const char *data; /* JSON text when is_json, else the value's repr */
+	size_t len;
+	bool is_json;
+	const char *encoded; /* "safe:…", smolagents' encoding, or NULL */
+	size_t encoded_len;
 };
 
 /* Captured text: the first bytes, then what was left out, then the last bytes. Valid UTF-8 after session/output cut it. */
@@ -264,6 +282,7 @@ struct observation {
 	const struct bundle *displays;
 	unsigned n_displays, displays_left_out;
 	const struct cell_error *error; /* or NULL */
+	const struct final_answer *answer; /* or NULL */
 	const struct file_entry *files;
 	unsigned n_files;
 	bool files_cut; /* more changed than are listed */

@@ -126,6 +126,7 @@ static void report(struct session *s, struct cell *c, enum cell_status status, i
 		.n_displays = o->n_displays,
 		.displays_left_out = o->displays_left_out,
 		.error = o->has_error ? &o->error : NULL,
+		.answer = o->has_answer ? &o->answer : NULL,
 		.files = o->files,
 		.n_files = o->n_files,
 		.files_cut = o->files_cut,
@@ -160,6 +161,8 @@ static void end_cell(struct session *s, enum cell_status status, int exit_code, 
 	if (c->capture)
 		capture_abort(c->capture);
 	t->stats.cells[status]++;
+	if (s->outcome.has_error && s->outcome.rule < POLICY_RULES)
+		t->stats.violations[s->outcome.rule]++;
 	t->stats.running_cells--;
 	uint64_t took = clock_now_ns() - s->started_ns;
 	stats_observe(&t->stats.cell_seconds, (double)took / 1e9);
@@ -214,6 +217,8 @@ static void finish_cell(struct session *s)
 		status = CELL_OUT_OF_MEMORY;
 		o->error.code = "out_of_memory";
 		o->error.remedy = "Use less memory at once, or make the session with a larger limits.memory_bytes.";
+	} else if (o->kind == WIRE_OUTCOME_REFUSED) {
+		status = CELL_REFUSED;
 	} else if (o->kind != WIRE_OUTCOME_OK && (o->kind != WIRE_OUTCOME_EXIT || exit_code)) {
 		status = CELL_ERROR;
 	}
@@ -519,6 +524,8 @@ static void send_setup(struct session *s)
 	for (char **v = s->params.preload; ok && v && *v; v++)
 		ok = wire_put(&b, WIRE_PRELOAD, *v, strlen(*v)) == 0;
 	ok = ok && put_paths(&b, s->params.packages);
+	for (char **v = s->profile.rules; ok && v && *v; v++)
+		ok = wire_put(&b, WIRE_POLICY, *v, strlen(*v)) == 0;
 	if (ok && s->params.has_seed)
 		ok = wire_put_u64(&b, WIRE_SEED, s->params.seed) == 0;
 	if (ok && s->params.limits.memory_bytes)

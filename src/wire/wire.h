@@ -20,7 +20,7 @@ enum { WIRE_HEADER = 12, WIRE_FIELD_HEADER = 5 };
 
 enum wire_type {
 	/* daemon → guest */
-	WIRE_SETUP = 1, /* ENV*, PRELOAD*, PACKAGES*, SEED, MEMORY, PROCESSES, NETWORK: before the first cell; later with PACKAGES alone */
+	WIRE_SETUP = 1, /* ENV*, PRELOAD*, PACKAGES*, SEED, MEMORY, PROCESSES, NETWORK, POLICY*: before the first cell; later with PACKAGES alone */
 	WIRE_EXECUTE,   /* CODE, STDIN, RESCAN */
 	WIRE_CHECK,     /* CODE: is it complete? */
 	WIRE_REHEARSE,  /* nobody needs you yet: get ready for a first cell */
@@ -31,12 +31,13 @@ enum wire_type {
 	WIRE_FAILED,     /* TEXT: it could not get there */
 	WIRE_DISPLAY,    /* MIME, (TEXT | JSON), … */
 	WIRE_RESULT,     /* the same, the value of the last expression */
-	WIRE_ERROR,      /* TYPE, TEXT, TRACEBACK, LINE, and where it knows CODE, REMEDY */
+	WIRE_ERROR,      /* TYPE, TEXT, TRACEBACK, LINE, and where it knows CODE, RULE, REMEDY */
 	WIRE_FILES,      /* FILE*, CUT */
 	WIRE_DONE,       /* EXIT_CODE, OUTCOME, CPU_NS, PEAK: the last frame of a cell */
 	WIRE_CHECKED,    /* TEXT */
 	WIRE_TOOL_CALL,   /* CALL, TEXT: its name, JSON: an object of arguments */
 	WIRE_TOOL_CANCEL, /* CALL: nobody waits for it any more */
+	WIRE_ANSWER,     /* JSON or TEXT, ENCODED: the final answer of a cell */
 };
 
 enum wire_tag {
@@ -68,10 +69,14 @@ enum wire_tag {
 	WIRE_SCREEN, /* SETUP: the session has a display */
 	WIRE_ERROR_CODE, /* a word for programs */
 	WIRE_REMEDY,     /* what to do about an error */
+	WIRE_POLICY,   /* a rule of the session's profile, "key=value" */
+	WIRE_RULE,     /* enum policy_rule that an error is a violation of */
+	WIRE_ENCODED,  /* the final answer in smolagents' safe encoding */
 };
 
 /* How the guest says a cell went; the daemon decides what to call it. */
-enum wire_outcome { WIRE_OUTCOME_OK, WIRE_OUTCOME_ERROR, WIRE_OUTCOME_EXIT, WIRE_OUTCOME_INTERRUPT, WIRE_OUTCOME_MEMORY };
+enum wire_outcome { WIRE_OUTCOME_OK, WIRE_OUTCOME_ERROR, WIRE_OUTCOME_EXIT, WIRE_OUTCOME_INTERRUPT, WIRE_OUTCOME_MEMORY,
+	WIRE_OUTCOME_REFUSED /* by the profile, before anything ran */ };
 
 /*
  * The daemon interrupts a cell with one SIGINT and then wakes the guest with this signal until the cell ends: a SIGINT that comes just

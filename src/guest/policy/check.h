@@ -1,0 +1,56 @@
+/* The walk over a cell's tree; not for other rooms. */
+#pragma once
+
+#include "guest/policy/internal.h"
+#include "guest/policy/nodes.h"
+
+enum scope_kind { SCOPE_MODULE, SCOPE_FUNCTION, SCOPE_CLASS };
+
+struct scope {
+	struct scope *outer;
+	enum scope_kind kind;
+	PyObject *globals; /* set of names declared global, or NULL */
+	bool collects;     /* it reads `printed` */
+	bool is_lambda;
+};
+
+struct walk {
+	const struct rules *rules;
+	struct scope *scope;
+	PyObject *called;   /* the func of the call being walked, borrowed */
+	PyObject *parent;   /* of the node being walked, borrowed */
+	PyObject *errors;   /* texts so far, where all are collected; else NULL */
+	enum policy_rule first_rule;
+	int first_line, line, depth;
+	uint64_t weight;    /* nodes since the innermost loop or function began */
+	bool text_only;     /* source of a library: check, change nothing */
+	const char *code;   /* of the cell */
+	size_t len;
+};
+
+/* What makes a profile: called for every node, before its parts and after them. */
+struct rules {
+	/* A module's or function's scope opens, before anything in it is looked at. May be NULL. */
+	int (*open)(struct scope *scope, PyObject *node);
+	/* -1 with an error (or reported with walk_error): it may not be. */
+	int (*enter)(struct walk *w, enum node_kind kind, PyObject *node);
+	/* *ret: a node that takes its place (a new reference), or NULL. */
+	int (*leave)(struct walk *w, enum node_kind kind, PyObject *node, PyObject **ret);
+};
+
+extern const struct rules smolagents_rules, restricted_rules, import_rules, type_rules;
+
+/* Walks a node and what is below it. *ret: what takes its place, or NULL. */
+int walk_node(struct walk *w, PyObject *node, PyObject **ret);
+int walk_field(struct walk *w, PyObject *node, PyObject *field);
+
+/* Reports a violation at the node: raises it, or where all are collected notes it and returns 0. */
+int walk_error(struct walk *w, PyObject *node, enum policy_rule rule, const char *remedy, const char *fmt, ...);
+
+/* Checks an import statement against the list. */
+int check_import(struct walk *w, PyObject *node);
+int check_import_from(struct walk *w, PyObject *node);
+
+/* guard @ operand, where `like` is (steals operand). */
+PyObject *guard_node(PyObject *like, enum guard_kind kind, PyObject *name, uint64_t weight, PyObject *operand);
+bool is_docstring(PyObject *statement);

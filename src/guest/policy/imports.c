@@ -1,0 +1,172 @@
+/* Imports: the list, the cells' own __import__, and the words for what is not on it. */
+#include <string.h>
+
+#include "guest/policy/internal.h"
+
+/* Modules that reach everything: a rule such as numpy.* does not mean them, only their own name does. */
+static const char *const never_below[] = { "numpy.ctypeslib", "numpy.distutils", "numpy.f2py", "numpy.testing", "numpy.compat",
+	"pandas.testing", "pandas.util", "pandas.compat", "pandas.io.clipboard", "matplotlib.testing", "asyncio.subprocess", NULL };
+
+/* What is written and what was meant. */
+static const char *const slips[][2] = { { "dataclass", "dataclasses" }, { "date", "datetime" }, { "regex", "re" }, { "np", "numpy" },
+	{ "pd", "pandas" }, { "plt", "matplotlib.pyplot" }, { "stats", "statistics" }, { "maths", "math" }, { "rand", "random" },
+	{ "itertool", "itertools" }, { "collection", "collections" }, { "functool", "functools" }, { "enums", "enum" },
+	{ "type", "typing" }, { "types", "typing" }, { "datetimes", "datetime" }, { "pillow", "PIL" }, { "sklearn", "sklearn.*" } };
+
+static bool equal(PyObject *a, const char *b)
+{
+	return PyUnicode_CompareWithASCIIString(a, b) == 0;
+}
+
+/* Whether `name` is, or lies below, `top`. */
+static bool is_below(const char *name, const char *top, size_t len)
+{
+	return !strncmp(name, top, len) && (name[len] == '\0' || name[len] == '.');
+}
+
+static bool hidden_below(const char *name, const char *rule, size_t len)
+{
+	for (const char *const *m = never_below; *m; m++)
+		if (is_below(name, *m, strlen(*m)) && !(strlen(*m) <= len && is_below(rule, *m, strlen(*m))))
+			return true;
+	return strstr(name, "._") != NULL && !strstr(rule, "._");
+}
+
+/* smolagents' tree: "a.b" allows a and a.b, "a.b.*" also what is below. */
+static bool rule_allows(const char *rule, const char *name)
+{
+	size_t len = strlen(rule);
+	if (!strcmp(rule, "*"))
+		return true;
+	if (len > 2 && !strcmp(rule + len - 2, ".*"))
+		return is_below(rule, name, strlen(name)) || (is_below(name, rule, len - 2) && !hidden_below(name, rule, len - 2));
+	if (policy.table->top_imports && is_below(name, rule, len))
+		return true;
+	return is_below(rule, name, strlen(name));
+}
+
+int import_allowed(PyObject *name)
+{
+	const char *text = PyUnicode_CheckExact(name) ? PyUnicode_AsUTF8(name) : NULL;
+	if (!text) {
+		PyErr_Clear();
+		return 0;
+	}
+	if (policy.all_imports)
+		return 1;
+	for (Py_ssize_t i = 0; i < PyList_GET_SIZE(policy.imports); i++) {
+		const char *rule = PyUnicode_AsUTF8(PyList_GET_ITEM(policy.imports, i));
+		if (rule && rule_allows(rule, text))
+			return 1;
+	}
+	PyErr_Clear();
+	return !strcmp(text, "__future__");
+}
+
+static PyObject *remedy_for(PyObject *name)
+{
+	const char *text = PyUnicode_AsUTF8(name);
+	for (size_t i = 0; text && i < sizeof(slips) / sizeof(slips[0]); i++)
+		if (!strcmp(slips[i][0], text))
+			return PyUnicode_FromFormat("Did you mean `%s`?", slips[i][1]);
+	const char *dot = text ? strchr(text, '.') : NULL;
+	PyObject *top = dot ? PyUnicode_DecodeUTF8(text, dot - text, NULL) : NULL;
+	PyObject *words = top && import_allowed(top) ?
+				  PyUnicode_FromFormat("`%U` is allowed and what is below it is not: ask for %U.* in additional_imports.", top, top) :
+				  PyUnicode_FromString("Use one of the authorized modules, or make the session with this one in additional_imports.");
+	Py_XDECREF(top);
+	return words;
+}
+
+int import_refuse(PyObject *name, bool from)
+{
+	PyObject *words = remedy_for(name), *list = PyObject_Repr(policy.imports);
+	const char *remedy = words ? PyUnicode_AsUTF8(words) : NULL;
+	if (policy.base == PROFILE_TINYAGENT)
+		violation(PyExc_RuntimeError, POLICY_IMPORT, remedy, from ? "Import from '%U' not allowed" : "Import '%U' not allowed", name);
+	else
+		violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_ImportError, POLICY_IMPORT, remedy,
+			from ? "Import from %U is not allowed. Authorized imports are: %V" :
+			       "Import of %U is not allowed. Authorized imports are: %V",
+			name, list, "[…]");
+	Py_XDECREF(words);
+	Py_XDECREF(list);
+	return -1;
+}
+
+/* Brings in what `from package import name` names, where it is a module that is allowed. */
+static int import_names(PyObject *package, PyObject *name, PyObject *names)
+{
+	PyObject *list = PySequence_List(names);
+	for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
+		PyObject *item = PyList_GET_ITEM(list, i), *full = NULL, *found;
+		if (!PyUnicode_CheckExact(item) || equal(item, "*"))
+			continue;
+		if ((found = PyObject_GetAttr(package, item))) {
+			Py_DECREF(found);
+			continue;
+		}
+		PyErr_Clear();
+		full = PyUnicode_FromFormat("%U.%U", name, item);
+		PyObject *module = full && import_allowed(full) ? PyImport_Import(full) : NULL;
+		if (!module && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_ImportError)) {
+			Py_XDECREF(full);
+			Py_DECREF(list);
+			return -1;
+		}
+		PyErr_Clear();
+		Py_XDECREF(module);
+		Py_XDECREF(full);
+	}
+	Py_XDECREF(list);
+	return 0;
+}
+
+/* What the statement gets: the top of a dotted name, or with names to take from it the module itself. */
+static PyObject *import_for_cell(PyObject *name, PyObject *names)
+{
+	bool from = names && PyObject_IsTrue(names) == 1;
+	PyObject *leaf = PyImport_ImportModuleLevelObject(name, NULL, NULL, Py_None, 0);
+	if (!leaf || tcl_guard() < 0) {
+		Py_XDECREF(leaf);
+		return NULL;
+	}
+	if (from) {
+		PyObject *module = PyImport_GetModule(name);
+		Py_DECREF(leaf);
+		leaf = module;
+		if (leaf && import_names(leaf, name, names) < 0)
+			Py_CLEAR(leaf);
+	}
+	if (!leaf && !PyErr_Occurred())
+		PyErr_Format(PyExc_ImportError, "no module %R", name);
+	PyObject *copy = leaf ? module_copy(leaf) : NULL;
+	Py_XDECREF(leaf);
+	return copy;
+}
+
+static PyObject *cell_import(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *keys[] = { (char *)"name", (char *)"globals", (char *)"locals", (char *)"fromlist", (char *)"level", NULL };
+	PyObject *name, *globals = NULL, *locals = NULL, *names = NULL;
+	int level = 0;
+	(void)self;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|OOOi:__import__", keys, &name, &globals, &locals, &names, &level))
+		return NULL;
+	if (!PyUnicode_CheckExact(name) || level != 0)
+		return violation_null(PyExc_ImportError, POLICY_IMPORT, "Import modules by their full names.", "relative imports are not allowed");
+	if (!import_allowed(name)) {
+		import_refuse(name, names && PyObject_IsTrue(names) == 1);
+		return NULL;
+	}
+	if (!policy.languages)
+		return PyImport_ImportModuleLevelObject(name, NULL, NULL, names ? names : Py_None, 0);
+	return import_for_cell(name, names);
+}
+
+static PyMethodDef import_def = { "__import__", (PyCFunction)(void (*)(void))cell_import, METH_VARARGS | METH_KEYWORDS, NULL };
+
+PyObject *import_function(void)
+{
+	return PyCFunction_New(&import_def, NULL);
+}

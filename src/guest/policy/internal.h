@@ -1,0 +1,121 @@
+/* What the files of this room share; not for others. */
+#pragma once
+
+#include "guest/policy/policy.h"
+
+#include <stdint.h>
+
+struct policy {
+	bool active;
+	const struct profile_table *table;
+	enum profile_base base;
+	bool all_imports;      /* "*" is among them */
+	bool languages;        /* names, attributes, builtins are held too, not only imports */
+	PyObject *imports;     /* list of str, as they were given */
+	PyObject *more_builtins, *refused; /* sets of str */
+	uint64_t max_operations, max_while, print_chars;
+	bool fresh;
+	PyObject *globals;  /* of the cells */
+	PyObject *builtins; /* of the cells: a dict of their own */
+	int trust; /* our own calls under way */
+	/* the cell that runs */
+	bool was_refused;
+	uint64_t operations;
+	PyObject *called; /* set: names that the cell calls */
+};
+extern struct policy policy;
+
+/* ---- violation.c: errors ------------------------------------------------- */
+
+extern PyObject *violation_interpreter_error; /* smolagents' InterpreterError, a ValueError */
+
+/*
+ * Raises `type` (NULL: the profile's own) with rule and remedy attached. Always -1. `remedy` may be NULL. Formats as
+ * PyUnicode_FromFormat.
+ */
+int violation(PyObject *type, enum policy_rule rule, const char *remedy, const char *fmt, ...);
+
+/* The same, returning NULL. */
+#define violation_null(...) (violation(__VA_ARGS__), (PyObject *)NULL)
+int violation_prepare(void);
+
+/* ---- attributes.c: which names may be read ------------------------------- */
+
+/* Raises unless an attribute of this name may be read or set through getattr() and its kin. The name must be exactly a str. */
+int attribute_check(PyObject *name);
+
+/* True for the names that lead to frames and code. */
+bool attribute_inspects(PyObject *name);
+bool name_is_dunder(PyObject *name);
+
+/* Whether a class of a cell may define it: Python's own special names. */
+bool name_is_special(PyObject *name);
+int attributes_prepare(void);
+
+/* Replaces str.format and str.format_map by guarded ones, for the whole process. */
+int format_guard_install(void);
+
+/* ---- imports.c, modules.c ------------------------------------------------- */
+
+/* 1 when the module of this dotted name may be used, 0 when not. */
+int import_allowed(PyObject *name);
+
+/* Raises the profile's error for it. Always -1. `from`: it was `from X import`. */
+int import_refuse(PyObject *name, bool from);
+PyObject *import_function(void); /* the cells' __import__, a new reference */
+
+/* What a cell gets in place of a value: the copy for a module that is allowed, the value itself for what is none, or NULL
+ * with an error. Steals nothing; a new reference. */
+PyObject *module_guard(PyObject *value);
+
+/* The cell's copy of a module that is allowed (a new reference). */
+PyObject *module_copy(PyObject *module);
+int modules_prepare(void);
+
+/* ---- builtins.c -------------------------------------------------------------- */
+int builtins_make(void);
+void print_end(void); /* writes what the print cap held back */
+void print_begin(void);
+
+/* Takes lines of text that print() of the cells made. */
+PyObject *collector_new(void);         /* RestrictedPython's: call it as print(), str() it as printed */
+PyObject *collector_text(PyObject *c); /* what it holds */
+
+/* ---- guards.c: objects that stand in compiled code ------------------------- */
+
+enum guard_kind {
+	GUARD_ATTRIBUTE, /* guard @ object: its attribute `name`, checked */
+	GUARD_NAME,      /* guard @ text: the text, if an attribute may have this name */
+	GUARD_HOOK,      /* guard @ text: AttributeError for names that a __getattr__ of a cell must not answer */
+	GUARD_TICK,      /* guard @ x: counts `weight` operations, None */
+	GUARD_LOOP,      /* guard @ iterable: its iterator, counting */
+	GUARD_WHILE,     /* guard @ x: an iterator that goes on until the limit */
+	GUARD_COLLECT,   /* guard @ x: a new print collector */
+	GUARD_PRINTED,   /* guard @ collector: its text */
+	GUARD_KINDS
+};
+
+/* The text that stands for a guard in the tree until policy_seal(); a new reference. name may be NULL. */
+PyObject *guard_placeholder(enum guard_kind kind, PyObject *name, uint64_t weight);
+bool guard_is(PyObject *o, enum guard_kind kind);
+int guards_prepare(void);
+
+/* ---- count.c ---------------------------------------------------------------- */
+int count_prepare(void);
+int count_add(uint64_t weight); /* -1 with an error at the limit */
+PyObject *count_loop(PyObject *iterable, uint64_t weight);
+PyObject *count_while(uint64_t weight);
+
+/* ---- audit.c, tcl.c ----------------------------------------------------------- */
+int audit_install(void);
+
+/* True when the Python frame on top is a cell's own code. */
+bool caller_is_cell(void);
+
+/* After an import: Tcl interpreters that are made from now on have no commands that reach files, programs or sockets. */
+int tcl_guard(void);
+
+/* ---- check.c and its rules --------------------------------------------------- */
+
+/* Checks source text that a library wants to compile for the cell. `types_only`: nothing but the expression of a type. */
+int check_text(PyObject *text, bool types_only);

@@ -1,0 +1,64 @@
+/*
+ * Executor profiles inside a guest: what the code of its cells may say.
+ *
+ * A guest is born without one. The rules of its session's profile come with SETUP, once, before the first cell; from then
+ * on every cell is checked before it is compiled, sees builtins and modules of its own, and an audit hook watches what the
+ * libraries do for it. It is the fence that explains itself, not the wall: the jail is.
+ *
+ * Invariants: cell code never holds a module, a builtin or a name by which it could change any of this. Guards are constants
+ * of compiled code, not names. Whatever fails inside a check refuses.
+ */
+#pragma once
+
+#include "guest/python.h"
+
+#include "base/buffer.h"
+#include "profile/profile.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* In the zygote, when all is imported. -1 with a Python error. */
+int policy_prepare(PyObject *globals);
+
+/* SETUP: one rule, "key=value". Unknown ones are ignored by the guest; the daemon checked them. */
+void policy_rule(const char *text, size_t len);
+
+/* SETUP, after the last rule: from here on it holds. -1 with a Python error: then no cell may run. */
+int policy_apply(void);
+
+/* Whether there is anything to hold. */
+bool policy_active(void);
+
+/*
+ * Before a cell is compiled: checks the tree and changes it where guards are needed. -1 with an error set: nothing may run. `code`
+ * is the cell's source.
+ */
+int policy_check(PyObject *tree, const char *code, size_t len);
+
+/* After it is compiled: puts the guards into the code object and those inside it. */
+int policy_seal(PyObject *code);
+
+/* A cell begins: counts start at 0, a profile with fresh names has none. */
+void policy_begin(void);
+
+/* Was the last cell refused before it ran? */
+bool policy_refused(void);
+
+/* The cell is over: writes out what its print() held back. */
+void policy_end(void);
+
+/*
+ * What an error of a cell is in the profile's words. *ret_rule: the rule it breaks, or POLICY_RULES. Type, message and remedy: new
+ * references, or NULL to leave them as they are.
+ */
+struct policy_words {
+	enum policy_rule rule;
+	long line; /* 0: where it was raised */
+	PyObject *type, *message, *remedy;
+};
+void policy_explain(PyObject *exception, struct policy_words *ret);
+void policy_words_finish(struct policy_words *w);
+
+/* Our own calls that the audit hook must let through: nested pairs. */
+void policy_trust(bool on);

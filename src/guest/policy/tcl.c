@@ -1,0 +1,84 @@
+/*
+ * tkinter is a second interpreter: Tcl has exec, open, socket, load and file of its own, and raises no audit events.
+ *
+ * So every Tcl interpreter is made safe (Tcl's own word for it) as soon as it exists: _tkinter.create is replaced by a function that
+ * calls the real one, loads what Tk's scripts would load later, and then has Tcl_MakeSafe() hide every command that reaches out.
+ * An interpreter that cannot be made safe is not handed out.
+ */
+#include <dlfcn.h>
+#include <stdint.h>
+
+#include "guest/policy/internal.h"
+
+static PyObject *original_create;
+
+typedef int (*make_safe)(void *interp);
+typedef int (*delete_command)(void *interp, const char *name);
+
+static void *symbol(const char *name)
+{
+	static const char *const libraries[] = { "libtcl8.6.so", "libtcl8.6.so.0", "libtcl9.0.so", "libtcl8.7.so" };
+	for (int i = 0; i < 4; i++) {
+		void *library = dlopen(libraries[i], RTLD_NOW | RTLD_NOLOAD);
+		void *found = library ? dlsym(library, name) : NULL;
+		if (library)
+			dlclose(library); /* _tkinter holds it */
+		if (found)
+			return found;
+	}
+	return NULL;
+}
+
+/* Dialogs, themes and bindings that Tk loads at their first use, while it still can. */
+static void load_scripts(PyObject *app)
+{
+	PyObject *r = PyObject_CallMethod(app, "eval", "s",
+		"catch {auto_load tk_messageBox}; foreach n [array names auto_index] {"
+		" if {[string match *tk* $auto_index($n)]} {catch {uplevel #0 $auto_index($n)}} }");
+	Py_XDECREF(r);
+	PyErr_Clear();
+}
+
+static int hold(PyObject *app)
+{
+	static const char *const gone[] = { "send", "interp", "exec", "open", "socket", "load", "source", "glob", "file", "cd", "pwd", "exit",
+		"unload", "fconfigure", "package", "auto_exec_ok", "auto_load", "auto_import", "auto_mkindex", "auto_qualify", "auto_reset",
+		"tcl_findLibrary", "unknown", "dde", "registry", "zipfs", "memory", "tk_getOpenFile", "tk_getSaveFile", "tk_chooseDirectory" };
+	make_safe safe = (make_safe)(uintptr_t)symbol("Tcl_MakeSafe");
+	delete_command drop = (delete_command)(uintptr_t)symbol("Tcl_DeleteCommand");
+	PyObject *address = PyObject_CallMethod(app, "interpaddr", NULL);
+	void *interp = address ? PyLong_AsVoidPtr(address) : NULL;
+	Py_XDECREF(address);
+	PyErr_Clear();
+	if (!safe || !drop || !interp)
+		return violation(NULL, POLICY_NATIVE, "Draw with matplotlib or PIL instead.", "Tcl cannot be held safely on this system");
+	load_scripts(app);
+	if (safe(interp) != 0)
+		return violation(NULL, POLICY_NATIVE, "Draw with matplotlib or PIL instead.", "Tcl cannot be held safely on this system");
+	for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++)
+		drop(interp, gone[i]);
+	return 0;
+}
+
+static PyObject *create(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	(void)self;
+	PyObject *app = PyObject_Call(original_create, args, kwargs);
+	if (app && hold(app) < 0)
+		Py_CLEAR(app);
+	return app;
+}
+
+static PyMethodDef create_def = { "create", (PyCFunction)(void (*)(void))create, METH_VARARGS | METH_KEYWORDS, NULL };
+
+int tcl_guard(void)
+{
+	PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "_tkinter"); /* borrowed */
+	if (!module || original_create)
+		return 0;
+	PyObject *function = PyCFunction_New(&create_def, NULL);
+	original_create = PyObject_GetAttrString(module, "create");
+	int r = function && original_create ? PyObject_SetAttrString(module, "create", function) : -1;
+	Py_XDECREF(function);
+	return r;
+}

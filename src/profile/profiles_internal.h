@@ -1,0 +1,19 @@
+/* What the files of this room share; not for others. */
+#pragma once
+
+#include <jansson.h>
+
+#include "profile/profiles.h"
+
+struct own_profile {
+	char *name;
+	json_t *object;
+};
+
+struct profiles {
+	struct own_profile *own;
+	size_t n;
+};
+
+/* Whether the profile of this name can be put together. */
+int profiles_check(const struct profiles *p, const char *name, struct error *e);
