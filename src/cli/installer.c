@@ -462,7 +462,7 @@ int cli_installer(int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	int r = read_request(&in, &e);
-	_cleanup_fd_ int lock = r < 0 ? -1 : lock_request(&in);
+	_cleanup_fd_ __attribute__((unused)) int lock = r < 0 ? -1 : lock_request(&in);
 	if (r == 0 && !answered_meanwhile(&in))
 		r = install(&in, &e);
 	if (r < 0)

@@ -46,7 +46,7 @@ static void wrong_rules(void)
 	static const char *const bad[] = { "", ":", "host", "host:", ":80", "host:0", "host:65536", "host:90-80", "host:80-", "host:-80", "host:x",
 		"host:80 ", " host:80", "ho st:80", "host..org:80", ".host:80", "-host:80", "host-:80", "host-.org:80", "*host:80", "*.:80", "a.*.org:80",
 		"::1:80", "[::1:80", "[::1]80", "[::1]", "[host]:80", "[]:80", "10.0.0.0/33:80", "10.0.0.0/:80", "10.0.0.0/-1:80", "[fd00::/129]:80",
-		"127.1:80", "2130706433:80", "0x7f000001:80", "0177.0.0.1:80", "b\xc3\xbc" "cher.example:443", "http://host:80", "user@host:80",
+		"127.1:80", "2130706433:80", "0x7f000001:80", "0177.0.0.1:80", ("b\xc3\xbc" "cher.example:443"), "http://host:80", "user@host:80",
 		"host:80,other:80", "10.0.0.0/8/8:80", "[fd00::/16]/16:80", "[::1]x:80" };
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		OK(shows_as(bad[i], NULL));
