@@ -40,6 +40,10 @@ _glovebox() {
 		mapfile -t COMPREPLY < <(compgen -W "system none any" -- "$current")
 		return
 		;;
+	--network | --default-network)
+		mapfile -t COMPREPLY < <(compgen -W "none loopback" -- "$current")
+		return
+		;;
 	--stream | -s)
 		mapfile -t COMPREPLY < <(compgen -W "all stdout stderr" -- "$current")
 		return

@@ -148,6 +148,35 @@ static void programs(void)
 	filter_finish(&filter);
 }
 
+static uint32_t with3(long nr, uint64_t a, uint64_t b, uint64_t c)
+{
+	return answer(AUDIT_ARCH_X86_64, (uint32_t)nr, (const uint64_t[6]){ a, b, c });
+}
+
+/* With a network: TCP and UDP, and of their options the harmless ones. */
+static void network(void)
+{
+	const uint64_t high = 0xdeadbeef00000000, flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+	OK(filter_build(JAIL_EXEC_SYSTEM, JAIL_NET_LOOPBACK, &filter) == 0);
+	for (int six = 0; six < 2; six++) {
+		uint64_t family = six ? AF_INET6 : AF_INET;
+		OK(with3(SYS_socket, family, SOCK_STREAM, 0) == ALLOW && with3(SYS_socket, family, SOCK_DGRAM | flags, 17) == ALLOW);
+		OK(with3(SYS_socket, high | family, high | SOCK_STREAM, high | 6) == ALLOW);
+		OK(with3(SYS_socket, family, SOCK_RAW, 0) == NO && with3(SYS_socket, family, SOCK_DGRAM, 1) == NO);
+		OK(with3(SYS_socket, family, SOCK_STREAM, 262) == NO && with3(SYS_socket, family, SOCK_STREAM, 132) == NO);
+		OK(with3(SYS_socket, family, SOCK_SEQPACKET, 132) == NO && with3(SYS_socket, family, SOCK_DGRAM, 136) == NO);
+		OK(with3(SYS_socketpair, family, SOCK_STREAM, 0) == NO);
+	}
+	for (uint64_t family = 0; family < 64; family++)
+		if (family != AF_UNIX && family != AF_INET && family != AF_INET6)
+			OK(with3(SYS_socket, family, SOCK_STREAM, 0) == NO && with3(SYS_socket, family, SOCK_DGRAM, 0) == NO);
+	OK(with3(SYS_setsockopt, 3, 1, 2) == ALLOW && with3(SYS_setsockopt, 3, 6, 1) == ALLOW && with3(SYS_setsockopt, 3, high | 6, high | 1) == ALLOW);
+	OK(with3(SYS_setsockopt, 3, 6, 31) == NO && with3(SYS_setsockopt, 3, 6, high | 31) == NO && with3(SYS_setsockopt, 3, 6, 19) == NO);
+	OK(with3(SYS_setsockopt, 3, 17, 100) == NO && with3(SYS_setsockopt, 3, 282, 1) == NO && with3(SYS_setsockopt, 3, 41, 26) == ALLOW);
+	OK(with(SYS_ioctl, 1, 0x8914) == NO && with(SYS_execve, 0, 0) == ALLOW);
+	filter_finish(&filter);
+}
+
 int main(void)
 {
 	OK(filter_build(JAIL_EXEC_SYSTEM, JAIL_NET_NONE, &filter) == 0);
@@ -157,5 +186,6 @@ int main(void)
 	arguments();
 	loaded();
 	programs();
+	network();
 	return tap_done();
 }
