@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "api/call.h"
+#include "api/cell_packages.h"
 #include "api/metrics.h"
 #include "api/requests.h"
 #include "api/routes.h"
@@ -53,6 +54,7 @@ int api_create(const struct api_config *config, struct error *e, struct api **re
 	a->sessions = config->sessions;
 	a->packages = config->packages;
 	a->profiles = config->profiles;
+	cell_packages_start(a);
 	a->max_upload_bytes = config->max_upload_bytes ? config->max_upload_bytes : API_UPLOAD_BYTES;
 	a->max_sessions_per_token = config->max_sessions_per_token;
 	a->log_requests = config->log_requests;
@@ -70,6 +72,7 @@ void api_destroy(struct api *a)
 {
 	if (!a)
 		return;
+	cell_packages_stop(a);
 	while (!SLIST_EMPTY(&a->endings)) {
 		struct ending *ending = SLIST_FIRST(&a->endings);
 		SLIST_REMOVE_HEAD(&a->endings, next);

@@ -26,6 +26,7 @@ struct call;
 struct json_writer;
 struct metrics;
 struct packages;
+struct cell_packages;
 struct route;
 
 struct call_ops {
@@ -65,6 +66,7 @@ struct api {
 	struct sessions *sessions;
 	struct packages *packages;  /* or NULL */
 	const struct profiles *profiles; /* or NULL: the built-in ones */
+	LIST_HEAD(, cell_packages) cell_packages; /* what cells wait for */
 	struct http_server *server; /* or NULL */
 	struct metrics *metrics;
 	uint64_t max_upload_bytes;

@@ -155,6 +155,10 @@ void answer_put_observation(struct json_writer *w, const struct observation *o)
 	answer_put_screenshot(w, o->screenshot, o->end_screenshot);
 	put_files(w, o);
 	json_field_bool(w, "state_lost", o->state_lost);
+	if (o->packages)
+		json_field_raw(w, "packages", o->packages, strlen(o->packages));
+	else
+		json_field_null(w, "packages");
 	put_truncated(w, o);
 	put_usage(w, o);
 	json_close(w);

@@ -172,6 +172,7 @@ static const struct shape_row observation_rows[] = {
 	{ "screenshot", "object", &shape_picture, 1, "When it was asked for." },
 	{ "files", "array", &shape_file, 0, "What the cell created, changed or deleted below /workspace." },
 	{ "state_lost", "boolean", NULL, 0, "The interpreter had to be replaced: variables are gone." },
+	{ "packages", "object", &shape_packages, 1, "What became of packages since the cell before." },
 	{ "truncated", "object", &shape_truncated, 0, NULL },
 	{ "usage", "object", &shape_usage, 0, "Measured, not guessed." },
 };

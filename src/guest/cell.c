@@ -194,17 +194,74 @@ out:
 	return value;
 }
 
-static PyObject *run_source(const char *code, size_t len, PyObject *filename)
+static PyObject *parse(const char *code, PyObject *filename)
 {
 	PyCompilerFlags flags = _PyCompilerFlags_INIT;
 	flags.cf_flags = PyCF_ONLY_AST | PyCF_SOURCE_IS_UTF8 | PyCF_IGNORE_COOKIE | PyCF_ALLOW_TOP_LEVEL_AWAIT | future_flags;
 	policy_trust(true);
 	PyObject *tree = Py_CompileStringObject(code, filename, Py_file_input, &flags, -1);
 	policy_trust(false);
-	if (!tree)
+	return tree;
+}
+
+static PyObject *find_commands(const char *code, size_t len)
+{
+	PyObject *source = PyUnicode_DecodeUTF8(code, (Py_ssize_t)len, "replace");
+	policy_trust(true);
+	PyObject *found = source ? PyObject_CallOneArg(support.find_commands, source) : NULL;
+	policy_trust(false);
+	Py_XDECREF(source);
+	if (found && (!PyTuple_Check(found) || PyTuple_GET_SIZE(found) != 2 || !PyList_Check(PyTuple_GET_ITEM(found, 1))))
+		Py_CLEAR(found); /* none */
+	return found;
+}
+
+static int run_commands(PyObject *commands)
+{
+	for (Py_ssize_t i = 0; i < PyList_GET_SIZE(commands); i++) {
+		PyObject *done = PyObject_CallOneArg(support.run_command, PyList_GET_ITEM(commands, i));
+		if (!done)
+			return -1;
+		Py_DECREF(done);
+	}
+	return 0;
+}
+
+/*
+ * The source did not compile: perhaps because of lines such as `%pip install x`. They are carried out first, and the source without
+ * them is returned; NULL with the first error, or that of a line that failed.
+ */
+static PyObject *after_commands(const char *code, size_t len)
+{
+	PyObject *type, *value, *trace;
+	if (!PyErr_ExceptionMatches(PyExc_SyntaxError) || !memmem(code, len, "pip", 3) ||
+		(!memchr(code, '!', len) && !memchr(code, '%', len)))
 		return NULL;
-	PyObject *value = policy_active() && policy_check(tree, code, len) < 0 ? NULL : run_tree(tree, filename, code, len);
-	Py_DECREF(tree);
+	PyErr_Fetch(&type, &value, &trace);
+	PyObject *found = find_commands(code, len), *rest = NULL;
+	if (!found) {
+		PyErr_Restore(type, value, trace);
+		return NULL;
+	}
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+	Py_XDECREF(trace);
+	if (run_commands(PyTuple_GET_ITEM(found, 1)) == 0)
+		rest = Py_NewRef(PyTuple_GET_ITEM(found, 0));
+	Py_DECREF(found);
+	return rest;
+}
+
+static PyObject *run_source(const char *code, size_t len, PyObject *filename)
+{
+	PyObject *tree = parse(code, filename), *rest = tree ? NULL : after_commands(code, len), *value = NULL;
+	Py_ssize_t rest_len = (Py_ssize_t)len;
+	if (rest && (code = PyUnicode_AsUTF8AndSize(rest, &rest_len)))
+		tree = parse(code, filename);
+	if (tree && (!policy_active() || policy_check(tree, code, (size_t)rest_len) == 0))
+		value = run_tree(tree, filename, code, (size_t)rest_len);
+	Py_XDECREF(tree);
+	Py_XDECREF(rest);
 	return value;
 }
 

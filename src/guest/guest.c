@@ -334,7 +334,7 @@ int guest_prepare(const struct support *s)
 	if (!io_open || at_fork_prepare() < 0)
 		return -1;
 	pthread_atfork(NULL, NULL, child_of_fork);
-	return stream_prepare() < 0 || cell_prepare(s) < 0 || tools_prepare() < 0 ? -1 : 0;
+	return stream_prepare() < 0 || cell_prepare(s) < 0 || tools_prepare() < 0 || packages_prepare() < 0 ? -1 : 0;
 }
 
 void guest_fail(int control, const char *step, int err)

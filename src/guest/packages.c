@@ -59,3 +59,24 @@ void packages_add(const char *path, size_t len)
 	PyErr_Clear();
 	Py_DECREF(entry);
 }
+
+static PyObject *use_packages(PyObject *self, PyObject *path)
+{
+	Py_ssize_t len;
+	const char *text = PyUnicode_AsUTF8AndSize(path, &len);
+	(void)self;
+	if (!text)
+		return NULL;
+	packages_add(text, (size_t)len);
+	Py_RETURN_NONE;
+}
+
+int packages_prepare(void)
+{
+	static PyMethodDef method = { "_use_packages", use_packages, METH_O, NULL };
+	PyObject *module = PyImport_ImportModule("_glovebox"), *function = PyCFunction_New(&method, NULL);
+	int r = module && function ? PyObject_SetAttrString(module, method.ml_name, function) : -1;
+	Py_XDECREF(function);
+	Py_XDECREF(module);
+	return r;
+}

@@ -43,6 +43,7 @@ struct session {
 	struct berth *berth;
 	char template[40]; /* the name of the template it came from */
 	bool template_warm;
+	bool packages_news; /* the report is to be told with the next answer */
 	bool guest_ready, setup_sent, warm, files_touched, ending;
 	unsigned cells, retries;
 	uint64_t oom_kills; /* of its control group, when last looked at */
@@ -93,6 +94,8 @@ struct sessions {
 	uv_timer_t sweep;
 	struct sessions_stats stats;
 	char **owned_preload;
+	void (*ask_packages)(void *userdata, const char *id, uint64_t number, const char *json, size_t len);
+	void *ask_userdata;
 	bool draining, destroying;
 	uint64_t drain_until_ns;
 	unsigned open_handles, closing_sessions;

@@ -426,6 +426,7 @@ int session_create(struct sessions *t, struct session_params *params, struct err
 		return error_set_errno(e, r < 0 ? r : -ENOMEM, "making a session");
 	}
 	*params = (struct session_params){ 0 };
+	s->packages_news = s->params.packages_report != NULL;
 	if (s->params.ttl_s <= 0)
 		s->params.ttl_s = t->config.default_ttl_s;
 	if (s->params.idle_timeout_s <= 0)
@@ -484,6 +485,7 @@ int session_add_package(struct session *s, struct session_package *p, char *repo
 	if (report) {
 		free(s->params.packages_report);
 		s->params.packages_report = report;
+		s->packages_news = true;
 	}
 	s->used_ns = clock_now_ns();
 	if (p && s->setup_sent) /* else the set-up before its first cell brings it */

@@ -182,6 +182,16 @@ int session_reset(struct session *s, struct error *e);
 int session_add_package(struct session *s, struct session_package *p, char *report, struct error *e);
 void session_package_free(struct session_package *p); /* all of the list */
 
+/*
+ * Whom to ask when a cell says `%pip install`: `ask` gets the session's id, the number of the call, and its JSON text {"packages": [...]};
+ * the answer goes back with session_answer_packages(), now or later. Without it such cells are told that there are no packages.
+ */
+void sessions_on_packages(struct sessions *t, void (*ask)(void *userdata, const char *id, uint64_t number, const char *json, size_t len),
+	void *userdata);
+
+/* Takes package and report over as session_add_package(); with `why` nothing was installed, and the cell gets that as its error. */
+void session_answer_packages(struct session *s, uint64_t number, struct session_package *p, char *report, const char *why);
+
 /* Starts the template of a set ahead of need. Path and modules as in session_params. */
 void sessions_warm_template(struct sessions *t, const char *path, char *const *modules);
 
@@ -277,6 +287,7 @@ struct observation {
 	enum cell_status status;
 	int exit_code;
 	bool state_lost;
+	const char *packages; /* JSON text: what became of packages since the cell before, or NULL */
 	struct captured out, err;
 	const struct bundle *result; /* or NULL */
 	const struct bundle *displays;

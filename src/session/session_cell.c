@@ -121,6 +121,7 @@ static void report(struct session *s, struct cell *c, enum cell_status status, i
 		.status = status,
 		.exit_code = exit_code,
 		.state_lost = state_lost,
+		.packages = s->packages_news ? s->params.packages_report : NULL,
 		.result = o->has_result ? &o->result : NULL,
 		.displays = o->displays,
 		.n_displays = o->n_displays,
@@ -132,6 +133,7 @@ static void report(struct session *s, struct cell *c, enum cell_status status, i
 		.files_cut = o->files_cut,
 		.cpu_ms = o->cpu_ms,
 		.peak_memory_bytes = o->peak_memory_bytes };
+	s->packages_news = false;
 	if (c->started)
 		obs.wall_ms = (double)(clock_now_ns() - s->started_ns) / 1e6;
 	if (c->capture)

@@ -34,6 +34,7 @@ struct tools {
 	unsigned n_pending, n_waiters, calls_of_cell;
 	uint64_t next_id;
 	bool unsent; /* the guest does not know the definitions */
+	uint64_t packages_number; /* of the guest's call that waits for packages; 0: none */
 };
 
 static struct tools *tools_of(struct session *s)
@@ -250,6 +251,68 @@ static void hand_over(struct session *s, struct pending *p)
 	p->tool->ops->on_call(p->tool->client, &call);
 }
 
+/* ---- packages ----------------------------------------------------------------- */
+
+void sessions_on_packages(struct sessions *t, void (*ask)(void *, const char *, uint64_t, const char *, size_t), void *userdata)
+{
+	t->ask_packages = ask;
+	t->ask_userdata = userdata;
+}
+
+/* Its clock stands still meanwhile, as for a tool; an installation has a time limit of its own. */
+static void wait_for_packages(struct session *s, uint64_t number)
+{
+	struct tools *t = s->tools;
+	if (number && !t->packages_number)
+		t->n_pending++;
+	else if (!number && t->packages_number)
+		t->n_pending--;
+	t->packages_number = number;
+	session_tools_waiting(s, t->n_pending > 0);
+}
+
+static void ask_packages(struct session *s, const struct asked *asked)
+{
+	struct sessions *table = s->table;
+	if (!table->ask_packages) {
+		send_failure(s, asked->number, "ToolUnavailable", "there are no packages here; `glovebox run --package NAME` gives them");
+	} else if (s->tools->packages_number || s->tools->calls_of_cell >= LIMIT_TOOL_CALLS_PER_CELL) {
+		send_failure(s, asked->number, "ToolBudgetError", "packages are being installed already; wait for those first");
+	} else {
+		s->tools->calls_of_cell++;
+		wait_for_packages(s, asked->number);
+		table->ask_packages(table->ask_userdata, s->id, asked->number, asked->arguments, asked->len);
+	}
+}
+
+void session_answer_packages(struct session *s, uint64_t number, struct session_package *p, char *report, const char *why)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	if (!s->tools || s->tools->packages_number != number) { /* its cell is over */
+		session_package_free(p);
+		free(report);
+		return;
+	}
+	if (why) {
+		send_failure(s, number, "ToolError", why);
+	} else {
+		buffer_printf(&b, "{\"path\":%s%s%s,\"report\":%s}", p ? "\"" : "", p ? p->path : "null", p ? "\"" : "", report ? report : "{}");
+		send_result(s, number, WIRE_JSON, b.data ? b.data : "null", b.data ? b.len : 4, NULL);
+		if (p) {
+			p->next = s->params.packages;
+			s->params.packages = p;
+			p = NULL;
+		}
+		free(s->params.packages_report);
+		s->params.packages_report = report;
+		s->packages_news = true;
+		report = NULL;
+	}
+	session_package_free(p);
+	free(report);
+	wait_for_packages(s, 0);
+}
+
 static int take_call(struct session *s, const struct wire_frame *f)
 {
 	struct asked asked;
@@ -261,6 +324,10 @@ static int take_call(struct session *s, const struct wire_frame *f)
 		return -ENOMEM;
 	if (read_call(f, &asked) < 0 || number_in_use(t, asked.number))
 		return -EPROTO;
+	if (text_eq(asked.name, "%pip")) { /* no client can give a tool this name */
+		ask_packages(s, &asked);
+		return 0;
+	}
 	struct tool *tool = tool_table_find(&t->table, asked.name);
 	s->table->stats.tool_calls++;
 	if (refusal(s, tool, &asked, &type, text)) {
@@ -302,6 +369,8 @@ static int take_cancel(struct session *s, const struct wire_frame *f)
 			return -EPROTO;
 	if (!s->tools)
 		return -EPROTO;
+	if (number && s->tools->packages_number == number)
+		wait_for_packages(s, 0);
 	TAILQ_FOREACH(p, &s->tools->pending, link) {
 		if (p->number == number) {
 			cancel(p, "the code no longer waits for it");
@@ -358,6 +427,7 @@ void tools_end_cell(struct session *s)
 		cancel(p, "its cell ended");
 		forget(s, p);
 	}
+	wait_for_packages(s, 0);
 	s->tools->calls_of_cell = 0;
 }
 

@@ -348,6 +348,18 @@ void session_package_free(struct session_package *p)
 	}
 }
 
+void sessions_on_packages(struct sessions *t, void (*ask)(void *, const char *, uint64_t, const char *, size_t), void *userdata)
+{
+	(void)t, (void)ask, (void)userdata;
+}
+
+void session_answer_packages(struct session *s, uint64_t number, struct session_package *p, char *report, const char *why)
+{
+	(void)s, (void)number, (void)why;
+	session_package_free(p);
+	free(report);
+}
+
 int session_add_package(struct session *s, struct session_package *p, char *report, struct error *e)
 {
 	(void)s, (void)e;
