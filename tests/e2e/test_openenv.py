@@ -1,5 +1,6 @@
 """The OpenEnv dialect: every shape its clients read, and what goes beyond it."""
 
+import base64
 import json
 import re
 import subprocess
@@ -457,3 +458,37 @@ def test_the_drain_waits_for_a_step():
             gb.wait_until(lambda: api.metric('glovebox_cells_running') == 1, 'the step runs')
             assert daemon.terminate() == 0
             assert env.receive()['data']['observation']['stdout'] == 'done\n'
+
+
+# ---- screenshots ------------------------------------------------------------------------------
+
+WINDOW = 'import tkinter\nroot = tkinter.Tk()\nroot.geometry("200x100")\nroot.mainloop()\nprint("closed")'
+
+
+def is_png(text):
+    return base64.b64decode(text).startswith(b'\x89PNG')
+
+
+def test_a_screenshot_of_an_action(daemon):
+    with Env(daemon) as env:
+        env.reset()
+        answer = env.ask({'type': 'step', 'data': {'code': WINDOW, 'capture_screenshot': True}})['data']
+        assert answer['observation']['stdout'] == 'closed\n', answer
+        assert is_png(answer['observation']['screenshot']) and 'metadata' not in answer
+        assert set(env.step('x = 1')['observation']) == {'stdout', 'stderr', 'exit_code'}, 'only for those who ask'
+        state = env.state()
+        assert state['step_count'] == 2 and state['episode_id']
+
+
+def test_a_screenshot_over_http(api):
+    answer = api.post('/step', json={'action': {'code': WINDOW, 'screenshot': {'scale': 0.5}}}).json()
+    assert is_png(answer['observation']['screenshot'])
+
+
+def test_why_there_is_no_screenshot(env):
+    env.step('x = 1')  # now its session cannot be exchanged for one with a screen
+    answer = env.ask({'type': 'step', 'data': {'code': 'print(x)', 'capture_screenshot': True}})['data']
+    assert answer['observation']['screenshot'] is None and answer['observation']['stdout'] == '1\n'
+    assert 'display' in answer['metadata']['screenshot_error']
+    wrong = env.ask({'type': 'step', 'data': {'code': '1', 'screenshot': {'format': 'gif'}}})['data']
+    assert wrong['code'] == 'VALIDATION_ERROR' and wrong['errors'][0]['loc'] == ['screenshot']

@@ -221,6 +221,8 @@ static int read_params(
 	int result = r && r->session ? fields_decode(&session_fields, r->session, params, err) : 0;
 	if (result < 0 && p)
 		add_field_error(p, r->session, err);
+	if (r && r->display)
+		params->has_display = true;
 	if (r && r->has_seed) {
 		params->has_seed = true;
 		params->seed = r->seed;
@@ -262,6 +264,21 @@ int env_open(struct env *e, struct error *err)
 	return r;
 }
 
+int env_show(struct env *e, struct error *err)
+{
+	const struct reset_request shown = { .display = true };
+	char id[SESSION_ID_LEN + 1];
+	if (!e->untouched || e->has_display)
+		return 0;
+	int r = openenv_session(e->home, e->owner, e->name, &shown, NULL, err, id);
+	if (r < 0)
+		return r;
+	end_session(e, "its environment was given a screen");
+	snprintf(e->session, sizeof(e->session), "%s", id);
+	e->has_display = true;
+	return 0;
+}
+
 static bool session_is_there(const struct env *e)
 {
 	struct session *s;
@@ -285,6 +302,7 @@ int env_reset(struct env *e, const struct reset_request *r, struct pydantic *p, 
 		if (result < 0)
 			return result;
 		e->untouched = plain;
+		e->has_display = json_object_get(r->session, "display") != NULL;
 	}
 	if (r->episode)
 		snprintf(e->episode, sizeof(e->episode), "%s", r->episode);

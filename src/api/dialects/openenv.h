@@ -21,6 +21,7 @@
 #include "api/api.h"
 #include "api/call.h"
 #include "api/dialects/pydantic.h"
+#include "api/requests.h"
 #include "base/buffer.h"
 
 struct env;
@@ -50,6 +51,7 @@ struct env {
 	unsigned step_count;
 	int last_exit_code;
 	bool untouched; /* its session is as new and has no parameters of its own */
+	bool has_display;
 	bool rewards;
 	TAILQ_HEAD(, step) steps;
 	unsigned ws_steps;
@@ -78,6 +80,7 @@ struct step {
 	const char *violation;
 	double reward;
 	bool rewards, extras, executing, dead, over;
+	bool pictured; /* its answer has a screenshot, or says why not */
 	bool orphaned; /* its connection was lost: the answer is kept, not sent */
 };
 
@@ -92,6 +95,7 @@ void env_destroy(struct env *e, const char *why);
 /* What a reset asks for, checked: errors go to p. The seed counts when has_seed. */
 struct reset_request {
 	bool has_seed, has_rewards, rewards;
+	bool display; /* a screen even when the data does not say so */
 	unsigned long long seed;
 	const char *episode; /* or NULL; points into the data */
 	json_t *session;     /* new reference: the session's fields among the data, or NULL */
@@ -102,6 +106,9 @@ void reset_finish(struct reset_request *r);
 /* A new episode in a new session. `p` hears of session fields that are wrong (and -EINVAL is returned). */
 int env_reset(struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err);
 int env_open(struct env *e, struct error *err); /* a session without an episode yet */
+
+/* A screenshot is asked of an env that has run nothing yet and has no screen: it gets another session, with one. */
+int env_show(struct env *e, struct error *err);
 
 /* Makes a session for this dialect; `fields` may be NULL. */
 int openenv_session(struct openenv *o, uint64_t owner, const char *name, const struct reset_request *r,
@@ -114,14 +121,16 @@ void env_put_state(struct json_writer *w, const struct env *e);
 
 /* ---- steps (openenv_step.c) ----------------------------------------------- */
 
-/* A CodeAction, checked: errors go to p. */
+/* A CodeAction, checked: errors go to p. Release with action_finish(). */
 struct action {
 	const char *code;
 	size_t code_len;
-	double timeout_s;   /* 0: the session's */
-	json_t *screenshot; /* what was asked for, or NULL; borrowed */
+	double timeout_s;               /* 0: the session's */
+	bool pictured;                  /* a screenshot is asked for, as `execute` says */
+	struct execute_request execute; /* only what is about the screen */
 };
 void action_read(json_t *data, struct pydantic *p, struct action *ret);
+void action_finish(struct action *a);
 
 /* `env` or, for a single run, the id of a session. Takes nothing over; `id` and the action are copied. 0: the
  * sink will hear of it, or has already. */

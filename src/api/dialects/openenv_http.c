@@ -273,14 +273,18 @@ static void on_gone(struct call *c)
 
 static const struct call_ops step_ops = { .on_gone = on_gone };
 
-static int choose_session(struct call *c, struct env *e, struct http_step *h, struct error *err)
+static int choose_session(
+	struct call *c, struct env *e, const struct action *a, struct http_step *h, struct error *err)
 {
 	struct reset_request fresh = { 0 };
 	if (!e) {
 		h->single = true;
-		return openenv_session(home(c), c->owner, "", NULL, NULL, err, h->session);
+		fresh.display = a->pictured;
+		return openenv_session(home(c), c->owner, "", &fresh, NULL, err, h->session);
 	}
 	int r = *e->session ? 0 : env_reset(e, &fresh, NULL, err);
+	if (!r && a->pictured)
+		r = env_show(e, err);
 	snprintf(h->session, sizeof(h->session), "%s", e->session);
 	return r;
 }
@@ -298,7 +302,7 @@ static void start(struct call *c, struct env *e, const struct action *a, bool ex
 	c->ops = &step_ops;
 	int r = api_check_open(c->api, &err);
 	if (!r)
-		r = choose_session(c, e, h, &err);
+		r = choose_session(c, e, a, h, &err);
 	if (!r)
 		r = step_start(home(c), e, h->session, a, NULL, extras, false, &sink, h, &err, &h->step);
 	if (!r)
@@ -343,14 +347,13 @@ static void step_with(struct call *c, json_t *body, struct pydantic *p)
 	p->root = NULL;
 	p->urls = true;
 	action_read(data, p, &a);
-	if (pydantic_count(p)) {
-		respond_errors(c, p);
-		return;
-	}
 	if (timeout_s > 0)
 		a.timeout_s = timeout_s;
-	if (find_env(c, true, &e))
+	if (pydantic_count(p))
+		respond_errors(c, p);
+	else if (find_env(c, true, &e))
 		start(c, e, &a, json_is_true(json_object_get(body, "extras")));
+	action_finish(&a);
 }
 
 void handle_openenv_step(struct call *c)

@@ -247,31 +247,36 @@ static bool flag(const struct message *m, const char *name, bool otherwise)
 	return json_is_boolean(v) ? json_is_true(v) : otherwise;
 }
 
+static int run(struct env_socket *s, const struct message *m, const struct action *a, struct error *err)
+{
+	const struct step_sink *sink = flag(m, "stream", s->stream) ? &streaming_sink : &quiet_sink;
+	struct env *e = s->env;
+	struct step *started;
+	int r = api_check_open(s->home->api, err);
+	if (!r && a->pictured)
+		r = env_show(e, err);
+	return r < 0 ? r :
+		       step_start(s->home, e, e->session, a, m->id, flag(m, "extras", s->extras), *e->name != '\0', sink, e,
+			       err, &started);
+}
+
 static void step(struct env_socket *s, const struct message *m)
 {
 	static const char *const known[] = { "type", "data", "id", "timeout_s", "stream", "extras", NULL };
 	struct action a;
 	struct error err = { 0 };
 	struct pydantic p;
-	struct step *started;
 	json_t *data;
 	if (!check(s, m, known, true, &data) || repeat_answer(s, m))
 		return;
 	pydantic_init(&p, NULL, true);
 	action_read(data, &p, &a);
 	pydantic_positive(&p, m->tree, "timeout_s", &a.timeout_s);
-	if (pydantic_count(&p)) {
+	if (pydantic_count(&p))
 		send_errors(s, m, &p);
-	} else {
-		int r = api_check_open(s->home->api, &err);
-		if (!r)
-			r = step_start(s->home, s->env, s->env->session, &a, m->id,
-				flag(m, "extras", s->extras), *s->env->name != '\0',
-				flag(m, "stream", s->stream) ? &streaming_sink : &quiet_sink, s->env, &err,
-				&started);
-		if (r < 0)
-			send_failure(s, m, &err);
-	}
+	else if (run(s, m, &a, &err) < 0)
+		send_failure(s, m, &err);
+	action_finish(&a);
 	pydantic_finish(&p);
 }
 

@@ -10,35 +10,59 @@
 #include "api/dialects/openenv_reward.h"
 #include "api/dialects/python_json.h"
 #include "base/text.h"
+#include "json/json_read.h"
 #include "json/json_write.h"
 
 /* ---- the action ------------------------------------------------------------ */
 
+/* What is about the screen is the native API's, and its tables read it. */
+static void read_picture(json_t *data, struct pydantic *p, struct action *a)
+{
+	static const char *const names[] = { "code", "capture_screenshot", "screenshot", "on_block", NULL };
+	_cleanup_json_ json_t *part = NULL;
+	struct error e = { 0 };
+	if (!json_object_get(data, "capture_screenshot") && !json_object_get(data, "screenshot"))
+		return;
+	part = json_object();
+	for (size_t i = 0; names[i]; i++)
+		json_object_set(part, names[i], json_object_get(data, names[i]));
+	if (fields_decode(&execute_fields, part, &a->execute, &e) < 0)
+		pydantic_add(p, "value_error", "screenshot", e.text, json_object_get(data, "screenshot"), NULL);
+	a->pictured = a->execute.capture_screenshot || a->execute.has_screenshot;
+}
+
+void action_finish(struct action *a)
+{
+	fields_finish(&execute_fields, &a->execute);
+}
+
+static void read_code(json_t *data, struct pydantic *p, struct action *ret)
+{
+	json_t *code = pydantic_string(p, data, "code", false, 0);
+	if (!json_object_get(data, "code"))
+		pydantic_missing(p, "code", data);
+	if (!code)
+		return;
+	ret->code = json_string_value(code);
+	ret->code_len = json_string_length(code);
+	if (memchr(ret->code, '\0', ret->code_len))
+		pydantic_add(p, "value_error", "code", "Value error, source code cannot contain null bytes", NULL, NULL);
+	else if (ret->code_len > LIMIT_CODE_BYTES)
+		pydantic_add(p, "value_error", "code", "Value error, the code is too long", NULL, NULL);
+}
+
 void action_read(json_t *data, struct pydantic *p, struct action *ret)
 {
-	static const char *const known[] = { "metadata", "code", "capture_screenshot", "screenshot",
-		"timeout_s", NULL };
+	static const char *const known[] = { "metadata", "code", "capture_screenshot", "screenshot", "on_block", "timeout_s",
+		NULL };
 	*ret = (struct action){ 0 };
 	pydantic_dict(p, data, "metadata", false);
-	json_t *code = pydantic_string(p, data, "code", false, 0);
-	if (code) {
-		ret->code = json_string_value(code);
-		ret->code_len = json_string_length(code);
-	} else if (!json_object_get(data, "code")) {
-		pydantic_missing(p, "code", data);
-	}
-	if (code && (memchr(ret->code, '\0', ret->code_len) || ret->code_len > LIMIT_CODE_BYTES))
-		pydantic_add(p, "value_error", "code",
-			ret->code_len > LIMIT_CODE_BYTES
-				? "Value error, the code is too long"
-				: "Value error, source code cannot contain null bytes",
-			NULL, NULL);
-	if (json_is_true(pydantic_bool(p, data, "capture_screenshot")))
-		ret->screenshot = json_object_get(data, "capture_screenshot");
-	if (json_is_object(json_object_get(data, "screenshot")))
-		ret->screenshot = json_object_get(data, "screenshot");
+	read_code(data, p, ret);
+	pydantic_bool(p, data, "capture_screenshot");
 	pydantic_positive(p, data, "timeout_s", &ret->timeout_s);
 	pydantic_forbid_extra(p, data, known);
+	if (!pydantic_count(p))
+		read_picture(data, p, ret);
 }
 
 /* ---- the observation --------------------------------------------------------- */
@@ -129,6 +153,28 @@ static bool is_syntax_error(const struct cell_error *e)
 	       !text_starts(e->traceback, "Traceback");
 }
 
+/* The file in base64, as clients of coding_env's screenshots read it. */
+static void put_picture(struct json_writer *w, const struct screenshot *shot)
+{
+	if (shot && shot->data)
+		json_field_base64(w, "screenshot", shot->data, shot->len);
+	else
+		json_field_null(w, "screenshot");
+}
+
+/* Only there when it has something to say: OpenEnv's own answers have none. */
+static void put_metadata(struct json_writer *w, const struct step *s, const struct observation *o)
+{
+	const struct screenshot *shot = o->screenshot;
+	if (!s->pictured || (shot && shot->data))
+		return;
+	json_key(w, "metadata");
+	json_open_object(w);
+	json_field_cstr(w, "screenshot_error",
+		shot && shot->text ? shot->text : "the environment has no display: reset it with \"display\": true");
+	json_close(w);
+}
+
 void step_put_first(struct json_writer *w, bool rewards)
 {
 	static const char first[] = "{\"stdout\":\"\",\"stderr\":\"\",\"exit_code\":0}";
@@ -147,9 +193,12 @@ void step_put_observation(struct json_writer *w, const struct step *s, const str
 	put_stdout(w, o);
 	put_stderr(w, o);
 	json_field_int(w, "exit_code", o->exit_code);
+	if (s->pictured)
+		put_picture(w, o->screenshot);
 	json_close(w);
 	put_reward(w, s->rewards, s->reward - (is_syntax_error(o->error) ? 0.2 : 0));
 	json_field_bool(w, "done", false);
+	put_metadata(w, s, o);
 	if (s->extras) {
 		json_key(w, "info");
 		answer_put_observation(w, o);
@@ -246,9 +295,17 @@ int step_start(struct openenv *o, struct env *env, const char *session, const st
 			o->ws_steps++;
 		}
 	}
-	struct cell_request request = {
-		.code = a->code, .code_len = a->code_len, .timeout_s = a->timeout_s, .detach = detach
-	};
+	struct cell_request request = { 0 };
+	struct session_info info;
+	session_info(found, &info);
+	/* The step is more than its picture: it is run all the same, and its answer says what was missing. */
+	if (a->pictured && info.has_display)
+		execute_cell_request(&a->execute, &request);
+	request.code = a->code;
+	request.code_len = a->code_len;
+	request.timeout_s = a->timeout_s;
+	request.detach = detach;
+	s->pictured = a->pictured;
 	*ret = s;
 	s->executing = true;
 	r = session_execute(found, NULL, &request, sink->on_output ? &streaming : &quiet, s, err, &s->cell);
