@@ -47,6 +47,8 @@ const struct option_row config_rows[] = {
 		  "Others on this machine can read flags and variables: prefer --token-file." },
 	{ "token-file", 0, OPTION_TEXT, AT(token_file), .value = "FILE",
 	  .help = "tokens, one per line" },
+	{ "allow-anonymous", 0, OPTION_FLAG, AT(allow_anonymous),
+	  .help = "serve without a token also where other machines may reach the address: for containers, where what is published decides" },
 	{ "allow-host", 0, OPTION_LIST, AT(allow_host), .value = "NAMES",
 	  .help = "names by which clients may call the server besides its address and the loopback names; * for any" },
 	{ "allow-origin", 0, OPTION_LIST, AT(allow_origin), .value = "ORIGINS",
@@ -239,7 +241,7 @@ static int check_tokens(struct config *c, struct error *e)
 			return error_remedy(e, "take a random one: head -c 24 /dev/urandom | base64");
 		}
 	}
-	if (c->token || config_is_local(c->listen))
+	if (c->token || c->allow_anonymous || config_is_local(c->listen))
 		return 0;
 	error_set(e, -EPERM, "listening on %s would let anybody who reaches this machine run code on it",
 		c->listen);

@@ -31,6 +31,7 @@ struct config {
 	/* security */
 	char **token; /* after config_load(): with those of token_file; NULL when there are none */
 	char *token_file;
+	bool allow_anonymous;
 	char **allow_host, **allow_origin;
 	/* sessions */
 	char **preload; /* NULL: the default list */

@@ -221,6 +221,8 @@ static void test_who_may_listen(void)
 	OK(LOAD(&c, &e, "--listen", "0.0.0.0:8000", "--token", "0123456789abcdef") == 0);
 	config_finish(&c);
 	OK(LOAD(&c, &e, "--listen", "0.0.0.0:8000", "--token", "none") == -EPERM);
+	OK(LOAD(&c, &e, "--listen", "0.0.0.0:8000", "--allow-anonymous") == 0 && c.allow_anonymous);
+	config_finish(&c);
 }
 
 static void test_token_file(void)
