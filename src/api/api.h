@@ -23,6 +23,7 @@ struct http_server;
 
 /* How the OpenEnv dialect's environments behave. */
 struct openenv_config {
+	const char *profile; /* of environments whose reset names none; NULL: the server's. Must outlive the api */
 	bool rewards;   /* give the rewards of coding_env's transforms */
 	double lease_s; /* a named environment waits so long for a client whose connection broke */
 };

@@ -102,7 +102,9 @@ const struct option_row config_rows[] = {
 	{ "max-disk", 0, OPTION_SIZE, AT(max_disk), 1 << 20, 0, "SIZE", "4G",
 	  .help = "the most a session may ask for" },
 
-	{ "openenv-rewards", 0, OPTION_FLAG, AT(openenv_rewards), .fallback = "yes", .group = "dialects",
+	{ "openenv-profile", 0, OPTION_TEXT, AT(openenv_profile), .value = "NAME", .group = "dialects",
+	  .help = "executor profile of OpenEnv's environments (default: that of --profile, and without it smolagents, as in coding_env)" },
+	{ "openenv-rewards", 0, OPTION_FLAG, AT(openenv_rewards), .fallback = "yes",
 	  .help = "give OpenEnv's clients the rewards of coding_env (on unless --no-openenv-rewards)" },
 	{ "openenv-lease", 0, OPTION_SECONDS, AT(openenv_lease), 0, 86400, "SECONDS", "60",
 	  .help = "how long a named OpenEnv environment waits for a client whose connection broke" },

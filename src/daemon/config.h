@@ -40,6 +40,7 @@ struct config {
 	double ttl, idle_timeout;
 	uint64_t log, max_log;
 	/* dialects */
+	char *openenv_profile; /* NULL: the server's profile, and without one smolagents */
 	bool openenv_rewards;
 	double openenv_lease, jupyter_timeout;
 	/* network */

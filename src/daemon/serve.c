@@ -136,6 +136,14 @@ static char **known_hosts(const struct config *c, struct http_address *own)
 	return hosts;
 }
 
+/* coding_env runs code under smolagents' rules; who chose others for the server means them here too. */
+static const char *openenv_profile(const struct config *c)
+{
+	if (c->openenv_profile)
+		return c->openenv_profile;
+	return c->profile ? c->profile : "smolagents";
+}
+
 static int start_api(struct server *s, struct error *e)
 {
 	const struct config *c = s->config;
@@ -155,7 +163,7 @@ static int start_api(struct server *s, struct error *e)
 		.max_sessions_per_token = c->max_sessions_per_token,
 		.log_requests = c->access_log,
 		.jupyter_timeout_s = c->jupyter_timeout < c->max_timeout ? c->jupyter_timeout : c->max_timeout,
-		.openenv = { .rewards = c->openenv_rewards, .lease_s = c->openenv_lease },
+		.openenv = { .profile = openenv_profile(c), .rewards = c->openenv_rewards, .lease_s = c->openenv_lease },
 	};
 	return api_create(&config, e, &s->api);
 }

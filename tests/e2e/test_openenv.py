@@ -49,6 +49,15 @@ class Env(gb.Socket):
         return self.ws.close_code
 
 
+@pytest.fixture(scope='module')
+def daemon():
+    """Environments without rules about the language: those have tests of their own."""
+    with gb.running_daemon(
+        '--openenv-profile', 'python', '--preload', 'json,random,re', '--ready', '4', '--grace', '1'
+    ) as d:
+        yield d
+
+
 @pytest.fixture
 def env(daemon):
     with Env(daemon) as env:
@@ -492,3 +501,30 @@ def test_why_there_is_no_screenshot(env):
     assert 'display' in answer['metadata']['screenshot_error']
     wrong = env.ask({'type': 'step', 'data': {'code': '1', 'screenshot': {'format': 'gif'}}})['data']
     assert wrong['code'] == 'VALIDATION_ERROR' and wrong['errors'][0]['loc'] == ['screenshot']
+
+
+# ---- profiles ------------------------------------------------------------------------------------
+
+
+def test_the_rules_of_coding_env_are_the_default():
+    with gb.running_daemon('--preload', 'json,random', '--ready', '2') as daemon, Env(daemon) as env:
+        env.reset()
+        refused = env.step('import os')
+        assert refused['observation']['exit_code'] == 1 and refused['reward'] == -0.9
+        assert refused['observation']['stderr'].count('Import of os is not allowed') == 1
+        answer = env.step('print("so")\nfinal_answer({"total": 7})')
+        assert answer['done'] is True and answer['metadata'] == {'final_answer': {'total': 7}}
+        assert answer['observation']['stdout'].startswith('so\n')
+        assert env.step('x = 1')['done'] is False
+        env.reset(additional_imports=['os'])
+        assert env.step('import os\nprint(os.sep)')['observation']['stdout'] == '/\n'
+        env.reset(profile='python')
+        assert env.step('import os\nprint(os.sep)')['observation']['stdout'] == '/\n'
+
+
+def test_the_variables_of_coding_env_choose_the_profile():
+    with gb.running_daemon(
+        '--preload', 'none', '--ready', '1', env={'EXECUTOR_BACKEND': 'smolagents', 'ADDITIONAL_IMPORTS': 'os'}
+    ) as daemon, Env(daemon) as env:
+        assert env.step('import os\nprint(os.sep)')['observation']['stdout'] == '/\n'
+        assert env.step('import subprocess')['observation']['exit_code'] == 1

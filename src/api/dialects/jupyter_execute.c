@@ -107,7 +107,7 @@ static void put_lines(struct json_writer *w, const struct cell_error *e)
 		at += n + 1;
 	}
 	/* What the server decided (a time limit, a kill) is in no traceback. */
-	if ((e->code && *e->code) || !e->traceback_len) {
+	if (!memmem(e->traceback, e->traceback_len, e->message, e->message_len) || !e->traceback_len) {
 		json_string_begin(w);
 		json_string_append(w, e->type, strlen(e->type));
 		json_string_append(w, ": ", 2);

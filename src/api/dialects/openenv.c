@@ -241,6 +241,8 @@ int openenv_session(struct openenv *o, uint64_t owner, const char *name, const s
 		result = read_params(r, p, err, &params);
 	if (!result)
 		result = api_check_quota(o->api, owner, err);
+	if (!result && !params.profile && o->config.profile)
+		params.profile = strdup(o->config.profile);
 	if (!result && !params.name)
 		params.name = strdup(*name ? name : "openenv");
 	if (!result) {

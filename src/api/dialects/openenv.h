@@ -107,7 +107,8 @@ void reset_finish(struct reset_request *r);
 int env_reset(struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err);
 int env_open(struct env *e, struct error *err); /* a session without an episode yet */
 
-/* A screenshot is asked of an env that has run nothing yet and has no screen: it gets another session, with one. */
+/* A screenshot is asked of an env that has run nothing yet and has no screen: it gets another session, with
+ * one. */
 int env_show(struct env *e, struct error *err);
 
 /* Makes a session for this dialect; `fields` may be NULL. */

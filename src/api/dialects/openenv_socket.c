@@ -255,9 +255,9 @@ static int run(struct env_socket *s, const struct message *m, const struct actio
 	int r = api_check_open(s->home->api, err);
 	if (!r && a->pictured)
 		r = env_show(e, err);
-	return r < 0 ? r :
-		       step_start(s->home, e, e->session, a, m->id, flag(m, "extras", s->extras), *e->name != '\0', sink, e,
-			       err, &started);
+	return r < 0 ? r
+		     : step_start(s->home, e, e->session, a, m->id, flag(m, "extras", s->extras),
+			       *e->name != '\0', sink, e, err, &started);
 }
 
 static void step(struct env_socket *s, const struct message *m)

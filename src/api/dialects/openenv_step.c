@@ -27,7 +27,8 @@ static void read_picture(json_t *data, struct pydantic *p, struct action *a)
 	for (size_t i = 0; names[i]; i++)
 		json_object_set(part, names[i], json_object_get(data, names[i]));
 	if (fields_decode(&execute_fields, part, &a->execute, &e) < 0)
-		pydantic_add(p, "value_error", "screenshot", e.text, json_object_get(data, "screenshot"), NULL);
+		pydantic_add(
+			p, "value_error", "screenshot", e.text, json_object_get(data, "screenshot"), NULL);
 	a->pictured = a->execute.capture_screenshot || a->execute.has_screenshot;
 }
 
@@ -46,15 +47,16 @@ static void read_code(json_t *data, struct pydantic *p, struct action *ret)
 	ret->code = json_string_value(code);
 	ret->code_len = json_string_length(code);
 	if (memchr(ret->code, '\0', ret->code_len))
-		pydantic_add(p, "value_error", "code", "Value error, source code cannot contain null bytes", NULL, NULL);
+		pydantic_add(p, "value_error", "code", "Value error, source code cannot contain null bytes",
+			NULL, NULL);
 	else if (ret->code_len > LIMIT_CODE_BYTES)
 		pydantic_add(p, "value_error", "code", "Value error, the code is too long", NULL, NULL);
 }
 
 void action_read(json_t *data, struct pydantic *p, struct action *ret)
 {
-	static const char *const known[] = { "metadata", "code", "capture_screenshot", "screenshot", "on_block", "timeout_s",
-		NULL };
+	static const char *const known[] = { "metadata", "code", "capture_screenshot", "screenshot",
+		"on_block", "timeout_s", NULL };
 	*ret = (struct action){ 0 };
 	pydantic_dict(p, data, "metadata", false);
 	read_code(data, p, ret);
@@ -122,7 +124,8 @@ static void put_stderr(struct json_writer *w, const struct observation *o)
 	if (e) {
 		json_string_append(w, e->traceback, e->traceback_len);
 		/* What the daemon decided (a time limit, a kill) is in no traceback. */
-		if ((e->code && *e->code) || (!e->traceback_len && !text_eq(e->type, "SystemExit"))) {
+		bool told = memmem(e->traceback, e->traceback_len, e->message, e->message_len) != NULL;
+		if (!told && !text_eq(e->type, "SystemExit")) {
 			json_string_append(w, e->type, strlen(e->type));
 			json_string_append(w, ": ", 2);
 			json_string_append(w, e->message, e->message_len);
@@ -162,16 +165,30 @@ static void put_picture(struct json_writer *w, const struct screenshot *shot)
 		json_field_null(w, "screenshot");
 }
 
+static void put_final_answer(struct json_writer *w, const struct final_answer *a)
+{
+	if (a->is_json && json_validate(a->data, a->len, NULL) >= 0)
+		json_field_raw(w, "final_answer", a->data, a->len);
+	else
+		json_field_text(w, "final_answer", a->data, a->len);
+}
+
 /* Only there when it has something to say: OpenEnv's own answers have none. */
 static void put_metadata(struct json_writer *w, const struct step *s, const struct observation *o)
 {
 	const struct screenshot *shot = o->screenshot;
-	if (!s->pictured || (shot && shot->data))
+	bool unpictured = s->pictured && !(shot && shot->data);
+	if (!unpictured && !o->answer)
 		return;
 	json_key(w, "metadata");
 	json_open_object(w);
-	json_field_cstr(w, "screenshot_error",
-		shot && shot->text ? shot->text : "the environment has no display: reset it with \"display\": true");
+	if (o->answer)
+		put_final_answer(w, o->answer);
+	if (unpictured)
+		json_field_cstr(w, "screenshot_error",
+			shot && shot->text
+				? shot->text
+				: "the environment has no display: reset it with \"display\": true");
 	json_close(w);
 }
 
@@ -197,7 +214,7 @@ void step_put_observation(struct json_writer *w, const struct step *s, const str
 		put_picture(w, o->screenshot);
 	json_close(w);
 	put_reward(w, s->rewards, s->reward - (is_syntax_error(o->error) ? 0.2 : 0));
-	json_field_bool(w, "done", false);
+	json_field_bool(w, "done", o->answer != NULL);
 	put_metadata(w, s, o);
 	if (s->extras) {
 		json_key(w, "info");
