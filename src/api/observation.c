@@ -159,6 +159,8 @@ void answer_put_observation(struct json_writer *w, const struct observation *o)
 		json_field_raw(w, "packages", o->packages, strlen(o->packages));
 	else
 		json_field_null(w, "packages");
+	json_field_bool(w, "rolled_back", o->rolled_back);
+	json_field_bool(w, "files_rolled_back", o->files_rolled_back);
 	put_truncated(w, o);
 	put_usage(w, o);
 	json_close(w);

@@ -85,6 +85,26 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 			.flag_offset = (base) + offsetof(struct session_params, has_seed),                  \
 			.max = 4294967295.0,                                                                \
 			.help = "random and numpy.random start from it, so that runs can be repeated."      \
+	},                                                                                                  \
+	{                                                                                                   \
+		"transactions", FIELD_BOOL, FIELD_HAS_FLAG,                                                 \
+			.offset = (base) + offsetof(struct session_params, transactions),                   \
+			.flag_offset = (base) + offsetof(struct session_params, has_transactions),          \
+			.default_text = "the server's",                                                     \
+			.help = "A cell that ends the interpreter does not cost the variables of before."  \
+	},                                                                                                  \
+	{                                                                                                   \
+		"keep_files_bytes", FIELD_UINT, FIELD_HAS_FLAG,                                             \
+			.offset = (base) + offsetof(struct session_params, keep_files_bytes),               \
+			.flag_offset = (base) + offsetof(struct session_params, has_keep_files),            \
+			.max = SIZE_MOST, .default_text = "64 MiB",                                         \
+			.help = "Files under /workspace up to this size together go back too; 0: they stay." \
+	},                                                                                                  \
+	{                                                                                                   \
+		"keep_checkpoints", FIELD_UINT,                                                             \
+			.offset = (base) + offsetof(struct session_params, keep_checkpoints),               \
+			.max = LIMIT_KEPT_CELLS, .default_text = "0", .example = "5",                       \
+			.help = "Cells that can be undone: their copies are kept beside the named ones."    \
 	}
 
 #define PACKAGES_ROW(base)                                                                                  \
@@ -121,6 +141,13 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 			.offset = (base) + offsetof(struct execute_request, detach),                   \
 			.default_text = "false",                                                       \
 			.help = "Let the cell go on when the client leaves; its output is in the log." \
+	},                                                                                             \
+	{                                                                                              \
+		"transaction", FIELD_BOOL, FIELD_HAS_FLAG,                                             \
+			.offset = (base) + offsetof(struct execute_request, transaction),              \
+			.flag_offset = (base) + offsetof(struct execute_request, has_transaction),     \
+			.default_text = "true",                                                        \
+			.help = "When the cell ends the interpreter, go back to before it."            \
 	}
 
 /* ---- bodies ------------------------------------------------------------- */
@@ -230,6 +257,8 @@ void execute_cell_request(const struct execute_request *q, struct cell_request *
 		.stdin_len = q->input.len,
 		.timeout_s = q->timeout_s,
 		.detach = q->detach,
+		.no_transaction = q->has_transaction && !q->transaction,
+		.strict = q->transaction,
 		.has_screenshot = q->capture_screenshot || q->has_screenshot,
 		.end_screenshot = q->screenshot.end,
 		.on_block = q->on_block };

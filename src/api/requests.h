@@ -15,6 +15,7 @@ struct execute_request {
 	bool capture_screenshot, has_screenshot;
 	struct screenshot_request screenshot;
 	enum on_block on_block;
+	bool has_transaction, transaction;
 };
 
 struct run_request {

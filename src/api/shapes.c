@@ -173,6 +173,8 @@ static const struct shape_row observation_rows[] = {
 	{ "files", "array", &shape_file, 0, "What the cell created, changed or deleted below /workspace." },
 	{ "state_lost", "boolean", NULL, 0, "The interpreter had to be replaced: variables are gone." },
 	{ "packages", "object", &shape_packages, 1, "What became of packages since the cell before." },
+	{ "rolled_back", "boolean", NULL, 0, "The interpreter had to be replaced: variables are as they were before the cell." },
+	{ "files_rolled_back", "boolean", NULL, 0, "And so are the files under /workspace." },
 	{ "truncated", "object", &shape_truncated, 0, NULL },
 	{ "usage", "object", &shape_usage, 0, "Measured, not guessed." },
 };

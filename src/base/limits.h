@@ -42,6 +42,9 @@ enum {
 	LIMIT_PROFILE_NAMES = 512,  /* of one list of a profile */
 	LIMIT_PROFILE_BYTES = 32 * 1024, /* of a profile in a request */
 	LIMIT_QUEUED_CELLS = 16,
+	LIMIT_COPIES = 80,       /* parked copies of one session, checkpoints and its own together */
+	LIMIT_CHECKPOINTS = 64,  /* of one session, with a name */
+	LIMIT_KEPT_CELLS = 14,   /* and without one */
 	LIMIT_PATH_BYTES = 1024,
 	LIMIT_TOMBSTONES = 4096, /* ended sessions whose end is remembered */
 	/* tools */

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -24,6 +25,18 @@ int process_pidfd_open(pid_t pid)
 int process_signal(int pidfd, int sig)
 {
 	return syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0) < 0 ? -errno : 0;
+}
+
+pid_t process_pid(int pidfd)
+{
+	char path[64];
+	_cleanup_free_ char *text = NULL;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+	if (fd_read_file(path, 4096, &text, NULL) < 0)
+		return 0;
+	const char *at = strstr(text, "\nPid:");
+	long pid = at ? strtol(at + strlen("\nPid:"), NULL, 10) : 0;
+	return pid > 0 ? (pid_t)pid : 0;
 }
 
 int process_reap(int pidfd, struct process_exit *ret)

@@ -8,6 +8,7 @@
 
 int process_pidfd_open(pid_t pid); /* the fd (CLOEXEC) or a negative errno */
 int process_signal(int pidfd, int sig);
+pid_t process_pid(int pidfd); /* its number while it is not reaped; 0 when it is, or when this is no pidfd */
 
 /* How a child ended. */
 struct process_exit {

@@ -56,6 +56,8 @@ int config_sessions(const struct config *c, struct error *e, struct sessions_con
 	ret->max_sessions = c->max_sessions;
 	ret->max_queued_cells = c->queue;
 	ret->grace_s = c->grace;
+	ret->no_transactions = !c->transactions;
+	ret->keep_files_bytes = c->keep_files;
 	ret->default_ttl_s = c->ttl;
 	ret->default_idle_timeout_s = c->idle_timeout;
 	ret->default_profile = c->profile;

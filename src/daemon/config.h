@@ -48,6 +48,8 @@ struct config {
 	char *default_network; /* what those get who ask for nothing */
 	/* cells */
 	double timeout, max_timeout, grace;
+	bool transactions;
+	uint64_t keep_files;
 	unsigned processes, max_processes;
 	uint64_t output, max_output, memory, max_memory, disk, max_disk;
 	struct packages_settings packages;

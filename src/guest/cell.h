@@ -11,7 +11,8 @@
 /* What support.py offers, looked up once in the zygote so that cells cannot replace it. */
 struct support {
 	PyObject *register_source, *format_error, *bundle, *flush_figures, *run_async_cell, *is_complete, *encode_answer, *reseed, *end_program, *rehearse, *preload, *define_tools,
-		*warm_up, *install, *use_display, *advise, *set_network, *find_commands, *run_command;
+		*warm_up, *install, *use_display, *advise, *set_network, *find_commands, *run_command,
+		*loop_descriptors;
 };
 
 /* Loads the embedded Python sources as module _glovebox and fills *ret. -1 with a Python error. */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,9 +18,11 @@
 #include "guest/files.h"
 #include "guest/memory.h"
 #include "guest/packages.h"
+#include "guest/park.h"
 #include "guest/policy/policy.h"
 #include "guest/random.h"
 #include "guest/steps.h"
+#include "guest/store.h"
 #include "guest/stream.h"
 #include "guest/tools.h"
 #include "wire/wire.h"
@@ -29,6 +32,7 @@ enum { GUEST_READ = 64 * 1024, GUEST_OUT_KEEP = 1 << 20 };
 static struct support support;
 static struct wire_reader in;
 static struct buffer out;
+static bool muted;   /* a cell is replayed */
 static bool is_fork; /* a copy made by the cell's own os.fork() */
 static bool reading;  /* the main thread waits in receive(): what comes is its own */
 static PyObject *io_open;
@@ -42,10 +46,26 @@ static void send_frames(struct buffer *frames)
 		buffer_finish(frames);
 }
 
+/* The same, with a descriptor. */
+static void send_with(struct buffer *frames, int fd)
+{
+	if (fd < 0)
+		send_frames(frames);
+	else if (fd_send(GUEST_CONTROL_FD, frames->data, frames->len, &fd, 1) < 0)
+		_exit(0);
+}
+
+static void forget_input(void)
+{
+	wire_reader_finish(&in);
+	wire_reader_init(&in, LIMIT_FRAME_BYTES);
+}
+
 static void child_of_fork(void)
 {
 	is_fork = true;
 	cell_forked();
+	park_forked();
 	close(GUEST_CONTROL_FD);
 }
 
@@ -127,6 +147,11 @@ static void setup(const struct wire_frame *f)
 			packages_add(field.data, field.len);
 		} else if (field.tag == WIRE_POLICY) {
 			policy_rule(field.data, field.len);
+		} else if (field.tag == WIRE_KEEP_FILES && wire_field_u64(&field, &n) == 0) {
+			store_allow(n);
+		} else if (field.tag == WIRE_WIPE) {
+			store_wipe();
+			files_forget_changes();
 		} else if (field.tag == WIRE_PRELOAD && names) {
 			PyObject *name = PyUnicode_DecodeUTF8(field.data, (Py_ssize_t)field.len, "replace");
 			if (name)
@@ -187,11 +212,9 @@ static int stdin_from(const char *text, size_t len)
 	return fd;
 }
 
-/* An interrupt that was meant for the cell before must not hit this one. */
-static void drop_stale_interrupt(void)
+static void say_nothing(struct buffer *frames)
 {
-	if (PyErr_CheckSignals() < 0)
-		PyErr_Clear();
+	frames->len = 0;
 }
 
 static void execute(const struct wire_frame *f)
@@ -201,7 +224,6 @@ static void execute(const struct wire_frame *f)
 	char *code = NULL;
 	bool has_stdin = false, final = false;
 	int exit_code = 0;
-	drop_stale_interrupt();
 	while (wire_field_next(f, &at, &field) == 1) {
 		if (field.tag == WIRE_CODE && !code && (code = malloc(field.len + 1))) {
 			memcpy(code, field.data, field.len);
@@ -218,13 +240,47 @@ static void execute(const struct wire_frame *f)
 	if (!has_stdin && stdin_closed()) /* exit() of the site module closes it */
 		set_stdin(-1);
 	if (code)
-		exit_code = cell_run(code, len, f->serial, final, &out, send_frames);
+		exit_code = cell_run(code, len, f->serial, final, &out, muted ? say_nothing : send_frames);
 	free(code);
 	if (is_fork)
 		_exit(exit_code); /* a forked copy that came to the end of the cell is done */
-	send_frames(&out);
+	if (muted)
+		say_nothing(&out);
+	else
+		send_frames(&out);
 	if (has_stdin)
 		set_stdin(-1);
+	park_cell_done(f->serial);
+}
+
+/* ---- REPLAY ------------------------------------------------------------------ */
+
+/* Cells that were answered before: what they do to the interpreter counts, what they say does not. */
+static void replay(const struct wire_frame *f)
+{
+	static int kept[2] = { -1, -1 };
+	size_t start;
+	if (kept[0] < 0) {
+		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		for (int i = 0; i < 2; i++) {
+			kept[i] = fcntl(i + 1, F_DUPFD_CLOEXEC, GUEST_CONTROL_FD - 8);
+			dup2(null, i + 1);
+		}
+		fd_close(null);
+	}
+	if (f->serial) {
+		muted = true;
+		execute(f);
+		muted = false;
+		return;
+	}
+	for (int i = 0; i < 2; i++) {
+		dup2(kept[i], i + 1);
+		fd_close_clear(&kept[i]);
+	}
+	if (wire_begin(&out, WIRE_REPLAYED, 0, &start) == 0)
+		wire_end(&out, start);
+	send_frames(&out);
 }
 
 static void check(const struct wire_frame *f)
@@ -269,6 +325,13 @@ static void handle(const struct wire_frame *f)
 	case WIRE_TOOLS:
 		tools_define(f, support.define_tools);
 		break;
+	case WIRE_REPLAY:
+		replay(f);
+		break;
+	case WIRE_PARK:
+	case WIRE_PARK_NEXT:
+		park_handle(f);
+		break;
 	default:
 		break;
 	}
@@ -303,19 +366,44 @@ bool guest_send_now(struct buffer *frames)
 	return true;
 }
 
+/* The daemon interrupts a cell once it was sent: an interrupt that is here before the cell was meant for the one before. */
+static void drop_stale_interrupt(void)
+{
+	if (PyErr_CheckSignals() < 0)
+		PyErr_Clear();
+}
+
+static bool readable(int wait_ms)
+{
+	struct pollfd p = { .fd = GUEST_CONTROL_FD, .events = POLLIN };
+	int r;
+	Py_BEGIN_ALLOW_THREADS;
+	do
+		r = poll(&p, 1, wait_ms);
+	while (r < 0 && errno == EINTR);
+	Py_END_ALLOW_THREADS;
+	return r != 0;
+}
+
 /* Waits for bytes without the GIL, so that background threads go on between cells. */
 static void receive(void)
 {
 	char *at;
 	size_t room;
 	ssize_t n;
+	if (park_due() && !readable(PARK_IDLE_MS)) {
+		drop_stale_interrupt();
+		park_when_idle();
+	}
+	if (!readable(0)) {
+		readable(-1);
+		drop_stale_interrupt();
+	}
 	if (wire_reader_room(&in, GUEST_READ, &at, &room) < 0)
 		_exit(1);
 	reading = true;
 	Py_BEGIN_ALLOW_THREADS;
-	do
-		n = read(GUEST_CONTROL_FD, at, room);
-	while (n < 0 && errno == EINTR);
+	n = park_receive(at, room);
 	Py_END_ALLOW_THREADS;
 	reading = false;
 	if (n <= 0)
@@ -334,6 +422,7 @@ int guest_prepare(const struct support *s)
 	if (!io_open || at_fork_prepare() < 0)
 		return -1;
 	pthread_atfork(NULL, NULL, child_of_fork);
+	park_prepare(&(struct park_host){ .support = &support, .send = send_with, .forget_input = forget_input });
 	return stream_prepare() < 0 || cell_prepare(s) < 0 || tools_prepare() < 0 || packages_prepare() < 0 ? -1 : 0;
 }
 

@@ -4,10 +4,17 @@
 #include "guest/cell.h"
 
 /*
- * Fixed and documented: the one descriptor of ours that a guest has open beside 0, 1 and 2. High, so that code that
+ * Fixed and documented: the descriptors of ours that a guest has open beside 0, 1 and 2 are its control socket, and from GUEST_FIRST_FD on
+ * what came over it and waits for its use. High, so that code that
  * closes everything it did not open (os.closerange(3, 256)) does not end its own session.
  */
-enum { GUEST_CONTROL_FD = 1023 };
+enum { GUEST_CONTROL_FD = 1023, GUEST_FIRST_FD = 980 };
+
+/* What a guest and its parked copies are worth to the kernel's out-of-memory killer (oom_score_adj): it takes the higher one first. */
+#define GUEST_OOM_LIVE "700"
+#define GUEST_OOM_PARKED "500"
+
+enum { GUEST_PARKED_FRAME_MAX = 4096 }; /* a parked copy is sent no more at once */
 
 /* In the zygote: everything a guest needs, made once. -1 with a Python error. */
 int guest_prepare(const struct support *support);

@@ -10,12 +10,27 @@
 
 enum { MEMORY_LENT = 64 << 20 };
 
-static uint64_t limit;
+static uint64_t limit, own_limit, resident_at_birth;
 
 static int set_soft(uint64_t bytes)
 {
 	struct rlimit r = { .rlim_cur = bytes, .rlim_max = limit + MEMORY_LENT };
 	return setrlimit(RLIMIT_DATA, &r) < 0 ? -errno : 0;
+}
+
+/* Pages in memory now that no file backs. */
+static uint64_t resident_now(void)
+{
+	char text[128];
+	unsigned long resident = 0, shared = 0;
+	_cleanup_fd_ int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	if (sscanf(text, "%*u %lu %lu", &resident, &shared) != 2 || shared > resident)
+		return 0;
+	return (uint64_t)(resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Data pages now: what came from the zygote counts for the kernel, but is not the session's. */
@@ -33,6 +48,8 @@ int memory_limit(uint64_t bytes)
 	if (!bytes)
 		return 0;
 	limit = data_now() + bytes;
+	own_limit = bytes;
+	resident_at_birth = resident_now();
 	return set_soft(limit);
 }
 
@@ -56,4 +73,9 @@ uint64_t memory_peak(void)
 	struct rusage r;
 	getrusage(RUSAGE_SELF, &r);
 	return (uint64_t)r.ru_maxrss * 1024;
+}
+
+bool memory_has_room_for_copy(void)
+{
+	return !own_limit || resident_now() <= resident_at_birth + own_limit / 2;
 }

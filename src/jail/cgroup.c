@@ -26,6 +26,7 @@ struct cgroup_ops {
 	int (*ticket)(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret);
 	void (*usage)(struct cgroup_home *h, const char *name, struct cgroup_usage *ret);
 	void (*reset_peak)(struct cgroup_home *h, const char *name);
+	unsigned processes; /* the hierarchy that bounds their number */
 };
 
 /* ---- small files ------------------------------------------------------------------ */
@@ -120,7 +121,7 @@ static void v2_reset_peak(struct cgroup_home *h, const char *name)
 	write_text(h->dirs[0], name, "memory.peak", "0"); /* writable since 6.12; per descriptor, so only a hint before */
 }
 
-static const struct cgroup_ops v2 = { "v2", v2_controllers, v2_set_limits, v2_ticket, v2_usage, v2_reset_peak };
+static const struct cgroup_ops v2 = { "v2", v2_controllers, v2_set_limits, v2_ticket, v2_usage, v2_reset_peak, 0 };
 
 /* ---- version 1 --------------------------------------------------------------------- */
 
@@ -176,7 +177,7 @@ static void v1_reset_peak(struct cgroup_home *h, const char *name)
 	write_text(h->dirs[V1_MEMORY], name, "memory.max_usage_in_bytes", "0");
 }
 
-static const struct cgroup_ops v1 = { "v1", v1_controllers, v1_set_limits, v1_ticket, v1_usage, v1_reset_peak };
+static const struct cgroup_ops v1 = { "v1", v1_controllers, v1_set_limits, v1_ticket, v1_usage, v1_reset_peak, V1_PIDS };
 
 /* ---- none --------------------------------------------------------------------------- */
 
@@ -205,7 +206,7 @@ static void none_reset_peak(struct cgroup_home *h, const char *name)
 	(void)h, (void)name;
 }
 
-static const struct cgroup_ops none = { "none", no_controllers, none_set_limits, none_ticket, none_usage, none_reset_peak };
+static const struct cgroup_ops none = { "none", no_controllers, none_set_limits, none_ticket, none_usage, none_reset_peak, 0 };
 
 /* ---- the home -------------------------------------------------------------------------- */
 
@@ -398,6 +399,37 @@ int cgroup_usage_read(struct cgroup_home *h, const char *name, struct cgroup_usa
 void cgroup_reset_peak(struct cgroup_home *h, const char *name)
 {
 	h->ops->reset_peak(h, name);
+}
+
+/* One round: SIGKILL to all but the spared. Returns how many it found. */
+static unsigned kill_round(int dir, const char *name, const pid_t *spare, size_t n)
+{
+	char line[32];
+	unsigned found = 0;
+	int fd = open_file(dir, name, "cgroup.procs", O_RDONLY);
+	_cleanup_file_ FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		pid_t pid = (pid_t)strtol(line, NULL, 10);
+		bool keep = pid <= 1;
+		for (size_t i = 0; i < n; i++)
+			keep |= spare[i] == pid;
+		found += !keep && kill(pid, SIGKILL) == 0;
+	}
+	return found;
+}
+
+int cgroup_kill_others(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits, const pid_t *spare, size_t n)
+{
+	enum { ROUNDS = 3 }; /* one that was being made while its parent was killed is there at the next look */
+	if (!h->ops->controllers[0])
+		return -ENOTSUP;
+	int dir = h->dirs[h->ops->processes];
+	if (!kill_round(dir, name, spare, n))
+		return 0;
+	write_u64(dir, name, "pids.max", 1);
+	for (int i = 0; i < ROUNDS && kill_round(dir, name, spare, n); i++)
+		;
+	return write_or(dir, name, "pids.max", limits->processes, "max");
 }
 
 int cgroup_remove(struct cgroup_home *h, const char *name)

@@ -7,7 +7,9 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -56,6 +58,12 @@ int cgroup_ticket_open(struct cgroup_home *h, const char *name, struct cgroup_ti
 void cgroup_ticket_close(struct cgroup_ticket *t);
 int cgroup_usage_read(struct cgroup_home *h, const char *name, struct cgroup_usage *ret);
 void cgroup_reset_peak(struct cgroup_home *h, const char *name);
+
+/*
+ * Kills every process of the group but those spared. Against processes that fork while they are killed, no new ones can be made
+ * meanwhile; `limits` are what holds after. -ENOTSUP without groups.
+ */
+int cgroup_kill_others(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits, const pid_t *spare, size_t n);
 
 /* -EBUSY while something still lives in it. */
 int cgroup_remove(struct cgroup_home *h, const char *name);

@@ -77,7 +77,7 @@ static const struct listed listed[] = {
 	{ "socketpair", 0, VALUES(AF_UNIX) },
 	/* Not TIOCSTI and its like, which type into terminals. */
 	{ "ioctl", 1, VALUES(TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, TIOCGPGRP) },
-	{ "prctl", 0, VALUES(PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_CAPBSET_READ, PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS,
+	{ "prctl", 0, VALUES(PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_SET_DUMPABLE, PR_CAPBSET_READ, PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS,
 			      PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_SECCOMP, PR_SET_VMA) },
 	{ "personality", 0, VALUES(0xffffffff) }, /* asking only */
 	{ "prlimit64", 0, VALUES(0) },            /* one's own */

@@ -113,8 +113,13 @@ static void free_berth(struct berth *b)
 
 static void free_when_closed(struct berth *b)
 {
-	if (b->state == BERTH_CLOSED && !b->open_polls && !b->jail_asked)
+	if (b->state == BERTH_CLOSED && !b->open_polls && !b->jail_asked && !b->copies_leaving)
 		free_berth(b);
+}
+
+void berth_copy_gone(struct berth *b)
+{
+	free_when_closed(b);
 }
 
 static void poll_closed(uv_handle_t *h)
@@ -139,6 +144,9 @@ void berth_close(struct berth *b)
 	egress_close(b);
 	guest_close(b->guest);
 	b->guest = NULL;
+	b->copies_leaving++; /* the last one to go would take the berth with it */
+	berth_drop_copies(b);
+	b->copies_leaving--;
 	if (b->init_pidfd >= 0 && !b->init_reaped)
 		process_signal(b->init_pidfd, SIGKILL);
 	if (b->open_polls) {
@@ -178,13 +186,12 @@ uint32_t berth_host_id(const struct berth *b)
 
 /* ---- the guest's events, passed on or kept ------------------------------------------ */
 
-static void text_of_frame(const struct wire_frame *f, char *text, size_t size)
+static void text_of_frame(const struct wire_frame *f, enum wire_tag tag, char *text, size_t size)
 {
 	struct wire_field field;
 	size_t at = 0;
-	snprintf(text, size, "no reason given");
 	while (wire_field_next(f, &at, &field) == 1)
-		if (field.tag == WIRE_TEXT)
+		if (field.tag == tag)
 			snprintf(text, size, "%.*s", (int)(field.len < size ? field.len : size - 1), field.data);
 }
 
@@ -204,7 +211,7 @@ static void take_steps(struct berth *b, const struct wire_frame *f)
 static void berth_on_frame(void *userdata, const struct wire_frame *f)
 {
 	struct berth *b = userdata;
-	char text[256];
+	char text[256] = "no reason given";
 	if (b->state != BERTH_STARTING) {
 		if (b->owner)
 			b->nursery->config.events->guest.on_frame(b->owner, f);
@@ -212,6 +219,7 @@ static void berth_on_frame(void *userdata, const struct wire_frame *f)
 		b->state = BERTH_READY;
 		take_steps(b, f);
 		b->nursery->stock_failed = false;
+		text_of_frame(f, WIRE_FILES_LEFT, b->files_left, sizeof(b->files_left));
 		if (b->owner)
 			b->nursery->config.events->on_ready(b->owner);
 		else
@@ -219,7 +227,7 @@ static void berth_on_frame(void *userdata, const struct wire_frame *f)
 		b->ready_ms = uv_now(b->nursery->config.loop);
 		nursery_stock_changed(b->nursery);
 	} else if (f->type == WIRE_FAILED) {
-		text_of_frame(f, text, sizeof(text));
+		text_of_frame(f, WIRE_TEXT, text, sizeof(text));
 		berth_fail(b, text);
 	}
 }
@@ -269,6 +277,11 @@ void berth_ask_jail(struct berth *b)
 		b->jail_asked = true;
 }
 
+int berth_new_guest(struct berth *b)
+{
+	return guest_create(b->nursery->config.loop, &berth_guest_events, b, &b->guest, b->far);
+}
+
 void berth_ask_guest(struct berth *b)
 {
 	struct nursery *n = b->nursery;
@@ -282,12 +295,14 @@ void berth_ask_guest(struct berth *b)
 	if (t ? !template_warm(t) : !n->zygote_warm)
 		return; /* asked when it is warm */
 	if (!b->guest) {
-		int e = guest_create(n->config.loop, &berth_guest_events, b, &b->guest, b->far);
+		int e = berth_new_guest(b);
 		if (e < 0) {
 			berth_fail(b, strerror(-e));
 			return;
 		}
 	}
+	b->from = NULL;
+	b->files_left[0] = '\0';
 	int r = make_cgroup(b);
 	if (r == 0)
 		r = cgroup_ticket_open(&n->cgroups, b->cgroup, &ticket);
@@ -447,6 +462,7 @@ struct berth *berth_new(struct nursery *n, const struct berth_kind *kind, const 
 	b->kind.exec = kind->exec;
 	b->limits = *limits;
 	b->init_pidfd = b->init_control = b->workspace = b->far[0] = b->far[1] = b->far[2] = -1;
+	TAILQ_INIT(&b->copies);
 	TAILQ_INSERT_TAIL(&n->berths, b, link);
 	berth_ask_jail(b);
 	return b;
@@ -484,8 +500,7 @@ void berth_take_guest(struct berth *b, int pidfd, pid_t pid)
 		berth_fail(b, uv_strerror(r));
 }
 
-/* Lets go of the guest and of the ends that were meant for it. */
-static void drop_guest(struct berth *b)
+void berth_drop_guest(struct berth *b)
 {
 	guest_close(b->guest);
 	b->guest = NULL;
@@ -495,9 +510,9 @@ static void drop_guest(struct berth *b)
 
 void berth_forget_guest(struct berth *b)
 {
-	if (b->state != BERTH_STARTING || !b->guest || guest_pid(b->guest))
+	if (b->state != BERTH_STARTING || !b->guest || guest_pid(b->guest) || b->from)
 		return;
-	drop_guest(b);
+	berth_drop_guest(b);
 	b->state = BERTH_GUEST;
 }
 
@@ -519,6 +534,10 @@ static bool sweep(struct berth *b)
 
 void berth_kill_all(struct berth *b)
 {
+	if (!TAILQ_EMPTY(&b->copies)) {
+		berth_kill_others(b);
+		return;
+	}
 	if (b->guest)
 		guest_signal(b->guest, SIGKILL);
 	if (b->state == BERTH_READY)
@@ -527,7 +546,8 @@ void berth_kill_all(struct berth *b)
 
 void berth_replace_guest(struct berth *b)
 {
-	drop_guest(b);
+	berth_drop_guest(b);
+	berth_drop_copies(b); /* the sweep takes them too */
 	if (b->state == BERTH_JAIL)
 		return; /* nothing there yet: its first guest will do */
 	if (!sweep(b)) {

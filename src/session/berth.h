@@ -8,6 +8,7 @@
 
 #include "jail/jail.h"
 #include "jail/xsocket.h"
+#include "session/copy.h"
 #include "session/helper.h"
 #include "session/nursery.h"
 #include "session/templates.h"
@@ -39,6 +40,10 @@ struct berth {
 	uint8_t cookie[XSOCKET_COOKIE];
 	struct guest *guest;
 	int far[3]; /* the guest's ends, until the zygote has them */
+	struct copy_list copies; /* parked ones of its guests, oldest first */
+	unsigned copies_leaving; /* dropped and not yet reaped */
+	const struct copy *from; /* its guest comes, or came, from this one and not from the zygote; only compared */
+	char files_left[96];     /* why a guest from a copy did not put the files back; empty when it did */
 };
 
 TAILQ_HEAD(berth_list, berth);
@@ -58,6 +63,7 @@ struct nursery {
 	unsigned open_timers;
 	struct berth_list berths;
 	uint32_t next_serial, next_host_id;
+	uint64_t next_ticket; /* of copies */
 	uint8_t host_ids[JAIL_HOST_ID_COUNT / 8];
 	char report[WIRE_ZYGOTE_TEXT];
 	struct nursery_stats stats;
@@ -92,6 +98,15 @@ void berth_forget_guest(struct berth *b);
 
 /* The jailer died: an answer that was awaited will not come. */
 void berth_forget_jail(struct berth *b);
+
+void berth_drop_guest(struct berth *b); /* and the ends that were meant for it */
+int berth_new_guest(struct berth *b);   /* the daemon's end of one, and the far ends */
+
+/* berth_copy.c */
+void berth_drop_copies(struct berth *b);
+void berth_take_live(struct nursery *n, struct copy *from, uint32_t serial, int pidfd, const char *text);
+void berth_copy_died(struct nursery *n, struct copy *c);
+void berth_copy_gone(struct berth *b); /* its memory is free */
 
 /* nursery.c */
 void nursery_finish_when_empty(struct nursery *n);

@@ -20,6 +20,7 @@ enum {
 	PIPE_BYTES = 256 * 1024,  /* wished for; the kernel may give less */
 	SEND_QUEUE_MAX = 64 << 20,
 	REST_MS = 1,
+	SEND_WITH_MAX = 4096, /* an empty socket takes so much whole, whatever the machine's limits */
 };
 
 enum { END_CONTROL, END_STDOUT, END_STDERR, END_PROCESS, END_COUNT };
@@ -33,6 +34,7 @@ struct guest {
 	int fd[END_COUNT]; /* control, stdout, stderr, pidfd */
 	unsigned open_polls;
 	pid_t pid;
+	int came; /* a descriptor that came with frames, until somebody takes it */
 	bool attached, closing, reaped, broken, unwanted;
 	struct {
 		char data[4];
@@ -69,7 +71,7 @@ int guest_create(uv_loop_t *loop, const struct guest_events *events, void *owner
 	g->fd[END_CONTROL] = pair[0];
 	g->fd[END_STDOUT] = out[0];
 	g->fd[END_STDERR] = err[0];
-	g->fd[END_PROCESS] = -1;
+	g->fd[END_PROCESS] = g->came = -1;
 	for (int i = 0; i < END_PROCESS; i++)
 		fd_set_nonblock(g->fd[i], 1);
 	wire_reader_init(&g->in, LIMIT_FRAME_BYTES);
@@ -172,13 +174,18 @@ static bool read_control(struct guest *g, unsigned reads)
 			guest_signal(g, SIGKILL);
 			return false;
 		}
-		ssize_t n = read(g->fd[END_CONTROL], at, room);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return errno == EAGAIN;
-		if (n == 0)
-			return false;
+		int came = -1;
+		ssize_t n = fd_recv(g->fd[END_CONTROL], at, room, &came, 1, NULL);
+		if (came >= 0) {
+			fd_close(g->came); /* nobody asked for it */
+			g->came = came;
+		}
+		if (n == -EMSGSIZE) {
+			g->broken = true;
+			guest_signal(g, SIGKILL);
+		}
+		if (n <= 0)
+			return n == -EAGAIN;
 		wire_reader_filled(&g->in, (size_t)n);
 		deliver_frames(g);
 	}
@@ -237,6 +244,7 @@ static void free_when_done(struct guest *g)
 		return;
 	for (int i = 0; i < END_COUNT; i++)
 		fd_close(g->fd[i]);
+	fd_close(g->came);
 	wire_reader_finish(&g->in);
 	buffer_finish(&g->queue);
 	free(g);
@@ -338,6 +346,26 @@ void guest_send(struct guest *g, struct buffer *frames)
 			watch_writable(g, true);
 	}
 	frames->len = 0;
+}
+
+int guest_send_with(struct guest *g, struct buffer *frames, const int *fds, size_t n)
+{
+	if (!g->attached || g->closing || g->queue.len)
+		return -EAGAIN;
+	/* The descriptors go with the first byte; what the socket does not take of the rest follows as usual. */
+	size_t first = frames->len < SEND_WITH_MAX ? frames->len : SEND_WITH_MAX;
+	int r = fd_send(g->fd[END_CONTROL], frames->data, first, fds, n);
+	if (r < 0)
+		return r;
+	buffer_consume(frames, first);
+	if (frames->len)
+		guest_send(g, frames);
+	return 0;
+}
+
+int guest_take_fd(struct guest *g)
+{
+	return TAKE_FD(g->came);
 }
 
 void guest_signal(struct guest *g, int sig)

@@ -4,6 +4,7 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "session/copy.h"
 #include "session/display.h"
 #include "profile/profiles.h"
 #include "session/nursery.h"
@@ -12,7 +13,7 @@
 #include "session/session.h"
 #include "session/spool.h"
 
-enum { CELL_ID_MAX = 64 };
+enum { CELL_ID_MAX = 64, SESSION_OWN_COPIES = 2 /* processes of ours beside a guest: the copy of before, and that of after */ };
 
 struct tools;
 
@@ -26,12 +27,15 @@ struct cell {
 	double timeout_s;
 	struct capture *capture; /* of a cell that wants pictures, or that must not block; else NULL */
 	bool detach, started, timed_out, interrupted, abandoned;
+	bool transaction; /* when it ends the interpreter, the session goes back to where it was before … */
+	bool outside;     /* it reached something outside the session: it cannot be run again */
+	bool strict;      /* … to a copy of that moment, not to an older one from which cells are run again */
 };
 
 TAILQ_HEAD(cell_queue, cell);
 
 /* What the deadline timer of a session does next. */
-enum session_clock { CLOCK_OFF, CLOCK_LIMIT, CLOCK_INTERRUPTING };
+enum session_clock { CLOCK_OFF, CLOCK_LIMIT, CLOCK_INTERRUPTING, CLOCK_RECOVERING };
 
 struct session {
 	TAILQ_ENTRY(session) link;
@@ -68,6 +72,25 @@ struct session {
 		uint64_t since_s;
 		unsigned lines, dropped;
 	} network_log;
+
+	/* Copies of its guest (travel.c). */
+	struct copy *latest;   /* the newest copy on the way to the state of now; NULL when there is none */
+	struct {
+		bool fresh;            /* they start from an interpreter that has run nothing and an empty directory, not from `latest` */
+		bool good;             /* `latest` (or a fresh start) and these cells, run again, are the state before the running cell */
+		struct buffer frames;  /* EXECUTE frames */
+		unsigned n;
+		double wall_ms;        /* of all together */
+	} replay;
+	uint64_t head;         /* ticket of the copy the state came from; 0 for none */
+	bool recovering, replaying; /* the guest died, and another one is on its way from a copy or from the zygote */
+	bool wipe;             /* the next SETUP empties /workspace */
+	struct {
+		struct process_exit end;
+		bool broken, out_of_memory;
+	} death;               /* of the guest that the running cell had */
+	char no_copy[256];     /* why there is none */
+	char remedy[512];      /* of the error that is being told */
 
 	uint32_t check_serial;
 	void (*check_answer)(void *userdata, const char *verdict);
@@ -110,6 +133,23 @@ struct cgroup_limits session_cgroup_limits(const struct session_limits *l);
 int session_take_berth(struct session *s, bool *ret_ready);
 
 /* session_cell.c */
+/* The running cell is over with its guest: `rolled_back` when another one goes on from before the cell. */
+void session_end_with_guest(struct session *s, bool rolled_back);
+void session_send_setup(struct session *s);
+void session_start_clock(struct session *s, enum session_clock clock, uint64_t ms); /* what happens then: on_deadline() */
+void session_stop_clock(struct session *s);
+bool session_ran_out_of_memory(struct session *s);
+/* travel.c */
+/* Sends the running cell to the guest, with what it takes to have a copy of before and after. */
+void travel_send_cell(struct session *s);
+bool travel_frame(struct session *s, const struct wire_frame *f); /* false: not one about copies, or forged */
+bool travel_recover(struct session *s); /* after s->death was noted; false: the state is lost */
+bool travel_possible(const struct session *s); /* copies can be had at all */
+void travel_cell_done(struct session *s, bool repeatable); /* the running cell ended, its guest goes on */
+void travel_ready(struct session *s);  /* the guest of a recovery is there */
+void travel_failed(struct session *s); /* it will not be */
+void travel_forget(struct session *s); /* its copies are gone, or about to be */
+
 void session_guest_ready(struct session *s);
 void session_send_path(struct session *s, const struct session_package *p);
 void session_guest_frame(struct session *s, const struct wire_frame *f);

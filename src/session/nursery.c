@@ -150,7 +150,7 @@ static void fail_waiting(struct nursery *n, const char *text)
 {
 	for (struct berth *b = TAILQ_FIRST(&n->berths), *next; b; b = next) {
 		next = TAILQ_NEXT(b, link);
-		if (b->state == BERTH_JAIL || b->state == BERTH_SWEEP || b->state == BERTH_GUEST || b->state == BERTH_STARTING)
+		if (b->state == BERTH_JAIL || b->state == BERTH_SWEEP || b->state == BERTH_GUEST || (b->state == BERTH_STARTING && !b->from))
 			berth_fail(b, text);
 	}
 }

@@ -95,5 +95,17 @@ int berth_ticket(struct berth *b, int *ret_init_pidfd, struct cgroup_ticket *ret
 /* The process that jails come from, whose user namespace they belong to; -1 while there is none. */
 int nursery_jailer_pidfd(const struct nursery *n);
 
+/* ---- copies of its guest (copy.h) ---- */
+struct copy;
+bool berth_can_park(const struct berth *b);
+struct copy *berth_copy(struct berth *b, uint64_t ticket); /* NULL when it is gone */
+
+/* Kills the guest and all else in the jail but the parked copies. */
+void berth_kill_others(struct berth *b);
+
+/* Lets go of the guest and makes a new one from the copy: on_ready or on_failed follows, unless this fails. */
+int berth_revive(struct berth *b, struct copy *c, bool restore_files);
+const char *berth_files_left(const struct berth *b); /* after on_ready: why files were not put back; "" when they were */
+
 /* Ends jail and guest; the owner hears nothing more. NULL is fine. */
 void berth_close(struct berth *b);

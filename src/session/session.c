@@ -39,6 +39,7 @@ void sessions_config_init(struct sessions_config *c)
 		.max_queued_cells = LIMIT_QUEUED_CELLS,
 		.max_network = { .any = true, .loopback = true },
 		.grace_s = 2,
+		.keep_files_bytes = 64 << 20,
 		.default_ttl_s = 24 * 3600,
 		.default_idle_timeout_s = 3600,
 		.defaults = { .timeout_s = 30, .output_bytes = 1 << 20, .memory_bytes = 2ULL << 30, .processes = 256,
@@ -282,7 +283,7 @@ struct cgroup_limits session_cgroup_limits(const struct session_limits *l)
 {
 	enum { HEADROOM = 64 << 20 };
 	return (struct cgroup_limits){ .memory_bytes = l->memory_bytes ? l->memory_bytes + HEADROOM : 0,
-		.processes = (unsigned)l->processes,
+		.processes = (unsigned)l->processes + SESSION_OWN_COPIES,
 		.cpus = l->cpus };
 }
 
@@ -351,6 +352,7 @@ static struct session *new_session(struct sessions *t)
 	uv_timer_init(t->config.loop, &s->deadline);
 	s->deadline.data = s;
 	outcome_init(&s->outcome);
+	s->replay.good = s->replay.fresh = true;
 	return s;
 }
 
@@ -373,6 +375,7 @@ static void release(struct session *s)
 	output_finish(&s->output[0]);
 	output_finish(&s->output[1]);
 	spool_finish(&s->spool);
+	buffer_finish(&s->replay.frames);
 	s->table->closing_sessions++;
 	uv_close((uv_handle_t *)&s->deadline, session_freed);
 }
@@ -431,6 +434,9 @@ int session_create(struct sessions *t, struct session_params *params, struct err
 		s->params.ttl_s = t->config.default_ttl_s;
 	if (s->params.idle_timeout_s <= 0)
 		s->params.idle_timeout_s = t->config.default_idle_timeout_s;
+	s->params.no_transactions = s->params.has_transactions ? !s->params.transactions : t->config.no_transactions;
+	if (!s->params.has_keep_files)
+		s->params.keep_files_bytes = t->config.keep_files_bytes;
 	output_init(&s->output[0], limits.output_bytes);
 	output_init(&s->output[1], limits.output_bytes);
 	spool_init(&s->spool, t->config.state_dir, limits.log_bytes);
@@ -460,6 +466,7 @@ void session_end(struct session *s, const char *why)
 	session_fail_all_cells(s, CELL_KILLED, "session_gone", text, "Make a new session.");
 	display_close(s->display);
 	s->display = NULL;
+	travel_forget(s);
 	berth_close(s->berth);
 	s->berth = NULL;
 	bury(t, s, why);
@@ -514,6 +521,7 @@ int session_reset(struct session *s, struct error *e)
 	s->table->stats.queued_cells += queued;
 	output_finish(&s->output[0]);
 	output_finish(&s->output[1]);
+	travel_forget(s);
 	berth_replace_guest(s->berth);
 	return 0;
 }

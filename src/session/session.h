@@ -72,6 +72,11 @@ struct session_params {
 	char **template_modules; /* the first set has a template of its own with these modules imported, NULL at the end; or NULL */
 	bool packages_replace; /* they hold other versions of what the system has: no guest that has those imported will do */
 	char *packages_report; /* JSON text: what became of the packages it was asked for, or NULL */
+	bool no_transactions;  /* cells that end the interpreter cost its variables */
+	bool has_transactions, transactions; /* the same as a request says it */
+	uint64_t keep_checkpoints; /* of the last cells, beside those that were asked for */
+	bool has_keep_files;
+	uint64_t keep_files_bytes; /* of /workspace, that go back with the variables; 0: none; without has_: the server's default */
 	uint64_t owner;        /* whose it is: a number of the caller's that session_info() gives back; 0 for nobody's */
 };
 
@@ -96,6 +101,8 @@ struct sessions_config {
 	const struct profiles *profiles; /* the own ones; NULL: the built-in only */
 	char *default_profile;           /* of sessions that name none; NULL: python */
 	char **default_imports;          /* additional ones for every session, NULL at the end; or NULL */
+	bool no_transactions;     /* unless a session asks for them */
+	uint64_t keep_files_bytes; /* of /workspace, kept with a copy */
 	/* Called for every session that ended, after it left the table (may be NULL). */
 	void (*on_session_end)(void *userdata, const char *id, const char *why);
 	bool warm_display;        /* what displays need is started ahead, not when a first session wants one */
@@ -141,6 +148,7 @@ const char *cell_status_name(enum cell_status s); /* "ok", "error", … */
 
 struct sessions_stats {
 	uint64_t live, created, ended, taken_ready, forked, guests_replaced, zygote_restarts;
+	uint64_t copies_parked, copies_refused, cells_rolled_back;
 	unsigned ready_guests;
 	uint64_t limit; /* sessions that may be alive at once */
 	uint64_t cells[CELL_STATUS_COUNT];
@@ -288,6 +296,9 @@ struct observation {
 	int exit_code;
 	bool state_lost;
 	const char *packages; /* JSON text: what became of packages since the cell before, or NULL */
+	bool rolled_back;       /* variables are as before the cell … */
+	bool files_rolled_back; /* … and so are the files */
+	unsigned rolled_back_to; /* the cell after which they were so; 0: before the first */
 	struct captured out, err;
 	const struct bundle *result; /* or NULL */
 	const struct bundle *displays;
@@ -317,6 +328,8 @@ struct cell_request {
 	size_t stdin_len;
 	double timeout_s; /* 0: the session's */
 	bool detach;      /* goes on when the client leaves */
+	bool no_transaction; /* when it ends the interpreter, variables are gone */
+	bool strict;         /* when it does, go back to a copy of the very moment before, whatever that costs now */
 	bool final;       /* the whole program: waits for its threads and calls atexit's functions, as python3 does at the end */
 	bool has_screenshot; /* of the screen while it runs, when that has settled; needs a display */
 	bool end_screenshot; /* and another when it is over, also after an error */

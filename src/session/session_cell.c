@@ -14,7 +14,6 @@ enum { WAKE_MS = 20, GUEST_RETRIES_MAX = 3 };
 
 const double stats_bounds_s[STATS_BUCKETS - 1] = { 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 10, 60 };
 
-static void start_next(struct session *s);
 
 void stats_observe(struct stats_histogram *h, double seconds)
 {
@@ -37,6 +36,9 @@ static void cell_free(struct cell *c)
 	buffer_finish(&c->frame);
 	free(c);
 }
+
+/* What a cell left of the session's variables. */
+enum state_after { STATE_KEPT, STATE_LOST, STATE_BEFORE };
 
 /* ---- output ------------------------------------------------------------------- */
 
@@ -90,7 +92,7 @@ void session_guest_output(struct session *s, enum stream stream, const char *dat
 
 /* ---- the end of a cell ------------------------------------------------------------ */
 
-static void stop_clock(struct session *s)
+void session_stop_clock(struct session *s)
 {
 	s->clock = CLOCK_OFF;
 	uv_timer_stop(&s->deadline);
@@ -112,7 +114,7 @@ static void override_error(struct session *s, const char *type, const char *code
 	o->has_error = true;
 }
 
-static void report(struct session *s, struct cell *c, enum cell_status status, int exit_code, bool state_lost)
+static void report(struct session *s, struct cell *c, enum cell_status status, int exit_code, enum state_after after)
 {
 	struct outcome *o = &s->outcome;
 	struct observation obs = { .id = c->id,
@@ -120,7 +122,8 @@ static void report(struct session *s, struct cell *c, enum cell_status status, i
 		.cell = c->started ? s->cells : 0,
 		.status = status,
 		.exit_code = exit_code,
-		.state_lost = state_lost,
+		.state_lost = after == STATE_LOST,
+		.rolled_back = after == STATE_BEFORE,
 		.packages = s->packages_news ? s->params.packages_report : NULL,
 		.result = o->has_result ? &o->result : NULL,
 		.displays = o->displays,
@@ -133,6 +136,10 @@ static void report(struct session *s, struct cell *c, enum cell_status status, i
 		.files_cut = o->files_cut,
 		.cpu_ms = o->cpu_ms,
 		.peak_memory_bytes = o->peak_memory_bytes };
+	if (after == STATE_BEFORE) {
+		obs.files_rolled_back = s->params.keep_files_bytes && !*berth_files_left(s->berth);
+		obs.rolled_back_to = s->latest ? s->latest->cell : 0;
+	}
 	s->packages_news = false;
 	if (c->started)
 		obs.wall_ms = (double)(clock_now_ns() - s->started_ns) / 1e6;
@@ -154,11 +161,11 @@ static void report(struct session *s, struct cell *c, enum cell_status status, i
 }
 
 /* The running cell is over. The next one starts in this call when the guest can take it. */
-static void end_cell(struct session *s, enum cell_status status, int exit_code, bool state_lost)
+static void end_cell(struct session *s, enum cell_status status, int exit_code, enum state_after after)
 {
 	struct cell *c = s->running;
 	struct sessions *t = s->table;
-	stop_clock(s);
+	session_stop_clock(s);
 	tools_end_cell(s);
 	if (c->capture)
 		capture_abort(c->capture);
@@ -174,18 +181,18 @@ static void end_cell(struct session *s, enum cell_status status, int exit_code, 
 	}
 	s->used_ns = clock_now_ns();
 	s->used_wall_ns = clock_wall_ns();
-	report(s, c, status, exit_code, state_lost);
+	report(s, c, status, exit_code, after);
 	s->running = NULL;
 	outcome_finish(&s->outcome);
 	output_finish(&s->output[0]);
 	output_finish(&s->output[1]);
 	cell_free(c);
-	start_next(s);
+	session_start_next(s);
 }
 
 void session_end_cell(struct session *s, enum cell_status status, int exit_code)
 {
-	end_cell(s, status, exit_code, false);
+	end_cell(s, status, exit_code, STATE_KEPT);
 }
 
 static void say_timeout(struct session *s, bool killed)
@@ -207,6 +214,7 @@ static void finish_cell(struct session *s)
 	guest_drain(berth_guest(s->berth));
 	if (s->running != c)
 		return;
+	travel_cell_done(s, !c->timed_out && !c->interrupted && o->kind != WIRE_OUTCOME_INTERRUPT);
 	if (c->timed_out) {
 		status = CELL_TIMEOUT;
 		exit_code = 124;
@@ -225,9 +233,9 @@ static void finish_cell(struct session *s)
 		status = CELL_ERROR;
 	}
 	if (c->capture && capture_finish(c->capture, status, exit_code))
-		stop_clock(s); /* the code is over; what is awaited now has a limit of its own */
+		session_stop_clock(s); /* the code is over; what is awaited now has a limit of its own */
 	else
-		end_cell(s, status, exit_code, false);
+		end_cell(s, status, exit_code, STATE_KEPT);
 }
 
 void session_guest_frame(struct session *s, const struct wire_frame *f)
@@ -245,7 +253,11 @@ void session_guest_frame(struct session *s, const struct wire_frame *f)
 		answer(s->check_userdata, verdict);
 		return;
 	}
+	if (travel_frame(s, f))
+		return;
 	bool of_tools = f->type == WIRE_TOOL_CALL || f->type == WIRE_TOOL_CANCEL;
+	if (of_tools && s->running)
+		s->running->outside = true;
 	/* A frame nobody asked for, or one that cannot be, is a forgery: it costs the session that sent it. */
 	if (!s->running || s->outcome.done || f->serial != s->cells ||
 		(of_tools ? tools_take(s, f) : outcome_take(&s->outcome, f, &display)) < 0) {
@@ -315,6 +327,10 @@ static void check_limit(struct session *s)
 static void on_deadline(uv_timer_t *t)
 {
 	struct session *s = t->data;
+	if (s->clock == CLOCK_RECOVERING) {
+		travel_failed(s);
+		return;
+	}
 	if (!s->running)
 		return;
 	if (s->clock == CLOCK_LIMIT) {
@@ -327,9 +343,15 @@ static void on_deadline(uv_timer_t *t)
 	}
 }
 
+void session_start_clock(struct session *s, enum session_clock clock, uint64_t ms)
+{
+	s->clock = clock;
+	uv_timer_start(&s->deadline, on_deadline, ms, 0);
+}
+
 static void interrupt_running(struct session *s)
 {
-	if (s->clock == CLOCK_INTERRUPTING)
+	if (s->clock == CLOCK_INTERRUPTING || s->recovering)
 		return;
 	s->clock = CLOCK_INTERRUPTING;
 	s->interrupt_ns = clock_now_ns();
@@ -372,7 +394,7 @@ void cell_abandon(struct cell *c)
 /* ---- the guest's life ------------------------------------------------------------------ */
 
 /* Why the interpreter ended under a running cell, in words. */
-static void say_death(struct session *s, const struct process_exit *end, bool broken)
+static void say_death(struct session *s, const struct process_exit *end, bool broken, const char *remedy)
 {
 	char text[256];
 	if (broken)
@@ -381,12 +403,25 @@ static void say_death(struct session *s, const struct process_exit *end, bool br
 		snprintf(text, sizeof(text), "the interpreter was ended by signal %d (%s)", end->status, strsignal(end->status));
 	else
 		snprintf(text, sizeof(text), "the code ended the interpreter itself with exit code %d (os._exit)", end->status);
-	override_error(s, "InterpreterDied", "interpreter_died",
-		"Variables are gone, files under /workspace are still there; run the imports and definitions again.", text);
+	override_error(s, "InterpreterDied", "interpreter_died", remedy, text);
+}
+
+/* What became of the variables, and why they are not as before when a copy was wished for. The text lives in the session. */
+static const char *say_state(struct session *s, bool rolled_back)
+{
+	const char *left = berth_files_left(s->berth);
+	if (rolled_back && *left)
+		snprintf(s->remedy, sizeof(s->remedy), "Variables are as they were before this cell; files were left as they are: %s.", left);
+	else if (rolled_back)
+		snprintf(s->remedy, sizeof(s->remedy), "Variables and files are as they were before this cell; change the code and try again.");
+	else
+		snprintf(s->remedy, sizeof(s->remedy), "Variables are gone, files under /workspace are still there; run the imports and definitions "
+			"again.%s%s%s", s->no_copy[0] ? " There was no copy to go back to: " : "", s->no_copy, s->no_copy[0] ? "." : "");
+	return s->remedy;
 }
 
 /* True when the kernel killed something of the session for want of memory since the last look. */
-static bool ran_out_of_memory(struct session *s)
+bool session_ran_out_of_memory(struct session *s)
 {
 	struct cgroup_usage u;
 	berth_usage(s->berth, &u);
@@ -405,18 +440,20 @@ static void say_out_of_memory(struct session *s)
 		text);
 }
 
-/* The guest is gone, and the running cell with it. */
-static void end_with_guest(struct session *s, const struct process_exit *end, bool broken)
+void session_end_with_guest(struct session *s, bool rolled_back)
 {
 	struct cell *c = s->running;
+	const struct process_exit *end = &s->death.end;
 	enum cell_status status = CELL_KILLED;
 	int exit_code = end->signaled ? 128 + end->status : end->status;
-	s->guest_ready = s->setup_sent = false; /* no queued cell may start now */
 	s->table->stats.guests_replaced++;
+	if (!rolled_back)
+		s->guest_ready = s->setup_sent = false; /* no queued cell may start now */
 	if (!c)
 		return;
 	if (s->outcome.done) { /* its code was over: only a picture was awaited */
-		end_cell(s, c->capture ? capture_status(c->capture, &exit_code) : CELL_OK, exit_code, true);
+		end_cell(s, c->capture ? capture_status(c->capture, &exit_code) : CELL_OK, exit_code,
+			rolled_back ? STATE_BEFORE : STATE_LOST);
 		return;
 	}
 	s->outcome.has_result = false;
@@ -428,18 +465,34 @@ static void end_with_guest(struct session *s, const struct process_exit *end, bo
 		status = CELL_INTERRUPTED;
 		override_error(s, "KeyboardInterrupt", "interrupted", "",
 			"the cell was killed, because it did not stop when interrupted");
-	} else if (end->signaled && end->status == SIGKILL && ran_out_of_memory(s)) {
+	} else if (s->death.out_of_memory) {
 		status = CELL_OUT_OF_MEMORY;
 		say_out_of_memory(s);
 	} else {
-		say_death(s, end, broken);
+		say_death(s, end, s->death.broken, say_state(s, rolled_back));
 	}
-	end_cell(s, status, exit_code, true);
+	s->table->stats.cells_rolled_back += rolled_back;
+	end_cell(s, status, exit_code, rolled_back ? STATE_BEFORE : STATE_LOST);
+}
+
+static void note_death(struct session *s, const struct process_exit *end, bool broken)
+{
+	s->death.end = *end;
+	s->death.broken = broken;
+	s->death.out_of_memory = end->signaled && end->status == SIGKILL && session_ran_out_of_memory(s);
 }
 
 void session_guest_exit(struct session *s, const struct process_exit *end, bool broken)
 {
-	end_with_guest(s, end, broken);
+	if (s->recovering) {
+		travel_failed(s);
+		return;
+	}
+	note_death(s, end, broken);
+	if (travel_recover(s))
+		return;
+	session_end_with_guest(s, false);
+	travel_forget(s);
 	berth_replace_guest(s->berth);
 }
 
@@ -447,16 +500,20 @@ void session_guest_ready(struct session *s)
 {
 	s->guest_ready = true;
 	s->retries = 0;
+	if (s->recovering) {
+		travel_ready(s);
+		return;
+	}
 	if (!s->warm && !s->cells)
 		stats_observe(&s->table->stats.create_seconds, (double)(clock_now_ns() - s->created_ns) / 1e9);
-	start_next(s);
+	session_start_next(s);
 }
 
 void session_fail_all_cells(struct session *s, enum cell_status status, const char *code, const char *text, const char *remedy)
 {
 	if (s->running) {
 		override_error(s, "SessionEnded", code, remedy, text);
-		end_cell(s, status, 137, true);
+		end_cell(s, status, 137, STATE_LOST);
 	}
 	while (!TAILQ_EMPTY(&s->queue)) {
 		struct cell *c = TAILQ_FIRST(&s->queue);
@@ -465,7 +522,7 @@ void session_fail_all_cells(struct session *s, enum cell_status status, const ch
 		s->table->stats.queued_cells--;
 		s->table->stats.cells[status]++;
 		override_error(s, "SessionEnded", code, remedy, text);
-		report(s, c, status, 137, true);
+		report(s, c, status, 137, STATE_LOST);
 		outcome_finish(&s->outcome);
 		cell_free(c);
 	}
@@ -473,8 +530,15 @@ void session_fail_all_cells(struct session *s, enum cell_status status, const ch
 
 void session_guest_failed(struct session *s, const char *text)
 {
-	if (s->running) /* its jail went with it */
-		end_with_guest(s, &(struct process_exit){ .signaled = true, .status = SIGKILL }, false);
+	if (s->recovering) {
+		travel_failed(s);
+		return;
+	}
+	if (s->running) { /* its jail went with it */
+		note_death(s, &(struct process_exit){ .signaled = true, .status = SIGKILL }, false);
+		session_end_with_guest(s, false);
+	}
+	travel_forget(s);
 	s->guest_ready = s->setup_sent = false;
 	if (++s->retries <= GUEST_RETRIES_MAX && !s->ending) {
 		bool ready;
@@ -510,7 +574,7 @@ void session_send_path(struct session *s, const struct session_package *p)
 	}
 }
 
-static void send_setup(struct session *s)
+void session_send_setup(struct session *s)
 {
 	struct buffer b = BUFFER_INIT(0);
 	size_t start;
@@ -533,7 +597,12 @@ static void send_setup(struct session *s)
 	if (ok && s->params.limits.memory_bytes)
 		ok = wire_put_u64(&b, WIRE_MEMORY, s->params.limits.memory_bytes) == 0;
 	if (ok && s->params.limits.processes)
-		ok = wire_put_u64(&b, WIRE_PROCESSES, s->params.limits.processes) == 0;
+		ok = wire_put_u64(&b, WIRE_PROCESSES, s->params.limits.processes + (travel_possible(s) ? LIMIT_COPIES : 0)) == 0;
+	if (ok && travel_possible(s))
+		ok = wire_put_u64(&b, WIRE_KEEP_FILES, s->params.keep_files_bytes) == 0;
+	if (ok && s->wipe)
+		ok = wire_put_u64(&b, WIRE_WIPE, 1) == 0;
+	s->wipe = false;
 	if (ok) {
 		wire_end(&b, start);
 		guest_send(berth_guest(s->berth), &b);
@@ -548,7 +617,6 @@ static void stamp(struct session *s, struct cell *c)
 {
 	if (s->files_touched)
 		wire_put_u64(&c->frame, WIRE_RESCAN, 1);
-	s->files_touched = false;
 	wire_end(&c->frame, 0);
 	uint32_t serial = s->cells;
 	for (int i = 0; i < 4; i++)
@@ -563,7 +631,7 @@ static void tell_earlier_output(struct session *s)
 			tell_output(s, (enum stream)i, s->output[i].head.data, s->output[i].head.len);
 }
 
-static void start_next(struct session *s)
+void session_start_next(struct session *s)
 {
 	struct cell *c = TAILQ_FIRST(&s->queue);
 	if (!c || s->running || !s->guest_ready || s->check_answer || (s->display && !display_is_ready(s->display)))
@@ -578,7 +646,7 @@ static void start_next(struct session *s)
 	s->started_ns = s->used_ns = clock_now_ns();
 	s->used_wall_ns = clock_wall_ns();
 	if (!s->setup_sent)
-		send_setup(s);
+		session_send_setup(s);
 	tools_send(s, false);
 	stamp(s, c);
 	s->clock = CLOCK_LIMIT;
@@ -588,15 +656,10 @@ static void start_next(struct session *s)
 	guest_hurry(berth_guest(s->berth));
 	if (c->capture)
 		capture_begin(c->capture);
-	guest_send(berth_guest(s->berth), &c->frame);
+	travel_send_cell(s);
 	if (!c->abandoned && c->observer.on_started)
 		c->observer.on_started(c->userdata, s->cells);
 	tell_earlier_output(s);
-}
-
-void session_start_next(struct session *s)
-{
-	start_next(s);
 }
 
 static int build_frame(struct cell *c, const struct cell_request *q)
@@ -654,6 +717,8 @@ int session_execute(struct session *s, const char *id, const struct cell_request
 		return r;
 	}
 	c->detach = q->detach;
+	c->strict = q->strict;
+	c->transaction = !q->no_transaction && !q->final && !s->params.no_transactions;
 	if (id) {
 		snprintf(c->id, sizeof(c->id), "%.*s", CELL_ID_MAX, id);
 	} else {
@@ -665,7 +730,7 @@ int session_execute(struct session *s, const char *id, const struct cell_request
 	s->table->stats.queued_cells++;
 	s->used_ns = clock_now_ns();
 	*ret = c;
-	start_next(s);
+	session_start_next(s);
 	return 0;
 }
 
@@ -677,7 +742,7 @@ int session_check(struct session *s, const char *code, size_t len, void (*answer
 	if (!s->guest_ready || s->running || s->check_answer)
 		return error_set(e, -EBUSY, "the session is busy");
 	if (!s->setup_sent)
-		send_setup(s);
+		session_send_setup(s);
 	int r = wire_begin(&b, WIRE_CHECK, ++s->check_serial, &start);
 	if (r == 0)
 		r = wire_put(&b, WIRE_CODE, code, len);

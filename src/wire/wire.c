@@ -58,6 +58,13 @@ void wire_end(struct buffer *b, size_t start)
 	put_u32(b->data + start, (uint32_t)(b->len - start - WIRE_HEADER));
 }
 
+size_t wire_retype(struct buffer *b, size_t start, enum wire_type type)
+{
+	assert(b->len >= start + WIRE_HEADER);
+	b->data[start + 4] = (char)type;
+	return WIRE_HEADER + get_u32(b->data + start);
+}
+
 void wire_reader_init(struct wire_reader *r, size_t frame_max)
 {
 	*r = (struct wire_reader){ .frame_max = frame_max };

@@ -26,6 +26,10 @@ enum wire_type {
 	WIRE_REHEARSE,  /* nobody needs you yet: get ready for a first cell */
 	WIRE_TOOLS,       /* JSON: the definitions, in place of those before */
 	WIRE_TOOL_RESULT, /* CALL, (JSON | ERROR_TYPE, TEXT) */
+	WIRE_PARK,      /* TICKET; brings the copy's control socket: leave a copy of yourself behind, now */
+	WIRE_PARK_NEXT, /* the same, when a cell was run and nothing came after it for a moment */
+	WIRE_REPLAY,    /* as EXECUTE, silently: to get from a copy's state to a later one. Serial 0: answer REPLAYED */
+	WIRE_LIVE,      /* to a parked copy: TICKET, RESTORE; brings control, stdout, stderr: make a live guest of yourself */
 	/* guest → daemon */
 	WIRE_READY = 32, /* it is in its jail and waits */
 	WIRE_FAILED,     /* TEXT: it could not get there */
@@ -38,6 +42,9 @@ enum wire_type {
 	WIRE_TOOL_CALL,   /* CALL, TEXT: its name, JSON: an object of arguments */
 	WIRE_TOOL_CANCEL, /* CALL: nobody waits for it any more */
 	WIRE_ANSWER,     /* JSON or TEXT, ENCODED: the final answer of a cell */
+	WIRE_PARKED,     /* TICKET and the copy's pidfd, or TICKET and TEXT: why there is none; FILES_LEFT; serial: the last cell it has seen */
+	WIRE_LIVED,      /* the same, of a parked copy about the live guest it made */
+	WIRE_REPLAYED,   /* all cells that were to be replayed were */
 };
 
 enum wire_tag {
@@ -72,6 +79,11 @@ enum wire_tag {
 	WIRE_POLICY,   /* a rule of the session's profile, "key=value" */
 	WIRE_RULE,     /* enum policy_rule that an error is a violation of */
 	WIRE_ENCODED,  /* the final answer in smolagents' safe encoding */
+	WIRE_TICKET,     /* u64: which copy is meant */
+	WIRE_KEEP_FILES, /* u64: bytes of /workspace that copies may keep; 0 for none */
+	WIRE_WIPE,       /* empty /workspace first */
+	WIRE_RESTORE,    /* put the files back as they were when the copy was made */
+	WIRE_FILES_LEFT, /* why the files are not as they were */
 };
 
 /* How the guest says a cell went; the daemon decides what to call it. */
@@ -92,6 +104,9 @@ int wire_begin(struct buffer *b, enum wire_type type, uint32_t serial, size_t *r
 int wire_put(struct buffer *b, enum wire_tag tag, const void *data, size_t len);
 int wire_put_u64(struct buffer *b, enum wire_tag tag, uint64_t value);
 void wire_end(struct buffer *b, size_t start);
+
+/* Gives the whole frame at `start` another type; returns its length. */
+size_t wire_retype(struct buffer *b, size_t start, enum wire_type type);
 
 /* ---- reading ------------------------------------------------------------ */
 

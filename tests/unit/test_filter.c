@@ -87,7 +87,7 @@ static void arguments(void)
 	OK(with(SYS_socket, 0, AF_INET) == NO && with(SYS_socket, 0, AF_NETLINK) == NO && with(SYS_socket, 0, AF_ALG) == NO);
 	OK(with(SYS_socketpair, 0, AF_INET) == NO);
 	OK(with(SYS_ioctl, 1, TCGETS) == ALLOW && with(SYS_ioctl, 1, TIOCSTI) == NO && with(SYS_ioctl, 1, high | TIOCSTI) == NO);
-	OK(with(SYS_prctl, 0, PR_SET_NAME) == ALLOW && with(SYS_prctl, 0, PR_SET_DUMPABLE) == NO && with(SYS_prctl, 0, PR_SET_SECCOMP) == NO);
+	OK(with(SYS_prctl, 0, PR_SET_NAME) == ALLOW && with(SYS_prctl, 0, PR_SET_PTRACER) == NO && with(SYS_prctl, 0, PR_SET_SECCOMP) == NO);
 	OK(with(SYS_personality, 0, 0xffffffff) == ALLOW && with(SYS_personality, 0, 0x40000) == NO);
 	OK(with(SYS_prlimit64, 0, 0) == ALLOW && with(SYS_prlimit64, 0, 1) == NO);
 	OK(with(SYS_fcntl, 1, 3) == ALLOW && with(SYS_fcntl, 1, 1024) == NO && with(SYS_fcntl, 1, 8) == NO);

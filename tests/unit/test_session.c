@@ -18,7 +18,7 @@ static struct {
 	enum cell_status status;
 	int exit_code;
 	unsigned cell, displays, files;
-	bool state_lost;
+	bool state_lost, rolled_back, files_rolled_back;
 	char out[4096], err[4096], result[512], error_type[128], message[512], traceback[8192];
 	int line;
 } got;
@@ -34,6 +34,8 @@ static void on_done(void *userdata, const struct observation *o)
 	got.displays = o->n_displays;
 	got.files = o->n_files;
 	got.state_lost = o->state_lost;
+	got.rolled_back = o->rolled_back;
+	got.files_rolled_back = o->files_rolled_back;
 	snprintf(got.out, sizeof(got.out), "%.*s%.*s", (int)o->out.head_len, o->out.head, (int)o->out.tail_len, o->out.tail);
 	snprintf(got.err, sizeof(got.err), "%.*s", (int)o->err.head_len, o->err.head);
 	for (unsigned i = 0; o->result && i < o->result->n; i++)
@@ -55,9 +57,11 @@ static void run_loop(int *until)
 		;
 }
 
+static bool transactions;
+
 static void run(struct session *s, const char *code)
 {
-	struct cell_request q = { .code = code, .code_len = strlen(code) };
+	struct cell_request q = { .code = code, .code_len = strlen(code), .no_transaction = !transactions };
 	struct cell *c;
 	struct error e = { 0 };
 	got.done = 0;
@@ -129,6 +133,36 @@ static void deaths(void)
 	session_end(s, "test");
 }
 
+static void transaction(const char *end, enum cell_status status, int exit_code)
+{
+	struct session *s = make(0.3);
+	run(s, "y = 1\nopen('kept', 'w').write('as it was')");
+	OK(got.status == CELL_OK && !got.rolled_back);
+	char code[256];
+	snprintf(code, sizeof(code), "y = 2; open('kept', 'w').write('changed'); open('new', 'w').close()\n%s", end);
+	run(s, code);
+	OK(got.status == status && got.exit_code == exit_code && !got.state_lost && got.rolled_back && got.files_rolled_back);
+	run(s, "import os; y, open('kept').read(), os.listdir()");
+	OK_STR(got.result, "(1, 'as it was', ['kept'])");
+	session_end(s, "test");
+}
+
+/* The same ends as above, and nothing is lost. */
+static void transactions_go_back(void)
+{
+	transactions = true;
+	transaction("import os; os._exit(3)", CELL_KILLED, 3);
+	transaction("import ctypes; ctypes.string_at(0)", CELL_KILLED, 139);
+	transaction("import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass", CELL_TIMEOUT, 124);
+	struct session *s = make(0);
+	run(s, "open('f', 'w').close(); import os; os._exit(1)");
+	OK(got.status == CELL_KILLED && got.rolled_back && got.files_rolled_back);
+	run(s, "import os; os.listdir()");
+	OK_STR(got.result, "[]");
+	session_end(s, "test");
+	transactions = false;
+}
+
 static void limits(void)
 {
 	struct session *s = make(0.3);
@@ -198,6 +232,7 @@ int main(int argc, char **argv)
 	}
 	cells();
 	deaths();
+	transactions_go_back();
 	limits();
 	ends();
 	rmdir(dir);

@@ -24,6 +24,13 @@ def run_async(coro):
         run.error = None  # its traceback holds this frame
 
 
+def loop_descriptors():
+    """The sockets by which the loop wakes itself; a copy of the session goes on with them."""
+    if _loop is None or _loop.is_closed():
+        return []
+    return [s.fileno() for s in (getattr(_loop, '_ssock', None), getattr(_loop, '_csock', None)) if s is not None]
+
+
 def run_async_cell(body, last, namespace):
     """Runs a cell that awaits somewhere: its statements and its last expression, two code objects of which either
     may be None. Both run on the loop, also the one without await: it may start what the other waits for."""

@@ -1,0 +1,22 @@
+/*
+ * The descriptors a session holds when a copy of its guest is made. A copy shares them with the guest, offsets and locks too, so those
+ * of files are noted, closed in the parked copy, and opened again in whatever comes to life from it; others stand in the way.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { HELD_WHY_MAX = 256 };
+
+/*
+ * Notes all descriptors above 2 but those that `ours` names (n of them). False, with the reason in `why`, when one of them cannot be
+ * carried over: a pipe, a socket, a lock.
+ */
+bool held_note(const int *ours, size_t n, char why[HELD_WHY_MAX]);
+
+/* In the parked copy: lets go of the files. */
+void held_release(void);
+
+/* In the live guest made from it: opens them again, where they were. */
+void held_reopen(void);

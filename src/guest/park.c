@@ -1,0 +1,373 @@
+#include "guest/park.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fds.h"
+#include "guest/files.h"
+#include "guest/guest.h"
+#include "guest/held.h"
+#include "guest/memory.h"
+#include "guest/store.h"
+#include "guest/stream.h"
+
+enum { LIVE_FDS = 3, LIVE_TRIES = 2000, OURS_MAX = FDS_PER_MESSAGE_MAX + 8 };
+
+static struct park_host host;
+static int fds[FDS_PER_MESSAGE_MAX]; /* came along and wait for their frame, oldest first */
+static size_t n_fds;
+static uint32_t last_cell;
+static struct {
+	bool wanted, due;
+	uint64_t ticket;
+	int control;
+} next; /* WIRE_PARK_NEXT */
+
+void park_prepare(const struct park_host *h)
+{
+	host = *h;
+}
+
+/* ---- descriptors that come along ---------------------------------------------------- */
+
+ssize_t park_receive(void *data, size_t len)
+{
+	int came[FDS_PER_MESSAGE_MAX];
+	size_t n = 0;
+	ssize_t r = fd_recv(GUEST_CONTROL_FD, data, len, came, FDS_PER_MESSAGE_MAX, &n);
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		/* High, where code that closes what it did not open does not reach. */
+		int high = n_fds < FDS_PER_MESSAGE_MAX ? fcntl(came[i], F_DUPFD_CLOEXEC, GUEST_FIRST_FD) : -1;
+		fd_close(came[i]);
+		if (high >= 0)
+			fds[n_fds++] = high;
+	}
+	return r;
+}
+
+static int take_fd(void)
+{
+	if (!n_fds)
+		return -1;
+	int fd = fds[0];
+	memmove(fds, fds + 1, --n_fds * sizeof(fds[0]));
+	return fd;
+}
+
+static void drop_fds(void)
+{
+	while (n_fds)
+		fd_close(take_fd());
+	if (next.wanted)
+		fd_close(next.control);
+	next.wanted = next.due = false;
+}
+
+void park_forked(void)
+{
+	drop_fds();
+}
+
+/* ---- is it sound? -------------------------------------------------------------------- */
+
+/* The links of a directory count what is in it: one per thread, and two of its own. */
+static bool alone(char why[HELD_WHY_MAX])
+{
+	struct stat st;
+	if (stat("/proc/self/task", &st) == 0 && st.st_nlink == 3)
+		return true;
+	snprintf(why, HELD_WHY_MAX, "%u threads are running beside the cell's: end them (join, shutdown of a pool)",
+		st.st_nlink > 3 ? (unsigned)st.st_nlink - 3 : 0);
+	return false;
+}
+
+static bool childless(char why[HELD_WHY_MAX])
+{
+	siginfo_t si = { 0 };
+	if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
+		return true; /* ECHILD */
+	if (si.si_pid)
+		snprintf(why, HELD_WHY_MAX, "the child process %d has ended and nobody waited for it: wait for it", (int)si.si_pid);
+	else
+		snprintf(why, HELD_WHY_MAX, "a child process is running: end it and wait for it");
+	return false;
+}
+
+/* The event loop of cells that await has a pair of sockets of its own, which a copy can go on with once the guest is gone. */
+static size_t loop_descriptors(int *to, size_t max)
+{
+	size_t n = 0;
+	PyObject *list = PyObject_CallNoArgs(host.support->loop_descriptors);
+	for (Py_ssize_t i = 0; list && PyList_Check(list) && i < PyList_GET_SIZE(list) && n < max; i++)
+		to[n++] = (int)PyLong_AsLong(PyList_GET_ITEM(list, i));
+	Py_XDECREF(list);
+	PyErr_Clear();
+	return n;
+}
+
+static bool sound(char why[HELD_WHY_MAX], int control)
+{
+	int ours[OURS_MAX] = { GUEST_CONTROL_FD, control, next.wanted ? next.control : GUEST_CONTROL_FD };
+	size_t n = 3;
+	if (!alone(why) || !childless(why))
+		return false;
+	if (!memory_has_room_for_copy()) {
+		snprintf(why, HELD_WHY_MAX, "it uses more than half of its limits.memory_bytes, and a copy must fit beside it");
+		return false;
+	}
+	for (size_t i = 0; i < n_fds; i++)
+		ours[n++] = fds[i];
+	n += loop_descriptors(ours + n, OURS_MAX - n);
+	return held_note(ours, n, why);
+}
+
+/* ---- forking --------------------------------------------------------------------------- */
+
+/* A child of the daemon's (CLONE_PARENT), which can wait for it; see clone_guest() of the zygote for the thread id. */
+static pid_t clone_self(int *ret_pidfd)
+{
+	int *tid_address = NULL;
+	if (prctl(PR_GET_TID_ADDRESS, &tid_address, 0, 0, 0) < 0)
+		tid_address = NULL;
+	unsigned long flags = CLONE_PARENT | CLONE_PIDFD | (tid_address ? CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID : 0);
+#if defined(__x86_64__)
+	pid_t pid = (pid_t)syscall(SYS_clone, flags, 0, ret_pidfd, tid_address, 0);
+#else
+	pid_t pid = (pid_t)syscall(SYS_clone, flags, 0, ret_pidfd, 0, tid_address);
+#endif
+	if (pid < 0)
+		*ret_pidfd = -1; /* a call that failed late has left a number there */
+	return pid;
+}
+
+static void answer(enum wire_type type, uint64_t ticket, const char *why, int pidfd)
+{
+	struct buffer b = BUFFER_INIT(4096);
+	size_t start;
+	if (wire_begin(&b, type, last_cell, &start) < 0)
+		return;
+	wire_put_u64(&b, WIRE_TICKET, ticket);
+	if (why)
+		wire_put(&b, WIRE_TEXT, why, strlen(why));
+	if (type == WIRE_PARKED && !why && store_problem())
+		wire_put(&b, WIRE_FILES_LEFT, store_problem(), strlen(store_problem()));
+	wire_end(&b, start);
+	host.send(&b, pidfd);
+	buffer_finish(&b);
+}
+
+/* When memory runs out the kernel takes whoever is worth most to it: the guest that uses it, rather than the copy that saves the day. */
+static void set_worth(const char *text)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		ssize_t w = write(fd, text, strlen(text));
+		(void)w;
+		close(fd);
+	}
+}
+
+/* ---- a live guest from a copy ------------------------------------------------------------- */
+
+static void say_ready(const char *files_left)
+{
+	struct buffer b = BUFFER_INIT(4096);
+	size_t start;
+	if (wire_begin(&b, WIRE_READY, 0, &start) == 0) {
+		if (files_left)
+			wire_put(&b, WIRE_FILES_LEFT, files_left, strlen(files_left));
+		wire_end(&b, start);
+		host.send(&b, -1);
+	}
+	buffer_finish(&b);
+}
+
+/* In the fork of the parked copy. */
+static void come_alive(const int *ends, bool restore, const sigset_t *signals)
+{
+	const char *left = NULL;
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	dup3(ends[0], GUEST_CONTROL_FD, O_CLOEXEC);
+	dup2(ends[1], STDOUT_FILENO);
+	dup2(ends[2], STDERR_FILENO);
+	for (int i = 0; i < LIVE_FDS; i++)
+		fd_close(ends[i]);
+	setsid();
+	set_worth(GUEST_OOM_LIVE);
+	stream_start();
+	if (restore && (left = store_problem()) == NULL && store_restore() < 0)
+		left = "some of them could not be written";
+	held_reopen();
+	files_forget_changes();
+	sigprocmask(SIG_SETMASK, signals, NULL);
+	say_ready(left);
+}
+
+/* Processes that were killed count against the limit until the last of them is gone. */
+static pid_t clone_patiently(int *ret_pidfd)
+{
+	for (unsigned tries = 0;; tries++) {
+		pid_t pid = clone_self(ret_pidfd);
+		if (pid >= 0 || errno != EAGAIN || tries == LIVE_TRIES)
+			return pid;
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+}
+
+/* WIRE_LIVE. True in the new guest. */
+static bool live(const struct wire_frame *f, const sigset_t *signals)
+{
+	struct wire_field field;
+	size_t at = 0;
+	uint64_t ticket = 0, restore = 0;
+	int ends[LIVE_FDS], pidfd = -1;
+	while (wire_field_next(f, &at, &field) == 1) {
+		if (field.tag == WIRE_TICKET)
+			wire_field_u64(&field, &ticket);
+		else if (field.tag == WIRE_RESTORE)
+			wire_field_u64(&field, &restore);
+	}
+	for (int i = 0; i < LIVE_FDS; i++)
+		ends[i] = take_fd();
+	pid_t pid = clone_patiently(&pidfd);
+	if (pid == 0) {
+		come_alive(ends, restore != 0, signals);
+		return true;
+	}
+	answer(WIRE_LIVED, ticket, pid < 0 ? strerror(errno) : NULL, pidfd);
+	fd_close(pidfd);
+	for (int i = 0; i < LIVE_FDS; i++)
+		fd_close(ends[i]);
+	return false;
+}
+
+/* The life of a parked copy: no Python, no signals, one socket. Returns in the live guests made from it. */
+static void stay_parked(int control, int settled)
+{
+	struct wire_reader in;
+	struct wire_frame f;
+	sigset_t all, before;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	if (dup3(control, GUEST_CONTROL_FD, O_CLOEXEC) < 0)
+		_exit(1);
+	fd_close(control);
+	drop_fds();
+	setsid(); /* a signal to the guest's group is not for us */
+	held_release();
+	host.forget_input();
+	wire_reader_init(&in, GUEST_PARKED_FRAME_MAX);
+	fd_close(settled);
+	for (;;) {
+		char *to;
+		size_t room;
+		int r;
+		while ((r = wire_reader_next(&in, &f)) == 1) {
+			if (f.type == WIRE_LIVE && live(&f, &before)) {
+				wire_reader_finish(&in);
+				return;
+			}
+		}
+		if (r < 0 || wire_reader_room(&in, GUEST_PARKED_FRAME_MAX, &to, &room) < 0)
+			_exit(1);
+		ssize_t n = park_receive(to, room);
+		if (n <= 0)
+			_exit(0); /* nobody needs it any more */
+		wire_reader_filled(&in, (size_t)n);
+	}
+}
+
+/* ---- parking ---------------------------------------------------------------------------------- */
+
+/* Until the copy has left our process group and let go of our files: the next cell may signal the one and lock the others. */
+static void await_end(const int ends[2])
+{
+	char byte;
+	fd_close(ends[1]);
+	while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
+		;
+	fd_close(ends[0]);
+}
+
+static void park(uint64_t ticket, int control)
+{
+	char why[HELD_WHY_MAX];
+	int pidfd = -1, settled[2];
+	if (control < 0)
+		return; /* its socket did not come: forged, or lost on the way */
+	bool good = sound(why, control);
+	if (good && pipe2(settled, O_CLOEXEC) < 0) {
+		snprintf(why, sizeof(why), "%s", strerror(errno));
+		good = false;
+	}
+	if (!good) {
+		fd_close(control);
+		answer(WIRE_PARKED, ticket, why, -1);
+		return;
+	}
+	store_update();
+	set_worth(GUEST_OOM_PARKED);
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* code that looks around in /proc never sees the copy */
+	pid_t pid = clone_self(&pidfd);
+	if (pid == 0) {
+		fd_close(settled[0]);
+		stay_parked(control, settled[1]);
+		return;
+	}
+	int err = errno;
+	await_end(settled);
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	set_worth(GUEST_OOM_LIVE);
+	answer(WIRE_PARKED, ticket, pid < 0 ? strerror(err) : NULL, pidfd);
+	fd_close(pidfd);
+	fd_close(control);
+}
+
+void park_handle(const struct wire_frame *f)
+{
+	struct wire_field field;
+	size_t at = 0;
+	uint64_t ticket = 0;
+	while (wire_field_next(f, &at, &field) == 1)
+		if (field.tag == WIRE_TICKET)
+			wire_field_u64(&field, &ticket);
+	int control = take_fd();
+	if (f->type == WIRE_PARK) {
+		park(ticket, control);
+	} else if (!next.wanted) {
+		next.wanted = true;
+		next.ticket = ticket;
+		next.control = control;
+	} else {
+		fd_close(control);
+	}
+}
+
+void park_cell_done(uint32_t serial)
+{
+	last_cell = serial;
+	next.due = next.wanted;
+}
+
+bool park_due(void)
+{
+	return next.due;
+}
+
+void park_when_idle(void)
+{
+	next.wanted = next.due = false;
+	park(next.ticket, next.control);
+}

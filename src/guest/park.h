@@ -1,0 +1,41 @@
+/*
+ * Copies of the guest. A parked copy is a fork that was taken between two cells, stays in the jail, runs no Python and waits on a socket
+ * of its own. It can be asked, any number of times, to make a live guest of itself: a fork of the fork, with the variables and, from
+ * store.h, the files of the moment at which it was parked. That is what a rollback, a checkpoint and a fork are made of.
+ *
+ * A copy is taken only where it is sound: one thread, no child processes, no pipes, sockets or locks, and memory for both. It is made by the
+ * bare system call: no at-fork handler runs, so a copy goes on exactly where the guest was, seeds of random included.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "guest/cell.h"
+#include "wire/wire.h"
+
+/* How the guest's own loop takes part. */
+struct park_host {
+	const struct support *support;
+	void (*send)(struct buffer *frames, int fd); /* on the control socket; fd goes along unless it is -1 */
+	void (*forget_input)(void);                  /* a copy has read nothing yet */
+};
+void park_prepare(const struct park_host *host);
+
+/* read(2) of the control socket that keeps the descriptors that come along. */
+ssize_t park_receive(void *data, size_t len);
+
+/* In a copy made by the cell's own os.fork(): nothing of this is its own. */
+void park_forked(void);
+
+/* WIRE_PARK: now. WIRE_PARK_NEXT: see park_when_idle(). */
+void park_handle(const struct wire_frame *f);
+void park_cell_done(uint32_t serial);
+
+/* Is a copy wanted, and was a cell run? Then, when nothing comes for PARK_IDLE_MS, park_when_idle(): so a client that sends cell after cell
+ * does not wait for copies. Like WIRE_PARK it returns in the guest and also, perhaps much later, in every live guest that is made from
+ * the copy, whose control socket is then another one. */
+enum { PARK_IDLE_MS = 2 };
+bool park_due(void);
+void park_when_idle(void);

@@ -1,0 +1,88 @@
+/* Copies of a berth's guest: parking them, and guests that come from them instead of the zygote. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/process.h"
+#include "session/berth.h"
+
+bool berth_can_park(const struct berth *b)
+{
+	/* Without control groups nobody could end what a dead cell left running and spare the copies. */
+	return strcmp(cgroup_home_kind(&b->nursery->cgroups), "none") != 0;
+}
+
+struct copy *berth_copy(struct berth *b, uint64_t ticket)
+{
+	struct copy *c;
+	TAILQ_FOREACH(c, &b->copies, link)
+		if (c->ticket == ticket)
+			return c;
+	return NULL;
+}
+
+void berth_drop_copies(struct berth *b)
+{
+	struct copy *c;
+	while ((c = TAILQ_FIRST(&b->copies)))
+		copy_drop(c);
+}
+
+void berth_kill_others(struct berth *b)
+{
+	pid_t spare[LIMIT_COPIES];
+	size_t n = 0;
+	struct copy *c;
+	TAILQ_FOREACH(c, &b->copies, link)
+		if (c->pid && n < LIMIT_COPIES)
+			spare[n++] = c->pid;
+	if (b->guest)
+		guest_signal(b->guest, SIGKILL);
+	if (b->cgroup[0])
+		cgroup_kill_others(&b->nursery->cgroups, b->cgroup, &b->limits, spare, n);
+}
+
+int berth_revive(struct berth *b, struct copy *c, bool restore_files)
+{
+	berth_drop_guest(b);
+	int r = berth_new_guest(b);
+	if (r == 0)
+		r = copy_live(c, b, restore_files);
+	if (r < 0)
+		return r;
+	b->from = c;
+	b->files_left[0] = '\0';
+	b->state = BERTH_STARTING;
+	return 0;
+}
+
+void berth_take_live(struct nursery *n, struct copy *from, uint32_t serial, int pidfd, const char *text)
+{
+	_cleanup_fd_ int fd = pidfd;
+	struct berth *b = berth_find(n, serial);
+	if (!b || b->state != BERTH_STARTING || b->from != from || guest_pid(b->guest)) {
+		if (fd >= 0)
+			process_signal(fd, SIGKILL); /* nobody wants it any more; reaped with the orphans */
+		return;
+	}
+	pid_t pid = fd < 0 ? 0 : process_pid(fd);
+	if (!pid)
+		berth_fail(b, *text ? text : "the copy could not be brought to life");
+	else
+		berth_take_guest(b, TAKE_FD(fd), pid);
+}
+
+void berth_copy_died(struct nursery *n, struct copy *c)
+{
+	for (struct berth *b = TAILQ_FIRST(&n->berths), *next; b; b = next) {
+		next = TAILQ_NEXT(b, link);
+		if (b->from == c && b->state == BERTH_STARTING && !guest_pid(b->guest))
+			berth_fail(b, "the copy had died");
+	}
+}
+
+const char *berth_files_left(const struct berth *b)
+{
+	return b->files_left;
+}

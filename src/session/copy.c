@@ -1,0 +1,178 @@
+#include "session/copy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fds.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "session/berth.h"
+
+enum { ANSWER_MAX = 4096 };
+
+int copy_create(struct berth *b, struct copy **ret, int *ret_far)
+{
+	int pair[2];
+	struct copy *c = calloc(1, sizeof(*c));
+	int r = c ? fd_socketpair(SOCK_STREAM, pair) : -ENOMEM;
+	if (r < 0) {
+		free(c);
+		return r;
+	}
+	fd_set_nonblock(pair[0], 1);
+	c->berth = b;
+	c->ticket = ++b->nursery->next_ticket;
+	c->control = pair[0];
+	c->pidfd = -1;
+	memcpy(c->id, "k_", 2);
+	text_random_id(c->id + 2, COPY_ID_LEN - 2);
+	c->wall_ns = clock_wall_ns();
+	c->used_ns = clock_now_ns();
+	wire_reader_init(&c->in, ANSWER_MAX);
+	TAILQ_INSERT_TAIL(&b->copies, c, link);
+	*ret = c;
+	*ret_far = pair[1];
+	return 0;
+}
+
+int copy_parked(struct copy *c, int pidfd)
+{
+	/* Whatever a guest sends as a pidfd is a process of its own jail, or nothing. */
+	pid_t pid = pidfd < 0 ? 0 : process_pid(pidfd);
+	if (!pid || c->pidfd >= 0) {
+		fd_close(pidfd);
+		return -EPROTO;
+	}
+	c->pidfd = pidfd;
+	c->pid = pid;
+	return 0;
+}
+
+/* ---- the end ---------------------------------------------------------------------- */
+
+static void copy_free(struct copy *c)
+{
+	struct berth *b = c->berth;
+	fd_close(c->control);
+	fd_close(c->pidfd);
+	wire_reader_finish(&c->in);
+	free(c->name);
+	free(c);
+	b->copies_leaving--;
+	berth_copy_gone(b);
+}
+
+static void poll_closed(uv_handle_t *h)
+{
+	struct copy *c = h->data;
+	if (--c->open_polls == 0)
+		copy_free(c);
+}
+
+static void on_exit_ready(uv_poll_t *p, int status, int events)
+{
+	struct copy *c = p->data;
+	struct process_exit end;
+	(void)status, (void)events;
+	if (process_reap(c->pidfd, &end) == 0)
+		return;
+	uv_close((uv_handle_t *)p, poll_closed);
+}
+
+void copy_drop(struct copy *c)
+{
+	if (!c || c->dropped)
+		return;
+	c->dropped = true;
+	TAILQ_REMOVE(&c->berth->copies, c, link);
+	c->berth->copies_leaving++;
+	if (c->control_polled)
+		uv_close((uv_handle_t *)&c->control_poll, poll_closed);
+	if (c->pidfd >= 0) {
+		process_signal(c->pidfd, SIGKILL);
+		if (uv_poll_init(c->berth->nursery->config.loop, &c->exit_poll, c->pidfd) == 0) {
+			c->exit_poll.data = c;
+			c->open_polls++;
+			uv_poll_start(&c->exit_poll, UV_READABLE, on_exit_ready);
+		}
+	}
+	if (!c->open_polls)
+		copy_free(c);
+}
+
+/* ---- making live guests -------------------------------------------------------------- */
+
+static void take_lived(struct copy *c, const struct wire_frame *f, int *came)
+{
+	struct wire_field field;
+	size_t at = 0;
+	uint64_t ticket = 0;
+	char text[256] = "";
+	while (wire_field_next(f, &at, &field) == 1) {
+		if (field.tag == WIRE_TICKET)
+			wire_field_u64(&field, &ticket);
+		else if (field.tag == WIRE_TEXT)
+			snprintf(text, sizeof(text), "%.*s", (int)(field.len < sizeof(text) ? field.len : sizeof(text) - 1), field.data);
+	}
+	if (f->type == WIRE_LIVED)
+		berth_take_live(c->berth->nursery, c, (uint32_t)ticket, TAKE_FD(*came), text);
+}
+
+/* One answer comes with one descriptor and is read alone: descriptors end a read of a stream socket. */
+static void on_control(uv_poll_t *p, int status, int events)
+{
+	struct copy *c = p->data;
+	struct wire_frame f;
+	char *at;
+	size_t room;
+	_cleanup_fd_ int came = -1;
+	(void)status, (void)events;
+	ssize_t n = wire_reader_room(&c->in, ANSWER_MAX, &at, &room);
+	if (n == 0)
+		n = fd_recv(c->control, at, room, &came, 1, NULL);
+	if (n == -EAGAIN)
+		return;
+	if (n <= 0) {
+		uv_poll_stop(p);
+		berth_copy_died(c->berth->nursery, c);
+		return;
+	}
+	wire_reader_filled(&c->in, (size_t)n);
+	while (!c->dropped && wire_reader_next(&c->in, &f) == 1)
+		take_lived(c, &f, &came);
+}
+
+static int watch(struct copy *c)
+{
+	if (c->control_polled)
+		return 0;
+	int r = uv_poll_init(c->berth->nursery->config.loop, &c->control_poll, c->control);
+	if (r < 0)
+		return r;
+	c->control_poll.data = c;
+	c->control_polled = true;
+	c->open_polls++;
+	return uv_poll_start(&c->control_poll, UV_READABLE, on_control);
+}
+
+int copy_live(struct copy *c, struct berth *to, bool restore_files)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(ANSWER_MAX);
+	size_t start;
+	int r = watch(c);
+	if (r == 0)
+		r = wire_begin(&b, WIRE_LIVE, 0, &start);
+	if (r == 0)
+		r = wire_put_u64(&b, WIRE_TICKET, to->serial);
+	if (r == 0)
+		r = wire_put_u64(&b, WIRE_RESTORE, restore_files);
+	if (r < 0)
+		return r;
+	wire_end(&b, start);
+	c->used_ns = clock_now_ns();
+	return fd_send(c->control, b.data, b.len, to->far, 3);
+}

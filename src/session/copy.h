@@ -1,0 +1,52 @@
+/*
+ * A parked copy of a guest, as the daemon sees it: a frozen process in the jail, held by its pidfd, and the socket on which it can be told to
+ * make a live guest of itself (src/guest/park.h). Belongs to its berth, whose end is its own.
+ *
+ * A copy is asked of a guest, and there once the guest said so. Dropping is asynchronous and has one path: copy_drop(). It is not watched:
+ * one that died by itself is found out when it is needed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "base/limits.h"
+#include "wire/wire.h"
+
+struct berth;
+
+enum { COPY_ID_LEN = 22 }; /* "k_" and 20 random characters */
+
+struct copy {
+	TAILQ_ENTRY(copy) link;
+	struct berth *berth;
+	uint64_t ticket;
+	int control, pidfd; /* pidfd is -1 until it is there */
+	pid_t pid;
+	bool dropped, control_polled, exit_polled;
+	uv_poll_t control_poll, exit_poll;
+	unsigned open_polls;
+	struct wire_reader in;
+	/* The session's: what it is a copy of. */
+	char id[COPY_ID_LEN + 1];
+	char *name;         /* owned; NULL for one that was made by itself */
+	unsigned cell;      /* the last one it has seen */
+	uint64_t parent;    /* ticket of the copy its state came from; 0 for none */
+	uint64_t wall_ns, used_ns;
+	bool files_left;    /* it does not hold the files */
+};
+
+TAILQ_HEAD(copy_list, copy);
+
+/* Asks nobody yet: makes the socket, whose other end (*ret_far, the caller's to close) goes to the guest with the ticket. */
+int copy_create(struct berth *b, struct copy **ret, int *ret_far);
+
+/* The guest made it: takes the pidfd over. -EPROTO when that is none. */
+int copy_parked(struct copy *c, int pidfd);
+
+/* Tells it to make a live guest in the berth `to`, whose far ends go along. Its answer reaches berth_take_live(). */
+int copy_live(struct copy *c, struct berth *to, bool restore_files);
+
+void copy_drop(struct copy *c); /* NULL is fine */

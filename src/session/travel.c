@@ -1,0 +1,306 @@
+/* A session's way through time: copies of its guest before and after cells, and going back to one when a cell ends the guest. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "session/berth.h"
+#include "session/internal.h"
+
+enum {
+	RECOVER_MS = 10000,          /* for a copy to come to life; files are written in that time too */
+	REPLAY_CELLS = 16,           /* run again at most, to get from a copy to the state of before a cell … */
+	REPLAY_WALL_MS = 100,        /* … if they took no longer than this all together … */
+	REPLAY_BYTES = 256 * 1024,   /* … and are no longer than this */
+};
+
+bool travel_possible(const struct session *s)
+{
+	return s->berth && berth_can_park(s->berth);
+}
+
+/* The cells to run again: none, from a state that is known or not. */
+static void forget_cells(struct session *s, bool good)
+{
+	buffer_finish(&s->replay.frames);
+	s->replay.n = 0;
+	s->replay.wall_ms = 0;
+	s->replay.good = good;
+	s->replay.fresh = false;
+}
+
+static void forget_latest(struct session *s)
+{
+	s->latest = NULL;
+	forget_cells(s, false);
+}
+
+void travel_forget(struct session *s)
+{
+	forget_latest(s);
+	s->head = 0;
+}
+
+/* ---- making copies --------------------------------------------------------------- */
+
+/* Lets go of a copy; those that came from it now come from where it came from. */
+static void let_go(struct session *s, struct copy *c)
+{
+	struct copy *o;
+	TAILQ_FOREACH(o, &s->berth->copies, link)
+		if (o->parent == c->ticket)
+			o->parent = c->parent;
+	if (s->head == c->ticket)
+		s->head = c->parent;
+	if (s->latest == c)
+		forget_latest(s);
+	copy_drop(c);
+}
+
+/* Of those that were made by themselves, the newest stay: the one to go back to, and as many as the session keeps. */
+static void prune(struct session *s)
+{
+	uint64_t stay = s->params.keep_checkpoints + 1, n = 0;
+	for (struct copy *c = TAILQ_LAST(&s->berth->copies, copy_list), *older; c; c = older) {
+		older = TAILQ_PREV(c, copy_list, link);
+		if (!c->name && c->pidfd >= 0 && n++ >= stay)
+			let_go(s, c);
+	}
+}
+
+/* Adds the request for a copy to the frames. */
+static void ask(struct session *s, enum wire_type type, struct buffer *frames, int *fds, size_t *n)
+{
+	struct copy *c;
+	size_t start, before = frames->len;
+	if (copy_create(s->berth, &c, &fds[*n]) < 0)
+		return;
+	if (wire_begin(frames, type, 0, &start) < 0 || wire_put_u64(frames, WIRE_TICKET, c->ticket) < 0) {
+		frames->len = before;
+		fd_close(fds[*n]);
+		copy_drop(c);
+		return;
+	}
+	wire_end(frames, start);
+	++*n;
+}
+
+/* Copies that were asked for and will not come. */
+static void drop_asked(struct session *s)
+{
+	for (struct copy *c = TAILQ_FIRST(&s->berth->copies), *next; c; c = next) {
+		next = TAILQ_NEXT(c, link);
+		if (c->pidfd < 0)
+			copy_drop(c);
+	}
+}
+
+/* Has the guest a request that it has not come round to, beside the `new` ones? */
+static bool asked_next(struct session *s, size_t new)
+{
+	struct copy *c;
+	size_t n = 0;
+	TAILQ_FOREACH(c, &s->berth->copies, link)
+		n += c->pidfd < 0;
+	return n > new;
+}
+
+/* Is the state before the running cell one that can be come back to without a new copy? */
+static bool covered(struct session *s)
+{
+	if (!s->replay.good || s->files_touched)
+		return false;
+	if (!s->replay.n)
+		return true;
+	/* Cells that are run again must find the files as they did. */
+	if (!s->params.keep_files_bytes || (s->latest && s->latest->files_left))
+		return false;
+	return !s->running->strict && s->replay.n < REPLAY_CELLS && s->replay.wall_ms <= REPLAY_WALL_MS &&
+	       s->replay.frames.len <= REPLAY_BYTES;
+}
+
+void travel_send_cell(struct session *s)
+{
+	struct cell *c = s->running;
+	struct guest *g = berth_guest(s->berth);
+	_cleanup_buffer_ struct buffer frames = BUFFER_INIT(0);
+	int fds[2], r = -EAGAIN;
+	size_t n = 0;
+	bool wanted = c->transaction && travel_possible(s);
+	if (!wanted)
+		snprintf(s->no_copy, sizeof(s->no_copy), c->transaction ? "this needs control groups, which this machine does not give" :
+									  "the cell is no transaction");
+	if (!wanted || !covered(s))
+		forget_latest(s);
+	if (wanted && !s->replay.good)
+		ask(s, WIRE_PARK, &frames, fds, &n);
+	if (wanted && !asked_next(s, n))
+		ask(s, WIRE_PARK_NEXT, &frames, fds, &n);
+	s->files_touched = false;
+	if (n && buffer_append(&frames, c->frame.data, c->frame.len) == 0)
+		r = guest_send_with(g, &frames, fds, n);
+	for (size_t i = 0; i < n; i++)
+		fd_close(fds[i]);
+	if (r == 0)
+		return;
+	if (n)
+		drop_asked(s);
+	struct buffer frame = BUFFER_INIT(0); /* sent from a copy: the cell may have to be run again */
+	if (buffer_append(&frame, c->frame.data, c->frame.len) == 0)
+		guest_send(g, &frame);
+	buffer_finish(&frame);
+}
+
+void travel_cell_done(struct session *s, bool repeatable)
+{
+	struct cell *c = s->running;
+	if (!c->transaction || !repeatable || c->outside || s->params.network.net == JAIL_NET_ALLOW) {
+		forget_cells(s, false);
+	} else if (s->replay.good) {
+		s->replay.wall_ms += (double)(clock_now_ns() - s->started_ns) / 1e6;
+		s->replay.n++;
+		if (s->replay.n > REPLAY_CELLS || buffer_append(&s->replay.frames, c->frame.data, c->frame.len) < 0)
+			forget_cells(s, false);
+	}
+}
+
+static void recovered(struct session *s);
+
+/* ---- what the guest says about them ---------------------------------------------------- */
+
+bool travel_frame(struct session *s, const struct wire_frame *f)
+{
+	struct wire_field field;
+	size_t at = 0;
+	uint64_t ticket = 0;
+	bool refused = false, files_left = false;
+	if (f->type == WIRE_REPLAYED && s->replaying) {
+		recovered(s);
+		return true;
+	}
+	if (f->type != WIRE_PARKED)
+		return false;
+	while (wire_field_next(f, &at, &field) == 1) {
+		if (field.tag == WIRE_TICKET) {
+			wire_field_u64(&field, &ticket);
+		} else if (field.tag == WIRE_FILES_LEFT) {
+			files_left = true;
+		} else if (field.tag == WIRE_TEXT) {
+			refused = true;
+			snprintf(s->no_copy, sizeof(s->no_copy), "%.*s", (int)(field.len < 255 ? field.len : 255), field.data);
+		}
+	}
+	struct copy *c = berth_copy(s->berth, ticket);
+	if (!c || c->pidfd >= 0)
+		return false;
+	int pidfd = guest_take_fd(berth_guest(s->berth));
+	if (refused || copy_parked(c, pidfd) < 0) {
+		s->table->stats.copies_refused++;
+		forget_latest(s);
+		copy_drop(c);
+		prune(s);
+		return true;
+	}
+	s->table->stats.copies_parked++;
+	s->no_copy[0] = '\0';
+	TAILQ_REMOVE(&s->berth->copies, c, link); /* in the order in which they were made, not asked for */
+	TAILQ_INSERT_TAIL(&s->berth->copies, c, link);
+	c->cell = f->serial;
+	c->files_left = files_left;
+	forget_cells(s, true);
+	c->parent = s->head;
+	s->head = c->ticket;
+	s->latest = c;
+	prune(s);
+	return true;
+}
+
+/* ---- going back -------------------------------------------------------------------------- */
+
+static void begin_recovery(struct session *s)
+{
+	s->recovering = true;
+	s->guest_ready = false;
+	session_start_clock(s, CLOCK_RECOVERING, RECOVER_MS);
+}
+
+/* A session without a copy: before its first cell it was a fresh interpreter and an empty directory. */
+static void start_again(struct session *s)
+{
+	begin_recovery(s);
+	s->setup_sent = false;
+	s->wipe = s->params.keep_files_bytes > 0;
+	berth_replace_guest(s->berth);
+}
+
+bool travel_recover(struct session *s)
+{
+	if ((s->running && !s->running->transaction) || s->recovering || !s->replay.good)
+		return false;
+	session_stop_clock(s);
+	drop_asked(s);
+	if (!s->latest) {
+		if (!s->replay.fresh || !travel_possible(s))
+			return false;
+		start_again(s);
+		return true;
+	}
+	berth_kill_others(s->berth);
+	if (berth_revive(s->berth, s->latest, s->params.keep_files_bytes > 0) < 0)
+		return false;
+	begin_recovery(s);
+	return true;
+}
+
+/* From the copy's state to that before the cell that failed. */
+static void send_replay(struct session *s)
+{
+	_cleanup_buffer_ struct buffer frames = BUFFER_INIT(0);
+	size_t start, at = 0;
+	if (buffer_append(&frames, s->replay.frames.data, s->replay.frames.len) < 0 || wire_begin(&frames, WIRE_REPLAY, 0, &start) < 0) {
+		travel_failed(s);
+		return;
+	}
+	wire_end(&frames, start);
+	while (at < start)
+		at += wire_retype(&frames, at, WIRE_REPLAY);
+	s->replaying = true;
+	guest_send(berth_guest(s->berth), &frames);
+}
+
+static void recovered(struct session *s)
+{
+	s->recovering = s->replaying = false;
+	s->guest_ready = true;
+	session_stop_clock(s);
+	s->head = s->latest ? s->latest->ticket : 0;
+	session_end_with_guest(s, true);
+	session_start_next(s);
+}
+
+void travel_ready(struct session *s)
+{
+	s->guest_ready = false;
+	if (!s->setup_sent)
+		session_send_setup(s);
+	else
+		tools_send(s, true); /* they may have changed since the copy was made */
+	if (s->replay.n)
+		send_replay(s);
+	else
+		recovered(s);
+}
+
+void travel_failed(struct session *s)
+{
+	log_warning("session %s: a copy of its guest could not take over", s->id);
+	snprintf(s->no_copy, sizeof(s->no_copy), "the copy did not come to life");
+	s->recovering = s->replaying = s->wipe = false;
+	session_stop_clock(s);
+	session_end_with_guest(s, false);
+	travel_forget(s);
+	berth_replace_guest(s->berth);
+}
