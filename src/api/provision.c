@@ -9,6 +9,7 @@
 #include "api/routes.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "json/json_read.h"
 #include "json/json_write.h"
 #include "packages/packages.h"
 
@@ -23,7 +24,9 @@ struct provision {
 
 bool provision_needed(const struct call *c, const struct session_params *p)
 {
-	return c->api->packages && p->want_packages && p->want_packages[0];
+	bool packages = p->want_packages && p->want_packages[0], imports = p->additional_imports && p->additional_imports[0];
+	/* Where there are no packages, imports are a matter of the profile alone. */
+	return c->api->packages && (packages || (imports && packages_enabled(c->api->packages)));
 }
 
 void provision_finish(struct run_request *run)
@@ -149,11 +152,35 @@ static char **copy_list(char *const *list)
 	return copy;
 }
 
+/* A module that was misspelt is allowed under its right name. */
+static void add_corrected(struct session_params *params, const char *report)
+{
+	_cleanup_json_ json_t *tree = NULL;
+	const json_t *one;
+	size_t i, n = 0;
+	if (!params->additional_imports || !report || json_read(report, strlen(report), NULL, &tree) < 0)
+		return;
+	const json_t *corrected = json_object_get(tree, "corrected");
+	while (params->additional_imports[n])
+		n++;
+	char **more = realloc(params->additional_imports, (n + json_array_size(corrected) + 1) * sizeof(*more));
+	if (!more)
+		return;
+	params->additional_imports = more;
+	json_array_foreach(corrected, i, one) {
+		const char *to = json_string_value(json_object_get(one, "to"));
+		if (to && (more[n] = strdup(to)))
+			n++;
+		more[n] = NULL;
+	}
+}
+
 static int take_set(struct provision *p, const struct packages_answer *a)
 {
 	struct session_params *params = &p->run.session;
 	params->packages_report = a->report ? strdup(a->report) : NULL;
 	params->packages_replace = a->replaces;
+	add_corrected(params, a->report);
 	if (!a->set)
 		return 0;
 	struct session_package *one = calloc(1, sizeof(*one));
@@ -209,7 +236,7 @@ void provision(struct call *c, struct run_request *run, void (*then)(struct call
 	p->stream = c->route->flags & ROUTE_EVENTS && call_accepts(c, "text/event-stream");
 	c->ops = &provision_ops;
 	c->work = p;
-	struct packages_request q = { .packages = p->run.session.want_packages };
+	struct packages_request q = { .packages = p->run.session.want_packages, .imports = p->run.session.additional_imports };
 	struct packages_wait *wait = NULL;
 	int r = packages_ask(c->api->packages, &q, &listener, p, &e, &wait);
 	if (over)

@@ -155,7 +155,12 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 static const struct field session_table[] = { SESSION_ROWS(0), PACKAGES_ROW(0), DISPLAY_ROW(0) };
 const struct fields session_fields = FIELDS("SessionRequest", session_table);
 
-static const struct field packages_table[] = { PACKAGES_ROW(0) };
+static const struct field packages_table[] = {
+	PACKAGES_ROW(0),
+	{ "imports", FIELD_WORDS, .offset = offsetof(struct session_params, additional_imports), .max = LIMIT_PACKAGES,
+		.max_bytes = LIMIT_NAME_BYTES, .example = "[\"yaml\"]",
+		.help = "Modules to have; the packages they come from are found." },
+};
 const struct fields packages_fields = FIELDS("PackagesRequest", packages_table);
 
 static const struct field execute_table[] = { CODE_ROW(0), CELL_ROWS(0), DETACH_ROW(0), SCREENSHOT_ROWS(0) };

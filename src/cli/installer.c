@@ -30,7 +30,7 @@
 #include "packages/request.h"
 #include "packages/store.h"
 
-enum { LINE_BYTES = 4 << 20, TEXT_BYTES = 300, WORK_FACTOR = 3, WORK_MEMORY_MB = 2048, TRIES_MAX = 16, REACH_MAX = 64 };
+enum { LINE_BYTES = 4 << 20, TEXT_BYTES = 300, WORK_FACTOR = 3, WORK_MEMORY_MB = 2048, TRIES_MAX = 16, REACH_MAX = 64, INCOMPLETE_S = 60 };
 
 struct installer {
 	json_t *request, *settings; /* settings is part of the request */
@@ -42,6 +42,7 @@ struct installer {
 	struct buffer line; /* the unfinished one of the jail's output */
 	enum cell_status status;
 	bool overflow;
+	bool incomplete; /* an import was not found, or the index not reached: the answer holds for a while only */
 	uint64_t started_ns;
 };
 
@@ -271,6 +272,15 @@ static bool blame_import(struct installer *in, const struct pip_failure *f)
 {
 	json_t *one;
 	size_t i;
+	bool only_imports = true;
+	in->incomplete = true;
+	json_array_foreach(in->plan.requirements, i, one)
+		only_imports &= json_object_get(one, "module") != NULL;
+	if (only_imports && !*f->package) { /* nobody in particular: then all of them */
+		while (json_array_size(in->plan.requirements))
+			plan_fail(&in->plan, json_string_value(json_object_get(json_array_get(in->plan.requirements, 0), "name")), f->reason);
+		return true;
+	}
 	json_array_foreach(in->plan.requirements, i, one)
 		if (json_object_get(one, "module") && text_eq(json_string_value(json_object_get(one, "name")), f->package))
 			return plan_fail(&in->plan, f->package, f->reason);
@@ -367,6 +377,8 @@ static int answer(struct installer *in, const char *id, struct error *e)
 	}
 	json_object_set_new(record, "seconds", json_real((double)(clock_now_ns() - in->started_ns) / 1e9));
 	json_object_set(record, "report", in->plan.report);
+	if (in->incomplete)
+		json_object_set_new(record, "until", json_integer((json_int_t)(clock_wall_ns() / NSEC_PER_SEC) + INCOMPLETE_S));
 	_cleanup_free_ char *text = json_dumps(record, JSON_COMPACT);
 	if (!text)
 		return error_set(e, -ENOMEM, "out of memory");

@@ -417,6 +417,7 @@ static int serve(struct server *s)
 		return SERVE_FAILED;
 	}
 	log_info("listening on %s", http_server_address(s->http));
+	warm_sets_common(&s->warm_sets, s->packages, s->sessions, s->config->additional_imports);
 	warm_sets_start(&s->warm_sets, s->packages, s->sessions, s->config->packages.warm);
 	log_preload(s->config->preload);
 	s->notice_ns = s->started_ns + WARM_NOTICE_MS * NSEC_PER_MSEC;

@@ -50,8 +50,37 @@ void warm_sets_start(struct warm_sets *w, struct packages *packages, struct sess
 		log_warning("packages-warm: only the first %d sets are kept ready", WARM_SETS_MAX);
 }
 
+static void on_common(void *userdata, const struct packages_answer *a)
+{
+	struct warm_sets *w = userdata;
+	w->common_wait = NULL;
+	if (a->error)
+		log_warning("additional-imports: %s", a->error->text);
+	else if (a->report)
+		log_info("additional-imports: %s", a->report);
+	w->common = !a->error && a->set ? packages_hold(w->packages, a->set) : NULL;
+	sessions_set_packages(w->sessions, w->common ? a->path : NULL, a->replaces);
+}
+
+void warm_sets_common(struct warm_sets *w, struct packages *packages, struct sessions *sessions, char *const *imports)
+{
+	static const struct packages_listener listener = { .on_done = on_common };
+	struct error e = { 0 };
+	w->packages = packages;
+	w->sessions = sessions;
+	if (!imports || !imports[0] || !packages_enabled(packages))
+		return;
+	sessions_await_packages(sessions);
+	if (packages_ask(packages, &(struct packages_request){ .imports = imports }, &listener, w, &e, &w->common_wait) < 0) {
+		log_warning("additional-imports: %s", e.text);
+		sessions_set_packages(sessions, NULL, false);
+	}
+}
+
 void warm_sets_finish(struct warm_sets *w)
 {
+	packages_forget(w->common_wait);
+	packages_release(w->common);
 	for (unsigned i = 0; i < w->n; i++) {
 		packages_forget(w->set[i].wait);
 		packages_release(w->set[i].hold);

@@ -10,6 +10,8 @@ enum { WARM_SETS_MAX = 16 };
 struct warm_sets {
 	struct packages *packages;
 	struct sessions *sessions;
+	struct packages_wait *common_wait;
+	struct packages_hold *common; /* of the imports that every session has */
 	unsigned n;
 	struct warm_set {
 		struct warm_sets *all;
@@ -21,4 +23,7 @@ struct warm_sets {
 
 /* Asks for all of them; each becomes a template when it is there. What fails is logged. `lines` may be NULL. */
 void warm_sets_start(struct warm_sets *w, struct packages *packages, struct sessions *sessions, char *const *lines);
+
+/* The modules that every session may import: what is missing is installed before the server is ready. NULL is fine. */
+void warm_sets_common(struct warm_sets *w, struct packages *packages, struct sessions *sessions, char *const *imports);
 void warm_sets_finish(struct warm_sets *w); /* before the packages go */

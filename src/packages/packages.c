@@ -184,13 +184,21 @@ static char *full_report(const json_t *record, bool cached)
 	return dump(all);
 }
 
+/* What the index did not have, or could not say, is asked again after a while. */
+static bool too_old(const json_t *record)
+{
+	uint64_t until = (uint64_t)json_integer_value(json_object_get(record, "until"));
+	return until && clock_wall_ns() / NSEC_PER_SEC >= until;
+}
+
 /* Looks the request up; -ENOENT when it is not answered, or its set is gone or damaged. */
 static int look_up(struct packages *p, const char *key, json_t **ret_record, struct packages_hold **ret_hold)
 {
 	_cleanup_free_ char *json = NULL;
 	_cleanup_json_ json_t *record = NULL;
 	size_t len;
-	if (store_request_read(p->store, key, &json, &len) < 0 || json_read(json, len, NULL, &record) < 0 || !json_is_object(record))
+	if (store_request_read(p->store, key, &json, &len) < 0 || json_read(json, len, NULL, &record) < 0 || !json_is_object(record) ||
+		too_old(record))
 		return -ENOENT;
 	const char *set = json_string_value(json_object_get(record, "set"));
 	struct packages_hold *hold = set ? packages_hold(p, set) : NULL;
@@ -564,6 +572,11 @@ void packages_destroy(struct packages *p)
 	free(p->state_dir);
 	free(p->shown);
 	free(p);
+}
+
+bool packages_enabled(const struct packages *p)
+{
+	return p->settings->mode != PACKAGES_OFF;
 }
 
 const char *packages_shown(const struct packages *p)

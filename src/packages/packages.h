@@ -25,6 +25,9 @@ int packages_create(uv_loop_t *loop, const struct packages_settings *settings, c
 /* Ends installers; whoever still waits is not called. Its memory goes in a later turn of the loop. Holds must be gone. NULL is fine. */
 void packages_destroy(struct packages *p);
 
+/* False when the settings say that there are none. */
+bool packages_enabled(const struct packages *p);
+
 /* What jails must show so that sessions see the sets: a line as in tree_prepare(). */
 const char *packages_shown(const struct packages *p);
 

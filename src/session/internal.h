@@ -119,6 +119,8 @@ struct sessions {
 	char **owned_preload;
 	void (*ask_packages)(void *userdata, const char *id, uint64_t number, const char *json, size_t len);
 	void *ask_userdata;
+	char *common_path; /* a set that all sessions have, or NULL */
+	bool common_awaited, common_replaces;
 	bool draining, destroying;
 	uint64_t drain_until_ns;
 	unsigned open_handles, closing_sessions;

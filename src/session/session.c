@@ -300,9 +300,22 @@ static struct template *choose_template(struct session *s)
 		if (found)
 			return found;
 	}
-	if (!s->params.packages_replace || !t->owned_preload[0])
+	if (!(s->params.packages_replace || t->common_replaces) || !t->owned_preload[0])
 		return NULL;
 	return template_get(t->nursery, &(struct template_spec){ .name = "plain", .modules = (char *const *)plain_preload });
+}
+
+void sessions_await_packages(struct sessions *t)
+{
+	t->common_awaited = true;
+}
+
+void sessions_set_packages(struct sessions *t, const char *path, bool replaces)
+{
+	free(t->common_path);
+	t->common_path = path ? strdup(path) : NULL;
+	t->common_replaces = path && replaces;
+	t->common_awaited = false;
 }
 
 void sessions_warm_template(struct sessions *t, const char *path, char *const *modules)
@@ -704,6 +717,7 @@ static void table_freed(uv_handle_t *h)
 	struct sessions *t = h->data;
 	void (*done)(void *) = t->done;
 	void *userdata = t->done_userdata;
+	free(t->common_path);
 	free(t->tombstones);
 	free_list(t->owned_preload);
 	free(t);
@@ -761,7 +775,7 @@ void sessions_destroy(struct sessions *t, double deadline_s, void (*done)(void *
 
 bool sessions_ready(const struct sessions *t)
 {
-	return t->nursery && nursery_warm(t->nursery);
+	return t->nursery && nursery_warm(t->nursery) && !t->common_awaited;
 }
 
 const char *sessions_preload_report(const struct sessions *t)

@@ -200,6 +200,10 @@ void sessions_on_packages(struct sessions *t, void (*ask)(void *userdata, const 
 /* Takes package and report over as session_add_package(); with `why` nothing was installed, and the cell gets that as its error. */
 void session_answer_packages(struct session *s, uint64_t number, struct session_package *p, char *report, const char *why);
 
+/* A set that every session has besides its own; until it is told (path NULL: there is none) the table is not ready. */
+void sessions_await_packages(struct sessions *t);
+void sessions_set_packages(struct sessions *t, const char *path, bool replaces);
+
 /* Starts the template of a set ahead of need. Path and modules as in session_params. */
 void sessions_warm_template(struct sessions *t, const char *path, char *const *modules);
 

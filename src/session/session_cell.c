@@ -589,6 +589,8 @@ void session_send_setup(struct session *s)
 		ok = wire_put_u64(&b, WIRE_SCREEN, 1) == 0;
 	for (char **v = s->params.preload; ok && v && *v; v++)
 		ok = wire_put(&b, WIRE_PRELOAD, *v, strlen(*v)) == 0;
+	if (ok && s->table->common_path)
+		ok = wire_put(&b, WIRE_PACKAGES, s->table->common_path, strlen(s->table->common_path)) == 0;
 	ok = ok && put_paths(&b, s->params.packages);
 	for (char **v = s->profile.rules; ok && v && *v; v++)
 		ok = wire_put(&b, WIRE_POLICY, *v, strlen(*v)) == 0;
