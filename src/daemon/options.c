@@ -12,7 +12,7 @@
 #include "base/nearest.h"
 #include "base/text.h"
 
-enum { ROWS_MAX = 64 }; /* of one table; `seen` is a word of bits */
+enum { ROWS_MAX = 128 }; /* of one table; `seen` is a word of bits */
 
 static const char prefix[] = "GLOVEBOX_";
 
