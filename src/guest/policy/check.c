@@ -71,6 +71,46 @@ int check_import_from(struct walk *w, PyObject *node)
 	return allowed ? 0 : -1;
 }
 
+/* ---- names that a tree binds ------------------------------------------------- */
+
+static int collect_bound(PyObject *set, PyObject *node, int depth)
+{
+	static const char *const fields[] = { "arg", "name", "asname", "rest" };
+	enum node_kind kind = node_kind(node);
+	int r = 0;
+	if (kind == NODE_UNKNOWN || kind > NODE_LAST_PART || depth > DEPTH_MAX)
+		return 0;
+	PyObject *name = kind == NODE_Name && node_is_store(node) ? node_get(node, "id") : NULL;
+	for (int i = 0; !name && kind != NODE_Name && kind != NODE_keyword && i < 4; i++)
+		name = node_get(node, fields[i]);
+	if (name && PyUnicode_Check(name))
+		r = PySet_Add(set, name);
+	Py_XDECREF(name);
+	PyObject *all = node_fields(kind);
+	for (Py_ssize_t i = 0; r == 0 && i < PyTuple_GET_SIZE(all); i++) {
+		PyObject *value = PyObject_GetAttr(node, PyTuple_GET_ITEM(all, i));
+		if (!value)
+			PyErr_Clear();
+		else if (PyList_CheckExact(value))
+			for (Py_ssize_t j = 0; r == 0 && j < PyList_GET_SIZE(value); j++)
+				r = collect_bound(set, PyList_GET_ITEM(value, j), depth + 1);
+		else
+			r = collect_bound(set, value, depth + 1);
+		Py_XDECREF(value);
+	}
+	return r;
+}
+
+bool walk_binds(struct walk *w, PyObject *name)
+{
+	if (!w->bound) {
+		w->bound = PySet_New(NULL);
+		if (!w->bound || collect_bound(w->bound, w->tree, 0) < 0)
+			PyErr_Clear();
+	}
+	return w->bound && PySet_Contains(w->bound, name) == 1;
+}
+
 /* ---- making nodes ------------------------------------------------------------- */
 
 PyObject *guard_node(PyObject *like, enum guard_kind kind, PyObject *name, uint64_t weight, PyObject *operand)
@@ -148,16 +188,18 @@ static int walk_scope(struct walk *w, enum node_kind kind, PyObject *node, PyObj
 	struct scope scope = { .outer = w->scope, .kind = kind == NODE_ClassDef ? SCOPE_CLASS : SCOPE_FUNCTION };
 	uint64_t weight = w->weight;
 	scope.is_lambda = kind == NODE_Lambda;
+	scope.class_name = kind == NODE_ClassDef ? node_get(node, "name") : Py_XNewRef(w->scope->class_name);
 	w->scope = &scope;
 	w->weight = 0;
 	int r = w->rules->open && kind != NODE_Lambda && !w->text_only ? w->rules->open(&scope, node) : 0;
 	if (r == 0)
 		r = walk_field(w, node, body);
 	w->scope = scope.outer;
-	if (kind != NODE_ClassDef)
+	if (r == 0 && kind != NODE_ClassDef)
 		r = set_weight(node, w->weight) < 0 ? -1 : r;
 	w->weight = kind == NODE_ClassDef ? weight + w->weight : weight;
 	Py_XDECREF(scope.globals);
+	Py_XDECREF(scope.class_name);
 	return r;
 }
 
@@ -171,7 +213,8 @@ static int walk_loop(struct walk *w, PyObject *node, PyObject *body)
 	uint64_t weight = w->weight;
 	w->weight = 0;
 	int r = walk_field(w, node, body);
-	r = set_weight(node, w->weight) < 0 ? -1 : r;
+	if (r == 0)
+		r = set_weight(node, w->weight);
 	w->weight = weight;
 	return r;
 }
@@ -321,11 +364,13 @@ static int walk_tree(struct walk *w, PyObject *tree)
 	struct scope module = { .kind = SCOPE_MODULE };
 	PyObject *replacement = NULL;
 	w->scope = &module;
+	w->tree = tree;
 	int r = w->rules->open && !w->text_only ? w->rules->open(&module, tree) : 0;
 	if (r == 0)
 		r = walk_node(w, tree, &replacement);
 	Py_XDECREF(replacement);
 	Py_XDECREF(module.globals);
+	Py_CLEAR(w->bound);
 	if (r == 0 && w->errors && PyList_GET_SIZE(w->errors))
 		r = raise_errors(w);
 	if (r < 0 && !PyErr_Occurred())
@@ -339,6 +384,8 @@ int policy_check(PyObject *tree, const char *code, size_t len)
 	if (policy.base == PROFILE_RESTRICTED && !(w.errors = PyList_New(0)))
 		return -1;
 	int r = walk_tree(&w, tree);
+	if (r == 0 && policy.base == PROFILE_SMOLAGENTS)
+		r = value_of_last_statement(tree);
 	if (r < 0) {
 		policy.was_refused = true;
 		place_error(w.first_line ? w.first_line : 1);

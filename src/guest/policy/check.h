@@ -12,12 +12,15 @@ struct scope {
 	PyObject *globals; /* set of names declared global, or NULL */
 	bool collects;     /* it reads `printed` */
 	bool is_lambda;
+	PyObject *class_name; /* of the class it lies in, or NULL */
 };
 
 struct walk {
 	const struct rules *rules;
 	struct scope *scope;
 	PyObject *called;   /* the func of the call being walked, borrowed */
+	PyObject *tree;     /* all of it, borrowed */
+	PyObject *bound;    /* set: names it binds anywhere; made when asked for */
 	PyObject *parent;   /* of the node being walked, borrowed */
 	PyObject *errors;   /* texts so far, where all are collected; else NULL */
 	enum policy_rule first_rule;
@@ -46,6 +49,9 @@ int walk_field(struct walk *w, PyObject *node, PyObject *field);
 
 /* Reports a violation at the node: raises it, or where all are collected notes it and returns 0. */
 int walk_error(struct walk *w, PyObject *node, enum policy_rule rule, const char *remedy, const char *fmt, ...);
+
+/* Whether the tree binds the name somewhere, in whatever scope. What is not bound where it is read is a NameError then. */
+bool walk_binds(struct walk *w, PyObject *name);
 
 /* Checks an import statement against the list. */
 int check_import(struct walk *w, PyObject *node);

@@ -106,6 +106,10 @@ int count_add(uint64_t weight); /* -1 with an error at the limit */
 PyObject *count_loop(PyObject *iterable, uint64_t weight);
 PyObject *count_while(uint64_t weight);
 
+/* ---- value.c: the value of statements that are no expressions ----------------- */
+int value_of_last_statement(PyObject *tree);
+void value_forget(void);
+
 /* ---- audit.c, tcl.c ----------------------------------------------------------- */
 int audit_install(void);
 

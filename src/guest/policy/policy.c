@@ -131,6 +131,8 @@ void policy_begin(void)
 void policy_end(void)
 {
 	print_end();
+	if (policy.active)
+		value_forget();
 }
 
 int policy_prepare(PyObject *globals)

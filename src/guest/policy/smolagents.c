@@ -4,8 +4,8 @@
 #include "guest/policy/check.h"
 
 /* Builtins that are never given; naming one is refused before anything runs, unless the code has a variable of that name. */
-static const char *const refused_builtins[] = { "eval", "exec", "compile", "globals", "locals", "open", "input", "breakpoint", "help",
-	"exit", "quit", "vars", "dir", "__import__", "memoryview_", NULL };
+static const char *const refused_builtins[] = { "eval", "exec", "compile", "globals", "locals", "open", "input", "breakpoint",
+	"vars", "dir", "__import__", NULL };
 
 /* Called on super() these are how classes work together. */
 static const char *const super_methods[] = { "__new__", "__init_subclass__", "__setattr__", "__delattr__", "__enter__", "__exit__",
@@ -51,33 +51,10 @@ static int check_store(struct walk *w, PyObject *node, PyObject *name)
 	return 0;
 }
 
-/* Is it a variable by now? What cells before bound counts; what this one binds is decided when it runs. */
+/* Is it a variable by now? */
 static bool bound_before(PyObject *name)
 {
 	return PyDict_Contains(policy.globals, name) == 1 || PyDict_Contains(policy.builtins, name) == 1;
-}
-
-static bool bound_here(struct walk *w, PyObject *name)
-{
-	/* Cheap and generous: the name stands left of an assignment, in a def or a parameter list of the same source. What is
-	 * not bound when it is read is a NameError then, because the builtins of the cell do not have it. */
-	const char *text = PyUnicode_AsUTF8(name);
-	size_t len = text ? strlen(text) : 0;
-	const char *at = w->code, *end = w->code + w->len;
-	while (at && len && (at = memmem(at, (size_t)(end - at), text, len))) {
-		const char *after = at + len, *before = at;
-		while (after < end && (*after == ' ' || *after == '\t'))
-			after++;
-		while (before > w->code && before[-1] == ' ')
-			before--;
-		if (after < end && *after == '=' && after + 1 < end && after[1] != '=')
-			return true;
-		if ((before - w->code >= 3 && !memcmp(before - 3, "def", 3)) || (before - w->code >= 3 && !memcmp(before - 3, "for", 3)) ||
-			(before - w->code >= 2 && !memcmp(before - 2, "as", 2)))
-			return true;
-		at += len;
-	}
-	return false;
 }
 
 static int check_load(struct walk *w, PyObject *node, PyObject *name)
@@ -89,7 +66,7 @@ static int check_load(struct walk *w, PyObject *node, PyObject *name)
 			return walk_error(w, node, POLICY_FUNCTION, "Use an import statement.", "Forbidden access to function: __import__");
 		return walk_error(w, node, POLICY_NAME, NULL, "Forbidden access to dunder attribute: %U", name);
 	}
-	if (among(name, refused_builtins) && !bound_before(name) && !bound_here(w, name))
+	if (among(name, refused_builtins) && !bound_before(name) && !walk_binds(w, name))
 		return walk_error(w, node, POLICY_FUNCTION, "Write the code itself, and use the authorized modules and functions.",
 			"Forbidden function evaluation: '%U' is not among the explicitly allowed tools or defined/imported in the preceding code", name);
 	return 0;
@@ -431,10 +408,26 @@ static int guard_setattr_call(PyObject *node)
 	return r;
 }
 
-/* o._x, e.obj: read by a guard that looks at what comes. */
-static int guard_attribute(PyObject *node, PyObject **ret)
+/* __x inside class C is _C__x, as the compiler would have made it. Takes and returns a reference. */
+static PyObject *mangled(const struct walk *w, PyObject *name)
 {
-	PyObject *name = node_get(node, "attr");
+	const char *class_name = w->scope->class_name ? PyUnicode_AsUTF8(w->scope->class_name) : NULL;
+	if (!name || !class_name || PyUnicode_GET_LENGTH(name) < 3 || PyUnicode_READ_CHAR(name, 0) != '_' ||
+		PyUnicode_READ_CHAR(name, 1) != '_' || name_is_dunder(name))
+		return name;
+	while (*class_name == '_')
+		class_name++;
+	if (!*class_name)
+		return name;
+	PyObject *full = PyUnicode_FromFormat("_%s%U", class_name, name);
+	Py_DECREF(name);
+	return full;
+}
+
+/* o._x, e.obj: read by a guard that looks at what comes. */
+static int guard_attribute(struct walk *w, PyObject *node, PyObject **ret)
+{
+	PyObject *name = mangled(w, node_get(node, "attr"));
 	bool private = name && PyUnicode_GET_LENGTH(name) && PyUnicode_READ_CHAR(name, 0) == '_' && !name_is_dunder(name);
 	bool guarded = private || (name && PyUnicode_CompareWithASCIIString(name, "obj") == 0);
 	int r = 0;
@@ -505,7 +498,7 @@ static int leave(struct walk *w, enum node_kind kind, PyObject *node, PyObject *
 	case NODE_Call:
 		return guard_setattr_call(node);
 	case NODE_Attribute:
-		return guard_attribute(node, ret);
+		return guard_attribute(w, node, ret);
 	case NODE_Assert:
 		return policy.base == PROFILE_SMOLAGENTS ? name_assertion(w, node) : 0;
 	default:
