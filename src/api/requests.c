@@ -23,6 +23,20 @@ static const struct field limits_table[] = {
 	{ "cpus", FIELD_NUMBER, .offset = offsetof(struct session_limits, cpus), .min = 0.01,
 		.max = 1024, .default_text = "no limit", .example = "0.5",
 		.help = "Processors' worth of time; 0.5 is half of one. Needs control groups." },
+	{ "cpu_s", FIELD_NUMBER, .offset = offsetof(struct session_limits, cpu_s), .min = 0.1, .max = 86400.0 * 365,
+		.default_text = "no limit", .example = "20",
+		.help = "Processor seconds of one cell, all its processes together; beyond it the cell is interrupted (cpu_limit)." },
+	{ "session_cpu_s", FIELD_NUMBER, .offset = offsetof(struct session_limits, session_cpu_s), .min = 0.1, .max = 86400.0 * 365,
+		.default_text = "no limit", .example = "600",
+		.help = "Processor seconds of the whole session, which ends when they are used up." },
+	{ "inodes", FIELD_UINT, .offset = offsetof(struct session_limits, inodes), .min = 64, .max = 1 << 30,
+		.default_text = "65536", .help = "Files and directories in /workspace and in /tmp, each." },
+	{ "file_bytes", FIELD_UINT, .offset = offsetof(struct session_limits, file_bytes), .min = 4096, .max = SIZE_MOST,
+		.default_text = "1 GiB", .help = "Size of one file; writing beyond it fails with EFBIG." },
+	{ "open_files", FIELD_UINT, .offset = offsetof(struct session_limits, open_files), .min = 16, .max = 1 << 20,
+		.default_text = "1024", .help = "Descriptors of one process." },
+	{ "printed_bytes", FIELD_UINT, .offset = offsetof(struct session_limits, printed_bytes), .min = 1024, .max = SIZE_MOST,
+		.default_text = "1 GiB", .help = "What a cell may print at all, shown or not; beyond it it is stopped (output_limit)." },
 	{ "disk_bytes", FIELD_UINT, .offset = offsetof(struct session_limits, disk_bytes), .min = 1 << 20,
 		.max = SIZE_MOST, .default_text = "the server's",
 		.help = "Size of /workspace and of /tmp, each." },
@@ -61,8 +75,8 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 			.example = "[\"numpy\"]",                                                           \
 			.help = "Modules the code may import beyond those of its profile; \"numpy.*\" with " \
 				"all below, \"*\" for any." },                                               \
-		{ "exec", FIELD_CHOICE, .offset = (base) + offsetof(struct session_params, exec),           \
-			.choices = exec_names, .default_text = "system", .example = "\"none\"",           \
+		{ "exec", FIELD_CHOICE, FIELD_HAS_FLAG, .flag_offset = (base) + offsetof(struct session_params, has_exec), .offset = (base) + offsetof(struct session_params, exec),           \
+			.choices = exec_names, .default_text = "the server's", .example = "\"none\"",           \
 			.help = "Which programs code may start: those of the read-only system, none, "      \
 				"or any, also what it wrote itself." },                                   \
 		{ "network", FIELD_NETWORK, .offset = (base) + offsetof(struct session_params, network),    \

@@ -33,7 +33,13 @@ static void put_limits(struct json_writer *w, const struct session_limits *l)
 	json_field_uint(w, "memory_bytes", l->memory_bytes);
 	json_field_uint(w, "processes", l->processes);
 	json_field_double(w, "cpus", l->cpus);
+	json_field_double(w, "cpu_s", l->cpu_s);
+	json_field_double(w, "session_cpu_s", l->session_cpu_s);
 	json_field_uint(w, "disk_bytes", l->disk_bytes);
+	json_field_uint(w, "inodes", l->inodes);
+	json_field_uint(w, "file_bytes", l->file_bytes);
+	json_field_uint(w, "open_files", l->open_files);
+	json_field_uint(w, "printed_bytes", l->printed_bytes);
 	json_field_uint(w, "log_bytes", l->log_bytes);
 	json_close(w);
 }

@@ -24,7 +24,13 @@ static const struct shape_row limits_rows[] = {
 	{ "memory_bytes", "integer", NULL, 0, NULL },
 	{ "processes", "integer", NULL, 0, NULL },
 	{ "cpus", "number", NULL, 0, "0: as much as there is." },
+	{ "cpu_s", "number", NULL, 0, "0: as much as the time of a cell allows." },
+	{ "session_cpu_s", "number", NULL, 0, "0: no limit." },
 	{ "disk_bytes", "integer", NULL, 0, NULL },
+	{ "inodes", "integer", NULL, 0, NULL },
+	{ "file_bytes", "integer", NULL, 0, NULL },
+	{ "open_files", "integer", NULL, 0, NULL },
+	{ "printed_bytes", "integer", NULL, 0, NULL },
 	{ "log_bytes", "integer", NULL, 0, NULL },
 };
 static SHAPE(shape_limits, "EffectiveLimits", limits_rows);

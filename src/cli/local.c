@@ -94,6 +94,25 @@ static void init_handles(struct local *l)
 	}
 }
 
+/* Who runs this owns the machine's share: what he asks for holds. */
+static void override_limits(struct sessions_config *sc, const struct session_limits *l)
+{
+	struct session_limits *d = &sc->defaults, *m = &sc->maxima;
+	const struct {
+		uint64_t asked, *fallback, *most;
+	} counts[] = { { l->disk_bytes, &d->disk_bytes, &m->disk_bytes }, { l->inodes, &d->inodes, &m->inodes },
+		{ l->file_bytes, &d->file_bytes, &m->file_bytes }, { l->open_files, &d->open_files, &m->open_files },
+		{ l->processes, &d->processes, &m->processes }, { l->printed_bytes, &d->printed_bytes, &m->printed_bytes } };
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+		if (!counts[i].asked)
+			continue;
+		*counts[i].fallback = counts[i].asked;
+		*counts[i].most = 0;
+	}
+	d->cpus = l->cpus;
+	d->cpu_s = l->cpu_s;
+}
+
 static int start_table(struct local *l, const struct local_config *config, struct error *e)
 {
 	struct sessions_config sc;
@@ -114,7 +133,7 @@ static int start_table(struct local *l, const struct local_config *config, struc
 	sc.shown = l->shown;
 	sc.profiles = l->profiles;
 	sc.ready_guests = 1;
-	sc.ready_exec = config->exec;
+	sc.default_exec = config->exec;
 	sc.max_sessions = 1;
 	sc.default_ttl_s = sc.default_idle_timeout_s = forever_s;
 	sc.defaults.timeout_s = config->timeout_s > 0 ? config->timeout_s : forever_s;
@@ -134,6 +153,7 @@ static int start_table(struct local *l, const struct local_config *config, struc
 		return r;
 	sc.default_network.net = network.net;
 	network_policy_finish(&network);
+	override_limits(&sc, &config->limits);
 	return sessions_create(&sc, e, &l->sessions);
 }
 
@@ -174,7 +194,6 @@ static int start_session(struct local *l, const struct local_config *config, str
 	_cleanup_(session_params_finish) struct session_params params = { 0 };
 	struct session *s;
 	struct session_info info;
-	params.exec = config->exec;
 	params.packages = config->packages;
 	int r = local_network(config, e, &params.network);
 	if (r < 0)

@@ -20,7 +20,9 @@ enum { SIGNAL_BASE = 128 }; /* exit codes of what a signal ended, as shells coun
 
 struct options {
 	double timeout;
-	uint64_t memory;
+	uint64_t memory, disk, inodes, file_size, printed;
+	unsigned processes, open_files;
+	double cpus, cpu_time;
 	int exec;
 	char *network, **allow;
 	char **env, **packages, **imports;
@@ -48,6 +50,22 @@ static const struct option_row rows[] = {
 	  .help = "let the code reach this, and nothing else but its own loopback; may be repeated (see docs/network.md)" },
 	{ "memory", 'm', OPTION_SIZE, AT(memory), 16 << 20, 0, "SIZE",
 	  .help = "memory the code may use; a MemoryError beyond it (default 2G)" },
+	{ "disk", 0, OPTION_SIZE, AT(disk), 1 << 20, 0, "SIZE",
+	  .help = "files in /workspace, and as much in /tmp (default 256M)" },
+	{ "inodes", 0, OPTION_SIZE, AT(inodes), 64, 0, "N",
+	  .help = "how many files may be in each (default 65536)" },
+	{ "file-size", 0, OPTION_SIZE, AT(file_size), 4096, 0, "SIZE",
+	  .help = "size of one file (default 1G)" },
+	{ "open-files", 0, OPTION_COUNT, AT(open_files), 16, 4096, "N",
+	  .help = "files that may be open at once (default 1024)" },
+	{ "processes", 0, OPTION_COUNT, AT(processes), 1, 65536, "N",
+	  .help = "processes and threads at once (default 256)" },
+	{ "cpus", 0, OPTION_NUMBER, AT(cpus), 0.01, 1024, "N",
+	  .help = "processors' worth of time, such as 0.5 (default: as much as there is)" },
+	{ "cpu-time", 0, OPTION_SECONDS, AT(cpu_time), 0.1, 0, "SECONDS",
+	  .help = "end the code after so much processor time (default: no limit)" },
+	{ "printed", 0, OPTION_SIZE, AT(printed), 1024, 0, "SIZE",
+	  .help = "end the code when it printed more than this (default 1G)" },
 	{ "env", 'e', OPTION_ITEMS, AT(env), .value = "NAME=VALUE",
 	  .help = "a variable of the code's environment; may be repeated (yours is not passed on)" },
 	{ "package", 'p', OPTION_ITEMS, AT(packages), .value = "PACKAGE",
@@ -214,6 +232,21 @@ static void write_line(const char *text, size_t len)
 		cli_write(STDERR_FILENO, "\n", 1);
 }
 
+/* Limits that stopped the code; its own error says nothing of them. */
+static bool is_ours(const char *code)
+{
+	return text_eq(code, "cpu_limit") || text_eq(code, "output_limit");
+}
+
+static bool is_limit(const char *code)
+{
+	static const char *const codes[] = { "disk_full", "file_too_large", "too_many_files", "too_many_processes" };
+	for (size_t i = 0; i < ARRAY_LEN(codes); i++)
+		if (text_eq(code, codes[i]))
+			return true;
+	return is_ours(code);
+}
+
 /* The traceback as python prints it (which says nothing at sys.exit), then a sentence for the ends that are
  * ours. */
 static void explain(const struct run *run, const struct observation *o)
@@ -226,6 +259,9 @@ static void explain(const struct run *run, const struct observation *o)
 	if (error && !run->started)
 		cli_complain(
 			page.verb, "%s%s%s", error->message, *error->remedy ? "\n  " : "", error->remedy);
+	else if (error && is_limit(error->code))
+		cli_complain(page.verb, "%s%s%s", is_ours(error->code) ? error->message : "a limit was reached", *error->remedy ? "\n  " : "",
+			error->remedy);
 	else if (o->status == CELL_TIMEOUT)
 		cli_complain(
 			page.verb, "the code took longer than %g s and was ended", run->options->timeout);
@@ -317,6 +353,12 @@ static int print_json(struct run *run)
 	return cli_write(STDOUT_FILENO, run->json.data, run->json.len) < 0 ? CLI_PIPE : run->exit_code;
 }
 
+static struct session_limits limits_of(const struct options *o)
+{
+	return (struct session_limits){ .disk_bytes = o->disk, .inodes = o->inodes, .file_bytes = o->file_size, .open_files = o->open_files,
+		.processes = o->processes, .printed_bytes = o->printed, .cpus = o->cpus, .cpu_s = o->cpu_time };
+}
+
 static int run_code(const struct options *o, const char *name, char *const *words)
 {
 	static char *no_modules[] = { NULL };
@@ -353,6 +395,7 @@ static int run_code(const struct options *o, const char *name, char *const *word
 				 .timeout_s = o->timeout,
 				 .memory_bytes = o->memory,
 				 .exec = (enum jail_exec)o->exec,
+				 .limits = limits_of(o),
 				 .network = o->network,
 				 .allow = o->allow },
 		&e, &run.local);

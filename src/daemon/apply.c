@@ -13,7 +13,14 @@ static struct session_limits default_limits(const struct config *c)
 		.output_bytes = c->output,
 		.memory_bytes = c->memory,
 		.processes = c->processes,
+		.cpus = c->cpus,
+		.cpu_s = c->cpu_time,
+		.session_cpu_s = c->session_cpu_time,
 		.disk_bytes = c->disk,
+		.inodes = c->inodes,
+		.file_bytes = c->file_size,
+		.open_files = c->open_files,
+		.printed_bytes = c->printed,
 		.log_bytes = c->log,
 	};
 }
@@ -25,7 +32,14 @@ static struct session_limits most_limits(const struct config *c)
 		.output_bytes = c->max_output,
 		.memory_bytes = c->max_memory,
 		.processes = c->max_processes,
+		.cpus = c->max_cpus,
+		.cpu_s = c->max_cpu_time,
+		.session_cpu_s = c->max_session_cpu_time,
 		.disk_bytes = c->max_disk,
+		.inodes = c->max_inodes,
+		.file_bytes = c->max_file_size,
+		.open_files = c->max_open_files,
+		.printed_bytes = c->max_printed,
 		.log_bytes = c->max_log,
 	};
 }
@@ -64,6 +78,8 @@ int config_sessions(const struct config *c, struct error *e, struct sessions_con
 	ret->default_imports = c->additional_imports;
 	ret->defaults = default_limits(c);
 	ret->maxima = most_limits(c);
+	ret->default_exec = (enum jail_exec)c->exec;
+	ret->max_exec = (enum jail_exec)c->max_exec;
 	r = network(c, e, ret);
 	if (r < 0) {
 		free(module);

@@ -23,6 +23,8 @@ static const char system_file[] = "/etc/glovebox/glovebox.conf";
 /* In the order of enum packages_mode. */
 static const char *const package_modes[] = { "install", "store", "off", NULL };
 
+/* In the order of enum jail_exec. */
+static const char *const exec_names[] = { "system", "none", "any", NULL };
 static const char *const log_levels[] = { "debug", "info", "warning", "error", "none", NULL };
 
 /* clang-format off */
@@ -67,7 +69,7 @@ const struct option_row config_rows[] = {
 	{ "max-sessions", 0, OPTION_COUNT, AT(max_sessions), 1, 100000, "N", "2000",
 	  .help = "sessions alive at once" },
 	{ "max-sessions-per-token", 0, OPTION_COUNT, AT(max_sessions_per_token), 0, 100000, "N", "0",
-	  .help = "sessions alive at once of one token; 0: only --max-sessions counts" },
+	  .help = "sessions alive at once of one token; 0: with several tokens an equal share of --max-sessions each" },
 	{ "queue", 0, OPTION_COUNT, AT(queue), 0, 1000, "N", "16",
 	  .help = "cells that may wait in one session" },
 	{ "ttl", 0, OPTION_SECONDS, AT(ttl), 1, 0, "SECONDS", "24h",
@@ -101,6 +103,38 @@ const struct option_row config_rows[] = {
 	  .help = "processes and threads of a session at once" },
 	{ "max-processes", 0, OPTION_COUNT, AT(max_processes), 1, 65536, "N", "4096",
 	  .help = "the most a session may ask for" },
+	{ "cpus", 0, OPTION_NUMBER, AT(cpus), 0, 1024, "N", "0",
+	  .help = "processors' worth of time of a session, such as 0.5; 0: as much as there is (needs control groups)" },
+	{ "max-cpus", 0, OPTION_NUMBER, AT(max_cpus), 0, 1024, "N", "0",
+	  .help = "the most a session may ask for; 0: no limit" },
+	{ "cpu-time", 0, OPTION_SECONDS, AT(cpu_time), 0, 0, "SECONDS", "0",
+	  .help = "processor time of a cell, all its processes together; 0: as much as its time limit allows" },
+	{ "max-cpu-time", 0, OPTION_SECONDS, AT(max_cpu_time), 0, 0, "SECONDS", "0",
+	  .help = "the most a session may ask for; 0: no limit" },
+	{ "session-cpu-time", 0, OPTION_SECONDS, AT(session_cpu_time), 0, 0, "SECONDS", "0",
+	  .help = "processor time of a whole session, which ends when it is used up; 0: no limit" },
+	{ "max-session-cpu-time", 0, OPTION_SECONDS, AT(max_session_cpu_time), 0, 0, "SECONDS", "0",
+	  .help = "the most a session may ask for; 0: no limit" },
+	{ "inodes", 0, OPTION_SIZE, AT(inodes), 64, 0, "N", "65536",
+	  .help = "files and directories in /workspace, and as many in /tmp" },
+	{ "max-inodes", 0, OPTION_SIZE, AT(max_inodes), 64, 0, "N", "1M",
+	  .help = "the most a session may ask for" },
+	{ "file-size", 0, OPTION_SIZE, AT(file_size), 4096, 0, "SIZE", "1G",
+	  .help = "size of one file" },
+	{ "max-file-size", 0, OPTION_SIZE, AT(max_file_size), 0, 0, "SIZE", "0",
+	  .help = "the most a session may ask for; 0: no limit" },
+	{ "open-files", 0, OPTION_COUNT, AT(open_files), 16, 4096, "N", "1024",
+	  .help = "files that one process of a session may have open" },
+	{ "max-open-files", 0, OPTION_COUNT, AT(max_open_files), 16, 4096, "N", "4096",
+	  .help = "the most a session may ask for" },
+	{ "printed", 0, OPTION_SIZE, AT(printed), 1024, 0, "SIZE", "1G",
+	  .help = "what a cell may print at all, shown or not, before it is stopped" },
+	{ "max-printed", 0, OPTION_SIZE, AT(max_printed), 0, 0, "SIZE", "0",
+	  .help = "the most a session may ask for; 0: no limit" },
+	{ "exec", 0, OPTION_CHOICE, AT(exec), .value = "WHICH", .fallback = "system", .choices = exec_names,
+	  .help = "programs that code may start when a session does not say: those of the system, none, or any" },
+	{ "max-exec", 0, OPTION_CHOICE, AT(max_exec), .value = "WHICH", .fallback = "any", .choices = exec_names,
+	  .help = "the most a session may ask for: none, system or any" },
 	{ "disk", 0, OPTION_SIZE, AT(disk), 1 << 20, 0, "SIZE", "256M",
 	  .help = "files in /workspace, and as much in /tmp" },
 	{ "max-disk", 0, OPTION_SIZE, AT(max_disk), 1 << 20, 0, "SIZE", "4G",
@@ -317,6 +351,20 @@ static int check_values(struct config *c, struct error *e)
 		r = check_order("memory", (double)c->memory, "max-memory", (double)c->max_memory, e);
 	if (r == 0)
 		r = check_order("processes", c->processes, "max-processes", c->max_processes, e);
+	if (r == 0)
+		r = check_order("cpus", c->cpus, "max-cpus", c->max_cpus, e);
+	if (r == 0)
+		r = check_order("cpu-time", c->cpu_time, "max-cpu-time", c->max_cpu_time, e);
+	if (r == 0)
+		r = check_order("session-cpu-time", c->session_cpu_time, "max-session-cpu-time", c->max_session_cpu_time, e);
+	if (r == 0)
+		r = check_order("inodes", (double)c->inodes, "max-inodes", (double)c->max_inodes, e);
+	if (r == 0)
+		r = check_order("file-size", (double)c->file_size, "max-file-size", (double)c->max_file_size, e);
+	if (r == 0)
+		r = check_order("open-files", c->open_files, "max-open-files", c->max_open_files, e);
+	if (r == 0)
+		r = check_order("printed", (double)c->printed, "max-printed", (double)c->max_printed, e);
 	if (r == 0)
 		r = check_order("disk", (double)c->disk, "max-disk", (double)c->max_disk, e);
 	if (r == 0)

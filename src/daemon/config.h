@@ -50,7 +50,10 @@ struct config {
 	double timeout, max_timeout, grace;
 	bool transactions;
 	uint64_t keep_files;
-	unsigned processes, max_processes;
+	unsigned processes, max_processes, open_files, max_open_files;
+	double cpus, max_cpus, cpu_time, max_cpu_time, session_cpu_time, max_session_cpu_time;
+	uint64_t inodes, max_inodes, file_size, max_file_size, printed, max_printed;
+	int exec, max_exec; /* enum jail_exec */
 	uint64_t output, max_output, memory, max_memory, disk, max_disk;
 	struct packages_settings packages;
 	/* only a flag */

@@ -12,7 +12,7 @@
 #include "base/nearest.h"
 #include "base/text.h"
 
-enum { ROWS_MAX = 128 }; /* of one table; `seen` is a word of bits */
+enum { ROWS_MAX = 192 }; /* of one table */
 
 static const char prefix[] = "GLOVEBOX_";
 
@@ -124,7 +124,7 @@ static int out_of_range(const struct option_row *row, const char *value, const c
 	format_amount(row, row_max(row), high, sizeof(high));
 	error_set(e, -ERANGE, "%s: %s is out of range", origin, value);
 	return error_remedy(e, "give %s between %s and %s",
-		row->type == OPTION_COUNT     ? "a number"
+		row->type == OPTION_COUNT || row->type == OPTION_NUMBER ? "a number"
 		: row->type == OPTION_SECONDS ? "seconds"
 					      : "a size",
 		low, high);
@@ -198,6 +198,15 @@ static int set_seconds(
 	return 0;
 }
 
+static int set_number(
+	const struct option_row *row, double *target, const char *value, const char *origin, struct error *e)
+{
+	int r = text_parse_double(value, row->min, row_max(row), target);
+	if (r == -ERANGE)
+		return out_of_range(row, value, origin, e);
+	return r < 0 ? wrong_form(value, "a number", "give a number such as 0.5", origin, e) : 0;
+}
+
 static int set_size(const struct option_row *row, uint64_t *target, const char *value, const char *origin,
 	struct error *e)
 {
@@ -248,6 +257,8 @@ int option_set(const struct option_row *row, void *target, const char *value, bo
 		return set_size(row, slot, value, origin, e);
 	case OPTION_CHOICE:
 		return set_choice(row, slot, value, origin, e);
+	case OPTION_NUMBER:
+		return set_number(row, slot, value, origin, e);
 	}
 	return error_set(e, -EINVAL, "%s: unknown type of option", origin);
 }
@@ -409,9 +420,9 @@ static int read_short(const struct option_row *rows, const char *word, struct fl
 }
 
 static int apply_flag(const struct option_row *rows, void *target, struct flag *flag, const char *next,
-	uint64_t *seen, struct error *e)
+	bool *seen, struct error *e)
 {
-	uint64_t bit = 1ULL << (flag->row - rows);
+	bool *before = &seen[flag->row - rows];
 	int used = 1;
 	if (flag->row->type == OPTION_FLAG && !flag->value) {
 		flag->value = flag->negated ? "no" : "yes";
@@ -423,8 +434,8 @@ static int apply_flag(const struct option_row *rows, void *target, struct flag *
 		flag->value = next;
 		used = 2;
 	}
-	int r = option_set(flag->row, target, flag->value, *seen & bit, flag->origin, e);
-	*seen |= bit;
+	int r = option_set(flag->row, target, flag->value, *before, flag->origin, e);
+	*before = true;
 	return r < 0 ? r : used;
 }
 
@@ -437,7 +448,7 @@ int options_parse_flags(
 	const struct option_row *rows, void *target, int argc, char **argv, bool intermixed, struct error *e)
 {
 	_cleanup_free_ char **words = calloc((size_t)argc + 1, sizeof(char *));
-	uint64_t seen = 0;
+	bool seen[ROWS_MAX] = { false };
 	int n_words = 0, i = 1;
 	bool ended = false;
 
@@ -459,7 +470,7 @@ int options_parse_flags(
 		int r = argv[i][1] == '-' ? read_long(rows, argv[i], &flag, e)
 					  : read_short(rows, argv[i], &flag, e);
 		if (r == 0)
-			r = apply_flag(rows, target, &flag, i + 1 < argc ? argv[i + 1] : NULL, &seen, e);
+			r = apply_flag(rows, target, &flag, i + 1 < argc ? argv[i + 1] : NULL, seen, e);
 		if (r < 0)
 			return r;
 		i += r;

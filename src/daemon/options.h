@@ -6,7 +6,7 @@
  *
  * Targets: a struct of the caller's in which each option owns the member at `offset`:
  *   OPTION_FLAG bool · OPTION_TEXT char * · OPTION_LIST, OPTION_ITEMS char ** · OPTION_COUNT unsigned ·
- *   OPTION_SECONDS double · OPTION_SIZE uint64_t · OPTION_CHOICE int (index into choices)
+ *   OPTION_SECONDS double · OPTION_SIZE uint64_t · OPTION_CHOICE int (index into choices) · OPTION_NUMBER double
  * Texts and lists are malloc'd (the lists end with NULL) and freed by options_finish(); a zeroed struct is
  * empty.
  */
@@ -29,6 +29,7 @@ enum option_type {
 	OPTION_SECONDS,
 	OPTION_SIZE,
 	OPTION_CHOICE,
+	OPTION_NUMBER,
 };
 
 enum {

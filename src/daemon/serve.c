@@ -144,6 +144,17 @@ static const char *openenv_profile(const struct config *c)
 	return c->profile ? c->profile : "smolagents";
 }
 
+/* Sessions one token may have: what was configured, else with several of them an equal part each, so that none can starve the others. */
+static unsigned share_of_a_token(const struct config *c)
+{
+	unsigned n = 0;
+	while (c->token && c->token[n])
+		n++;
+	if (c->max_sessions_per_token || n < 2)
+		return c->max_sessions_per_token;
+	return c->max_sessions >= n ? c->max_sessions / n : 1;
+}
+
 static int start_api(struct server *s, struct error *e)
 {
 	const struct config *c = s->config;
@@ -160,7 +171,7 @@ static int start_api(struct server *s, struct error *e)
 		.hosts = hosts,
 		.origins = c->allow_origin,
 		.max_upload_bytes = c->max_upload,
-		.max_sessions_per_token = c->max_sessions_per_token,
+		.max_sessions_per_token = share_of_a_token(c),
 		.log_requests = c->access_log,
 		.jupyter_timeout_s = c->jupyter_timeout < c->max_timeout ? c->jupyter_timeout : c->max_timeout,
 		.openenv = { .profile = openenv_profile(c), .rewards = c->openenv_rewards, .lease_s = c->openenv_lease },

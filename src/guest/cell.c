@@ -316,6 +316,17 @@ static void put_advice(struct buffer *out, PyObject *exception)
 	Py_XDECREF(advice);
 }
 
+/* 0 unless it is an OSError of the kernel's making; a subclass may have put anything there. */
+static uint64_t errno_of(PyObject *exception)
+{
+	if (!PyErr_GivenExceptionMatches(exception, PyExc_OSError))
+		return 0;
+	PyObject *number = ((PyOSErrorObject *)exception)->myerrno;
+	long n = number && PyLong_CheckExact(number) ? PyLong_AsLong(number) : 0;
+	PyErr_Clear();
+	return n > 0 ? (uint64_t)n : 0;
+}
+
 static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, PyObject *filename)
 {
 	size_t start;
@@ -334,6 +345,7 @@ static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, 
 		wire_put_u64(out, WIRE_LINE, line > 0 ? (uint64_t)line : 0);
 		if (words.rule == POLICY_RULES)
 			put_advice(out, exception);
+		wire_put_u64(out, WIRE_ERRNO, errno_of(exception));
 	} else {
 		put_plain_error(out, exception);
 	}

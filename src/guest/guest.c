@@ -122,6 +122,28 @@ static void use_display(void)
 	Py_XDECREF(r);
 }
 
+/* What a process can be told to keep to by itself: the only walls on machines without control groups, the same numbers elsewhere. */
+static bool limit_itself(const struct wire_field *f)
+{
+	static const struct {
+		uint8_t tag;
+		int resource;
+	} rows[] = { { WIRE_PROCESSES, RLIMIT_NPROC }, { WIRE_FILE_BYTES, RLIMIT_FSIZE }, { WIRE_OPEN_FILES, RLIMIT_NOFILE },
+		{ WIRE_CPU_SECONDS, RLIMIT_CPU } };
+	uint64_t n;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct rlimit now;
+		if (f->tag != rows[i].tag || wire_field_u64(f, &n) < 0)
+			continue;
+		getrlimit((__rlimit_resource_t)rows[i].resource, &now);
+		if (n > now.rlim_max)
+			n = now.rlim_max;
+		setrlimit((__rlimit_resource_t)rows[i].resource, &(struct rlimit){ .rlim_cur = n, .rlim_max = n });
+		return true;
+	}
+	return false;
+}
+
 static void setup(const struct wire_frame *f)
 {
 	struct wire_field field;
@@ -136,9 +158,8 @@ static void setup(const struct wire_frame *f)
 			reseed(n);
 		} else if (field.tag == WIRE_MEMORY && wire_field_u64(&field, &n) == 0) {
 			memory_limit(n);
-		} else if (field.tag == WIRE_PROCESSES && wire_field_u64(&field, &n) == 0) {
-			/* The same number as the control group's, for machines that have none. */
-			setrlimit(RLIMIT_NPROC, &(struct rlimit){ .rlim_cur = n, .rlim_max = n });
+		} else if (limit_itself(&field)) {
+			continue;
 		} else if (field.tag == WIRE_SCREEN) {
 			use_display(); /* comes behind the environment */
 		} else if (field.tag == WIRE_NETWORK) {

@@ -114,6 +114,7 @@ static void v2_usage(struct cgroup_home *h, const char *name, struct cgroup_usag
 	ret->cpu_ns = read_number(h->dirs[0], name, "cpu.stat", "usage_usec") * 1000;
 	ret->memory_peak_bytes = read_number(h->dirs[0], name, "memory.peak", NULL);
 	ret->oom_kills = read_number(h->dirs[0], name, "memory.events", "oom_kill");
+	ret->process_refusals = read_number(h->dirs[0], name, "pids.events", "max");
 }
 
 static void v2_reset_peak(struct cgroup_home *h, const char *name)
@@ -170,6 +171,7 @@ static void v1_usage(struct cgroup_home *h, const char *name, struct cgroup_usag
 	ret->cpu_ns = read_number(h->dirs[V1_CPUACCT], name, "cpuacct.usage", NULL);
 	ret->memory_peak_bytes = read_number(h->dirs[V1_MEMORY], name, "memory.max_usage_in_bytes", NULL);
 	ret->oom_kills = read_number(h->dirs[V1_MEMORY], name, "memory.oom_control", "oom_kill");
+	ret->process_refusals = read_number(h->dirs[V1_PIDS], name, "pids.events", "max");
 }
 
 static void v1_reset_peak(struct cgroup_home *h, const char *name)

@@ -26,6 +26,7 @@ struct cgroup_usage {
 	uint64_t cpu_ns;
 	uint64_t memory_peak_bytes; /* since the last cgroup_reset_peak; 0 where the kernel cannot tell */
 	uint64_t oom_kills;
+	uint64_t process_refusals; /* forks that the limit of processes refused */
 };
 
 struct cgroup_ops;

@@ -129,7 +129,7 @@ void init_run(int go, int report, const struct jail_request *q, const struct jai
 	/* With the map written: without this, files made below would belong to nobody (EOVERFLOW). */
 	if ((r = privileges_become(JAIL_INNER_ID, &step)) < 0)
 		fail(report, r, step);
-	if ((r = tree_add_private(q->disk_bytes, q->exec != JAIL_EXEC_ANY, &step)) < 0)
+	if ((r = tree_add_private(q->disk_bytes, q->inodes ? q->inodes : JAIL_INODES, q->exec != JAIL_EXEC_ANY, &step)) < 0)
 		fail(report, r, step);
 	if (sethostname("sandbox", strlen("sandbox")) < 0)
 		fail(report, -errno, "naming the host");

@@ -17,7 +17,7 @@ enum {
 	JAIL_INNER_ID = 1000,       /* uid and gid as seen inside */
 	JAIL_HOST_ID = 1000000000,  /* first of the host ids when started by root: one per live session */
 	JAIL_HOST_ID_COUNT = 65536,
-	JAIL_INODES = 65536,        /* of /workspace, and of /tmp */
+	JAIL_INODES = 65536,        /* of /workspace, and of /tmp, unless asked otherwise */
 	JAIL_SHM_BYTES = 64 << 20,  /* /dev/shm */
 };
 
@@ -62,6 +62,7 @@ struct jail_request {
 	uint32_t serial;
 	uint32_t host_id; /* uid and gid on the host; ignored unless root */
 	uint64_t disk_bytes;
+	uint64_t inodes; /* of /workspace, and of /tmp; 0: JAIL_INODES */
 	uint32_t exec; /* enum jail_exec */
 	uint32_t net;  /* enum jail_net */
 };

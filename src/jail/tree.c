@@ -267,25 +267,25 @@ int tree_prepare(const char *shown, struct error *e)
 	return 0;
 }
 
-static int mount_sized(const char *at, unsigned long long bytes, const char *mode, bool noexec)
+static int mount_sized(const char *at, unsigned long long bytes, unsigned long long inodes, const char *mode, bool noexec)
 {
 	char options[128];
-	snprintf(options, sizeof(options), "size=%llu,nr_inodes=%u,mode=%s,uid=%u,gid=%u", bytes, JAIL_INODES, mode,
+	snprintf(options, sizeof(options), "size=%llu,nr_inodes=%llu,mode=%s,uid=%u,gid=%u", bytes, inodes, mode,
 		JAIL_INNER_ID, JAIL_INNER_ID);
 	return mount("tmpfs", at, "tmpfs", MS_NOSUID | MS_NODEV | (noexec ? MS_NOEXEC : 0), options) < 0 ? -errno : 0;
 }
 
-int tree_add_private(unsigned long long disk_bytes, bool noexec, const char **ret_step)
+int tree_add_private(unsigned long long disk_bytes, unsigned long long inodes, bool noexec, const char **ret_step)
 {
 	int r;
 	*ret_step = "mounting /workspace";
-	if ((r = mount_sized("/workspace", disk_bytes, "755", noexec)) < 0)
+	if ((r = mount_sized("/workspace", disk_bytes, inodes, "755", noexec)) < 0)
 		return r;
 	*ret_step = "mounting /tmp";
-	if ((r = mount_sized("/tmp", disk_bytes, "1777", noexec)) < 0)
+	if ((r = mount_sized("/tmp", disk_bytes, inodes, "1777", noexec)) < 0)
 		return r;
 	*ret_step = "mounting /dev/shm";
-	if ((r = mount_sized("/dev/shm", JAIL_SHM_BYTES, "1777", noexec)) < 0)
+	if ((r = mount_sized("/dev/shm", JAIL_SHM_BYTES, JAIL_INODES, "1777", noexec)) < 0)
 		return r;
 	*ret_step = "mounting /proc";
 	/* subset=pid leaves only processes: no kernel-wide files to read or write. Kernels before 5.8 lack it and are refused. */

@@ -15,4 +15,4 @@ enum { TREE_SHOWN_MAX = 16 };
 int tree_prepare(const char *shown, struct error *e);
 
 /* The mounts a single jail adds: /workspace, /tmp, /dev/shm, /proc. Called by its init. *ret_step names what failed. */
-int tree_add_private(unsigned long long disk_bytes, bool noexec, const char **ret_step);
+int tree_add_private(unsigned long long disk_bytes, unsigned long long inodes, bool noexec, const char **ret_step);

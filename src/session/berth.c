@@ -265,7 +265,7 @@ void berth_ask_jail(struct berth *b)
 	struct {
 		struct jail_request q;
 		struct jail_network network;
-	} m = { .q = { .serial = b->serial, .host_id = b->host_id, .disk_bytes = b->kind.disk_bytes, .exec = b->kind.exec,
+	} m = { .q = { .serial = b->serial, .host_id = b->host_id, .disk_bytes = b->kind.disk_bytes, .inodes = b->kind.inodes, .exec = b->kind.exec,
 			.net = b->kind.network.net } };
 	unsigned unused[JAIL_LISTEN_MAX];
 	bool allow = b->kind.network.net == JAIL_NET_ALLOW;
@@ -459,6 +459,7 @@ struct berth *berth_new(struct nursery *n, const struct berth_kind *kind, const 
 	b->serial = ++n->next_serial;
 	b->host_id = take_host_id(n);
 	b->kind.disk_bytes = kind->disk_bytes;
+	b->kind.inodes = kind->inodes;
 	b->kind.exec = kind->exec;
 	b->limits = *limits;
 	b->init_pidfd = b->init_control = b->workspace = b->far[0] = b->far[1] = b->far[2] = -1;

@@ -17,6 +17,9 @@ enum { CELL_ID_MAX = 64, SESSION_OWN_COPIES = 2 /* processes of ours beside a gu
 
 struct tools;
 
+/* Which limit beside its time stopped a cell. */
+enum cell_stop { STOP_NONE, STOP_CPU, STOP_OUTPUT };
+
 struct cell {
 	TAILQ_ENTRY(cell) link;
 	struct session *session;
@@ -30,6 +33,7 @@ struct cell {
 	bool transaction; /* when it ends the interpreter, the session goes back to where it was before … */
 	bool outside;     /* it reached something outside the session: it cannot be run again */
 	bool strict;      /* … to a copy of that moment, not to an older one from which cells are run again */
+	enum cell_stop stop;
 };
 
 TAILQ_HEAD(cell_queue, cell);
@@ -50,7 +54,10 @@ struct session {
 	bool packages_news; /* the report is to be told with the next answer */
 	bool guest_ready, setup_sent, warm, files_touched, ending;
 	unsigned cells, retries;
-	uint64_t oom_kills; /* of its control group, when last looked at */
+	uint64_t oom_kills, process_refusals; /* of its control group, when last looked at */
+	uint64_t cell_cpu_ns, first_cpu_ns;   /* used before this cell, before the first */
+	bool has_first_cpu;
+	uint64_t printed_bytes;               /* by the running cell, or since the last one */
 	uint64_t created_ns, created_wall_ns, used_ns, used_wall_ns;
 
 	struct cell_queue queue; /* waiting; the running one is not in it */
@@ -134,7 +141,18 @@ struct cgroup_limits session_cgroup_limits(const struct session_limits *l);
 /* A berth for the session, by its parameters. */
 int session_take_berth(struct session *s, bool *ret_ready);
 
+/* session_limits.c */
+int session_settle_limits(const struct sessions_config *c, struct session_limits *l, struct error *e); /* defaults, maxima; -ERANGE */
+int session_settle_exec(const struct sessions_config *c, struct session_params *p, struct error *e);
+void session_begin_limits(struct session *s);              /* a cell starts */
+void session_watch_cpu(struct session *s);                 /* now and then; may end the session */
+void session_count_output(struct session *s, size_t len);  /* the guest printed so much */
+/* The words for a cell that s->running->stop stopped: a message into text, the rest into *ret. */
+void session_say_stop(struct session *s, bool killed, char *text, size_t size, struct cell_error *ret);
+void session_explain_error(struct session *s);             /* adds code and remedy where the code ran into a limit */
+
 /* session_cell.c */
+void session_stop_cell(struct session *s, enum cell_stop why); /* interrupts the running one for good */
 /* The running cell is over with its guest: `rolled_back` when another one goes on from before the cell. */
 void session_end_with_guest(struct session *s, bool rolled_back);
 void session_send_setup(struct session *s);

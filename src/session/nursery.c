@@ -115,7 +115,7 @@ int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct 
 	struct berth *b, *best = NULL;
 	/* The readiest one in stock, the oldest of those. */
 	TAILQ_FOREACH(b, &n->berths, link)
-		if (berth_is_stock(b) && b->kind.disk_bytes == kind->disk_bytes && b->kind.exec == kind->exec &&
+		if (berth_is_stock(b) && b->kind.disk_bytes == kind->disk_bytes && b->kind.inodes == kind->inodes && b->kind.exec == kind->exec &&
 			b->kind.network.net == kind->network.net && kind->network.net != JAIL_NET_ALLOW &&
 			(!kind->template || b->spare || b->state == BERTH_JAIL) && /* a guest is of one template, a jail of none */
 			(!best || b->state > best->state)) {

@@ -35,7 +35,7 @@ struct berth_events {
 
 /* What cannot be changed once a jail stands; stock of one kind is of no use for another. */
 struct berth_kind {
-	uint64_t disk_bytes;
+	uint64_t disk_bytes, inodes;
 	enum jail_exec exec;
 	struct network_policy network; /* a borrowed one; a berth keeps its own copy */
 	struct template *template;     /* the zygote its guests come from; NULL: the default one */

@@ -157,7 +157,7 @@ static int take_error(struct outcome *o, const struct wire_frame *f)
 {
 	struct wire_field field;
 	size_t at = 0;
-	uint64_t line = 0, rule;
+	uint64_t line = 0, rule, number = 0;
 	int r;
 	free(o->error_type);
 	free(o->error_message);
@@ -167,6 +167,7 @@ static int take_error(struct outcome *o, const struct wire_frame *f)
 	o->error_type = o->error_message = o->error_traceback = o->error_code = o->error_remedy = NULL;
 	o->rule = POLICY_RULES;
 	o->error = (struct cell_error){ .code = "", .remedy = "" };
+	o->error_errno = 0;
 	while ((r = wire_field_next(f, &at, &field)) == 1) {
 		if (field.tag == WIRE_ERROR_TYPE && !o->error_type) {
 			o->error_type = copy_text(&field, 1024);
@@ -184,6 +185,8 @@ static int take_error(struct outcome *o, const struct wire_frame *f)
 			o->error.line = line < 1000000000 ? (int)line : 0;
 		} else if (field.tag == WIRE_RULE && wire_field_u64(&field, &rule) == 0) {
 			o->rule = rule < POLICY_RULES ? (unsigned)rule : POLICY_RULES;
+		} else if (field.tag == WIRE_ERRNO && wire_field_u64(&field, &number) == 0) {
+			o->error_errno = number < 4096 ? (int)number : 0;
 		}
 	}
 	if (r < 0 || !o->error_type || !o->error_message || !o->error_traceback)

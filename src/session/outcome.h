@@ -19,6 +19,8 @@ struct outcome {
 	char *error_type, *error_message, *error_traceback, *error_code, *error_remedy;
 	unsigned rule; /* enum policy_rule of a violation, POLICY_RULES for any other error */
 	struct final_answer answer; /* its texts are owned */
+	int error_errno;       /* of an OSError, else 0 */
+	char remedy_text[384]; /* where error.remedy points when it was composed */
 	struct file_entry *files;
 	unsigned n_files;
 	bool files_cut;

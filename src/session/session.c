@@ -43,9 +43,11 @@ void sessions_config_init(struct sessions_config *c)
 		.default_ttl_s = 24 * 3600,
 		.default_idle_timeout_s = 3600,
 		.defaults = { .timeout_s = 30, .output_bytes = 1 << 20, .memory_bytes = 2ULL << 30, .processes = 256,
-			.disk_bytes = 256 << 20, .log_bytes = 16 << 20 },
+			.disk_bytes = 256 << 20, .inodes = JAIL_INODES, .file_bytes = 1ULL << 30, .open_files = 1024, .printed_bytes = 1ULL << 30,
+			.log_bytes = 16 << 20 },
 		.maxima = { .timeout_s = 3600, .output_bytes = 16 << 20, .memory_bytes = 0, .processes = 4096,
-			.disk_bytes = 4ULL << 30, .log_bytes = 256 << 20 },
+			.disk_bytes = 4ULL << 30, .inodes = 1 << 20, .open_files = 4096, .log_bytes = 256 << 20 },
+		.max_exec = JAIL_EXEC_ANY,
 	};
 }
 
@@ -235,42 +237,6 @@ struct session *sessions_next(struct sessions *t, struct session *after)
 
 /* ---- creation ------------------------------------------------------------------ */
 
-static int too_large(struct error *e, const char *name, double asked, double max)
-{
-	error_set(e, -ERANGE, "limits.%s is %.15g, this server allows up to %.15g", name, asked, max);
-	error_remedy(e, "Ask for less, or start the server with a larger maximum.");
-	return error_slug(e, "limit_too_large");
-}
-
-/* Fills what was not asked for with the defaults, and refuses what is beyond the maxima. */
-static int settle_limits(const struct sessions_config *c, struct session_limits *l, struct error *e)
-{
-	const struct session_limits *d = &c->defaults, *m = &c->maxima;
-	struct {
-		const char *name;
-		uint64_t *value, fallback, max;
-	} sizes[] = { { "output_bytes", &l->output_bytes, d->output_bytes, m->output_bytes },
-		{ "memory_bytes", &l->memory_bytes, d->memory_bytes, m->memory_bytes },
-		{ "processes", &l->processes, d->processes, m->processes },
-		{ "disk_bytes", &l->disk_bytes, d->disk_bytes, m->disk_bytes },
-		{ "log_bytes", &l->log_bytes, d->log_bytes, m->log_bytes } };
-	if (l->timeout_s <= 0)
-		l->timeout_s = d->timeout_s;
-	if (m->timeout_s > 0 && l->timeout_s > m->timeout_s)
-		return too_large(e, "timeout_s", l->timeout_s, m->timeout_s);
-	if (l->cpus <= 0)
-		l->cpus = d->cpus;
-	if (m->cpus > 0 && l->cpus > m->cpus)
-		return too_large(e, "cpus", l->cpus, m->cpus);
-	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
-		if (!*sizes[i].value)
-			*sizes[i].value = sizes[i].fallback;
-		if (sizes[i].max && *sizes[i].value > sizes[i].max)
-			return too_large(e, sizes[i].name, (double)*sizes[i].value, (double)sizes[i].max);
-	}
-	return 0;
-}
-
 /* The default for those who asked for nothing; no more than the maximum for the others. */
 static int settle_network(const struct sessions_config *c, struct session_params *p, struct error *e)
 {
@@ -327,8 +293,8 @@ void sessions_warm_template(struct sessions *t, const char *path, char *const *m
 int session_take_berth(struct session *s, bool *ret_ready)
 {
 	struct cgroup_limits wall = session_cgroup_limits(&s->params.limits);
-	struct berth_kind kind = { .disk_bytes = s->params.limits.disk_bytes, .exec = s->params.exec,
-		.network = s->params.network, .template = choose_template(s) };
+	struct berth_kind kind = { .disk_bytes = s->params.limits.disk_bytes, .inodes = s->params.limits.inodes,
+		.exec = s->params.exec, .network = s->params.network, .template = choose_template(s) };
 	snprintf(s->template, sizeof(s->template), "%s", kind.template ? template_name(kind.template) : "default");
 	s->template_warm = kind.template && template_warm(kind.template);
 	int r = nursery_take(s->table->nursery, &kind, &wall, s, ret_ready, &s->berth);
@@ -414,7 +380,9 @@ int session_create(struct sessions *t, struct session_params *params, struct err
 	bool ready = false;
 	int r = check_room(t, e);
 	if (r == 0)
-		r = settle_limits(&t->config, &limits, e);
+		r = session_settle_limits(&t->config, &limits, e);
+	if (r == 0)
+		r = session_settle_exec(&t->config, params, e);
 	if (r == 0)
 		r = settle_network(&t->config, params, e);
 	if (r == 0)
@@ -551,6 +519,9 @@ static void on_sweep(uv_timer_t *timer)
 	for (struct session *s = TAILQ_FIRST(&t->list), *next; s; s = next) {
 		next = TAILQ_NEXT(s, link);
 		char why[96];
+		session_watch_cpu(s);
+		if (s->ending)
+			continue;
 		if ((double)(now - s->created_ns) / 1e9 > s->params.ttl_s) {
 			snprintf(why, sizeof(why), "its time to live of %g s was over", s->params.ttl_s);
 			session_end(s, why);
@@ -687,7 +658,7 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 		.template_bytes = config->template_bytes,
 		.preload = t->owned_preload,
 		.stock = config->ready_guests,
-		.kind = { .disk_bytes = config->defaults.disk_bytes, .exec = config->ready_exec,
+		.kind = { .disk_bytes = config->defaults.disk_bytes, .inodes = config->defaults.inodes, .exec = config->default_exec,
 			.network = { .net = config->default_network.net == JAIL_NET_LOOPBACK ? JAIL_NET_LOOPBACK : JAIL_NET_NONE } },
 		.limits = session_cgroup_limits(&config->defaults),
 		.events = &events };

@@ -37,7 +37,13 @@ struct session_limits {
 	uint64_t memory_bytes; /* of the session: a MemoryError beyond it, and with control groups a wall for all it starts */
 	uint64_t processes;    /* and threads, at once */
 	double cpus;           /* processors' worth of time; 0 with no default: as much as there is */
+	double cpu_s;          /* processor time of one cell, all its processes together; 0 with no default: as much as its wall time allows */
+	double session_cpu_s;  /* the same of the whole session, which ends when it is used up */
 	uint64_t disk_bytes;   /* /workspace and /tmp, each */
+	uint64_t inodes;       /* files and directories in each of them */
+	uint64_t file_bytes;   /* of one file */
+	uint64_t open_files;   /* descriptors of one process */
+	uint64_t printed_bytes; /* of stdout and stderr together that a cell may print at all, shown or not */
 	uint64_t log_bytes;    /* output kept for GET …/logs */
 };
 
@@ -59,7 +65,8 @@ struct session_params {
 	struct session_limits limits;
 	double ttl_s;          /* ends this long after its creation; 0: the server's default */
 	double idle_timeout_s; /* ends this long after its last cell; 0: the server's default */
-	enum jail_exec exec;   /* which programs it may start */
+	bool has_exec;
+	enum jail_exec exec;   /* which programs it may start; without has_exec the server's default */
 	struct network_policy network; /* what it may reach */
 	bool has_display;      /* a screen of its own */
 	struct display_params {
@@ -90,7 +97,8 @@ struct sessions_config {
 	char **preload;           /* the template: NULL for the default list, an empty list for none */
 	unsigned ready_guests;    /* kept ahead */
 	uint64_t template_bytes;  /* memory of all templates but the default one; 0: no limit */
-	enum jail_exec ready_exec; /* what those may start; sessions that ask for another kind wait for a fork */
+	enum jail_exec default_exec; /* what those in stock may start too; sessions that ask for another kind wait for a fork */
+	enum jail_exec max_exec;     /* the most a session may ask for: none, system, any */
 	struct network_policy default_network;   /* of sessions that ask for none; those kept ready have it, unless it has rules */
 	struct network_most max_network;         /* what sessions may ask for */
 	unsigned max_sessions;

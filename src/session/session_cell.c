@@ -82,6 +82,7 @@ void session_guest_output(struct session *s, enum stream stream, const char *dat
 	uint64_t *total = stream == STREAM_STDOUT ? &s->table->stats.stdout_bytes : &s->table->stats.stderr_bytes;
 	*total += len;
 	spool_add(&s->spool, s->cells, stream, clock_wall_ns(), data, len);
+	session_count_output(s, len);
 	bool uncapped = s->running && s->running->observer.uncapped;
 	if (!uncapped && output_add(&s->output[stream], data, len, &in_head) < 0)
 		in_head = 0;
@@ -204,6 +205,16 @@ static void say_timeout(struct session *s, bool killed)
 		"Make the code faster or split it into cells, or ask for more time with timeout_s.", text);
 }
 
+/* A limit other than the time stopped it. */
+static enum cell_status say_stop(struct session *s, bool killed)
+{
+	struct cell_error said;
+	char text[160];
+	session_say_stop(s, killed, text, sizeof(text), &said);
+	override_error(s, said.type, said.code, said.remedy, text);
+	return s->running->stop == STOP_CPU ? CELL_TIMEOUT : killed ? CELL_KILLED : CELL_ERROR;
+}
+
 /* The guest said DONE: all it printed is in the pipes. */
 static void finish_cell(struct session *s)
 {
@@ -219,6 +230,9 @@ static void finish_cell(struct session *s)
 		status = CELL_TIMEOUT;
 		exit_code = 124;
 		say_timeout(s, false);
+	} else if (c->stop) {
+		status = say_stop(s, false);
+		exit_code = status == CELL_TIMEOUT ? 124 : 1;
 	} else if (o->kind == WIRE_OUTCOME_INTERRUPT) {
 		status = CELL_INTERRUPTED;
 		if (c->interrupted)
@@ -231,6 +245,7 @@ static void finish_cell(struct session *s)
 		status = CELL_REFUSED;
 	} else if (o->kind != WIRE_OUTCOME_OK && (o->kind != WIRE_OUTCOME_EXIT || exit_code)) {
 		status = CELL_ERROR;
+		session_explain_error(s);
 	}
 	if (c->capture && capture_finish(c->capture, status, exit_code))
 		session_stop_clock(s); /* the code is over; what is awaited now has a limit of its own */
@@ -364,6 +379,14 @@ void session_interrupt_running(struct session *s)
 	interrupt_running(s);
 }
 
+void session_stop_cell(struct session *s, enum cell_stop why)
+{
+	if (s->running->stop || s->running->timed_out)
+		return;
+	s->running->stop = why;
+	interrupt_running(s);
+}
+
 bool session_interrupt(struct session *s)
 {
 	if (!s->running)
@@ -461,6 +484,9 @@ void session_end_with_guest(struct session *s, bool rolled_back)
 		status = CELL_TIMEOUT;
 		exit_code = 124;
 		say_timeout(s, true);
+	} else if (c->stop) {
+		status = say_stop(s, true);
+		exit_code = status == CELL_TIMEOUT ? 124 : 137;
 	} else if (c->interrupted) {
 		status = CELL_INTERRUPTED;
 		override_error(s, "KeyboardInterrupt", "interrupted", "",
@@ -605,6 +631,12 @@ void session_send_setup(struct session *s)
 	if (ok && s->wipe)
 		ok = wire_put_u64(&b, WIRE_WIPE, 1) == 0;
 	s->wipe = false;
+	if (ok && s->params.limits.file_bytes)
+		ok = wire_put_u64(&b, WIRE_FILE_BYTES, s->params.limits.file_bytes) == 0;
+	if (ok && s->params.limits.open_files)
+		ok = wire_put_u64(&b, WIRE_OPEN_FILES, s->params.limits.open_files) == 0;
+	if (ok && s->params.limits.session_cpu_s > 0) /* the daemon counts them together; this bounds each, come what may */
+		ok = wire_put_u64(&b, WIRE_CPU_SECONDS, (uint64_t)s->params.limits.session_cpu_s + 5) == 0;
 	if (ok) {
 		wire_end(&b, start);
 		guest_send(berth_guest(s->berth), &b);
@@ -649,6 +681,7 @@ void session_start_next(struct session *s)
 	s->used_wall_ns = clock_wall_ns();
 	if (!s->setup_sent)
 		session_send_setup(s);
+	session_begin_limits(s);
 	tools_send(s, false);
 	stamp(s, c);
 	s->clock = CLOCK_LIMIT;

@@ -84,6 +84,10 @@ enum wire_tag {
 	WIRE_WIPE,       /* empty /workspace first */
 	WIRE_RESTORE,    /* put the files back as they were when the copy was made */
 	WIRE_FILES_LEFT, /* why the files are not as they were */
+	WIRE_FILE_BYTES,
+	WIRE_OPEN_FILES,
+	WIRE_CPU_SECONDS,
+	WIRE_ERRNO,    /* ERROR: of an OSError */
 };
 
 /* How the guest says a cell went; the daemon decides what to call it. */
