@@ -96,8 +96,9 @@ def test_cap_does_not_split_characters(api):
         assert kept
 
 
-def test_a_gigabyte_of_printing(session, daemon):
+def test_a_gigabyte_of_printing(api, daemon):
     """Ends normally, with head and tail, and the daemon's memory stays flat."""
+    session = api.session(limits={'printed_bytes': 2 << 30})
     session.execute('1').ok()
     before = daemon.rss()
     seen = session.execute(
