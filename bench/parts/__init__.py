@@ -8,6 +8,7 @@ from parts.first_use import first_use
 from parts.growth import growth
 from parts.idle import idle
 from parts.modes import modes
+from parts.openenv import openenv
 from parts.others import others
 from parts.printing import printing
 from parts.start import start
@@ -26,7 +27,8 @@ PARTS = {
     'modes': modes,
     'growth': growth,
     'episodes': episodes,
+    'openenv': openenv,
 }
 
 # Those that need nothing but Glovebox and python3.
-ALONE = 'compute', 'idle', 'printing', 'first_use', 'steps', 'explain', 'modes', 'growth', 'episodes'
+ALONE = 'compute', 'idle', 'printing', 'first_use', 'steps', 'explain', 'modes', 'growth', 'episodes', 'openenv'
