@@ -357,6 +357,7 @@ def test_smolagents_conventions(daemon, api):
         return run_as_smolagents(daemon.url, kernel, 'unused', code)
 
     assert run('import collections, datetime, itertools, math, queue, random, re, stat, statistics, time, unicodedata')[0] is None
+    assert 'already satisfied' in run('!pip install requests')[1]
     run(FINAL_ANSWER_TOOL)
     run('vars_dict = {"number": 20}\nlocals().update(vars_dict)')
     assert run('print("thinking")\nnumber * 2') == ('40', 'thinking\n', False)

@@ -299,6 +299,7 @@ def test_error_messages(env):
         ({'type': 'state', 'data': {}}, 'extra_forbidden', ['data']),
         ({'type': 'reset', 'data': {'seed': 'x'}}, 'int_parsing', ['seed']),
         ({'type': 'reset', 'data': {'limits': {'timeout_s': -1}}}, 'value_error', ['limits']),
+        ({'type': 'reset', 'data': {'packages': ['six']}}, 'value_error', ['packages']),
     ):
         found = error(message)
         assert (found['message'], found['code']) == ('Invalid message', 'VALIDATION_ERROR')

@@ -273,7 +273,8 @@ static int read_params(const char *body, size_t len, struct session_params *para
 		if (v && !text_eq(session_fields.field[i].name, "name"))
 			json_object_set(fields, session_fields.field[i].name, v);
 	}
-	return fields_decode(&session_fields, fields, params, e);
+	r = fields_decode(&session_fields, fields, params, e);
+	return r < 0 ? r : dialect_check_params(params, e);
 }
 
 void handle_jupyter_start(struct call *c)

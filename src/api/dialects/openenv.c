@@ -219,6 +219,8 @@ static int read_params(
 	const struct reset_request *r, struct pydantic *p, struct error *err, struct session_params *params)
 {
 	int result = r && r->session ? fields_decode(&session_fields, r->session, params, err) : 0;
+	if (!result)
+		result = dialect_check_params(params, err);
 	if (result < 0 && p)
 		add_field_error(p, r->session, err);
 	if (r && r->display)
