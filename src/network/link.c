@@ -35,12 +35,13 @@ static void report(const struct link *l, enum proxy_moment moment, enum network_
 
 /* ---- watching --------------------------------------------------------------------- */
 
+/* A side of which nothing is wanted is taken out: epoll tells of a hang-up whether it was asked for or not, again and again. */
 static void watch(struct link *l, struct link_side *s, uint32_t events)
 {
 	struct epoll_event e = { .events = events, .data.ptr = &s->source };
 	if (s->fd < 0 || s->watched == events)
 		return;
-	epoll_ctl(l->proxy->epoll, EPOLL_CTL_MOD, s->fd, &e);
+	epoll_ctl(l->proxy->epoll, !events ? EPOLL_CTL_DEL : s->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, s->fd, &e);
 	s->watched = events;
 }
 
@@ -83,14 +84,6 @@ void link_free_over(struct proxy *p)
 		buffer_finish(&l->target.out);
 		free(l);
 	}
-}
-
-void link_sweep(struct proxy *p)
-{
-	struct link *l;
-	TAILQ_FOREACH(l, &p->links, link)
-		if (l->state != LINK_OVER && p->now_s >= l->deadline_s)
-			link_end(l);
 }
 
 /* ---- relaying --------------------------------------------------------------------- */
@@ -136,9 +129,9 @@ static void pass_end(const struct link_side *from, struct link_side *to)
 static void relay(struct link *l, const struct source *s, uint32_t events)
 {
 	struct link_side *c = &l->client, *t = &l->target;
-	bool client = s == &c->source;
-	bool good = true;
-	l->deadline_s = l->proxy->now_s + LIMIT_PROXY_IDLE_SECONDS;
+	bool client = s == &c->source, good = true;
+	uint64_t carried = l->sent + l->received;
+	size_t waiting = c->out.len + t->out.len;
 	if (events & EPOLLOUT)
 		good = flush(client ? c : t);
 	if (good && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
@@ -147,6 +140,8 @@ static void relay(struct link *l, const struct source *s, uint32_t events)
 		link_end(l);
 		return;
 	}
+	if (carried != l->sent + l->received || waiting != c->out.len + t->out.len)
+		l->deadline_s = l->proxy->now_s + LIMIT_PROXY_IDLE_SECONDS;
 	pass_end(c, t);
 	pass_end(t, c);
 	if (c->told && t->told) {
@@ -224,6 +219,7 @@ static void connected(struct link *l)
 	}
 	report(l, PROXY_DECIDED, NETWORK_ALLOWED, address);
 	l->state = LINK_RELAYING;
+	l->deadline_s = l->proxy->now_s + LIMIT_PROXY_IDLE_SECONDS;
 	if (!l->fixed)
 		dialogue_answer(&l->dialogue, NETWORK_ALLOWED, NULL, &l->client.out);
 	buffer_finish(&l->target.out);
@@ -268,6 +264,23 @@ static void try_next(struct link *l, int err)
 	}
 	snprintf(text, sizeof(text), "%.100s cannot be reached: %s", network_target_format(&l->dialogue.target, name), strerror(err));
 	refuse(l, NETWORK_UNREACHABLE, text);
+}
+
+void link_sweep(struct proxy *p)
+{
+	char text[PROXY_DETAIL_MAX], name[NETWORK_RULE_MAX];
+	struct link *l;
+	TAILQ_FOREACH(l, &p->links, link) {
+		if (l->state == LINK_OVER || p->now_s < l->deadline_s)
+			continue;
+		if (l->state == LINK_RESOLVING || l->state == LINK_CONNECTING) {
+			snprintf(text, sizeof(text), "%.100s did not answer within %d s", network_target_format(&l->dialogue.target, name),
+				LIMIT_PROXY_CONNECT_SECONDS);
+			refuse(l, NETWORK_UNREACHABLE, text);
+		} else {
+			link_end(l);
+		}
+	}
 }
 
 static void on_connect(struct link *l)
@@ -316,7 +329,7 @@ static void decide(struct link *l)
 {
 	char text[PROXY_DETAIL_MAX], name[NETWORK_RULE_MAX];
 	const struct network_target *t = &l->dialogue.target;
-	watch(l, &l->client, 0); /* until the target is there; EPOLLHUP and EPOLLERR come all the same */
+	watch(l, &l->client, 0); /* until the target is there */
 	l->deadline_s = l->proxy->now_s + LIMIT_PROXY_CONNECT_SECONDS;
 	if (!network_rules_allow(&l->outlet->rules, t)) {
 		snprintf(text, sizeof(text), "%.80s is not in network.allow of this session: ask for it when the session is made",
@@ -361,14 +374,11 @@ void link_on_event(struct link *l, const struct source *s, uint32_t events)
 	case LINK_TALKING:
 		talk(l);
 		break;
-	case LINK_RESOLVING:
-		link_end(l); /* only the client can say something now: that it is gone */
-		break;
 	case LINK_CONNECTING:
 		if (s->kind == SOURCE_TARGET)
 			on_connect(l);
-		else
-			link_end(l);
+		break;
+	case LINK_RESOLVING:
 		break;
 	case LINK_RELAYING:
 		relay(l, s, events);

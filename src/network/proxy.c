@@ -17,7 +17,7 @@
 #include "network/confine.h"
 #include "network/link.h"
 
-enum { EVENTS_MAX = 64, TICK_MS = 1000, REPORT_WAIT_MS = 2000, ACCEPTS_PER_TURN = 16 };
+enum { EVENTS_MAX = 64, TICK_MS = 1000, REPORT_WAIT_MS = 2000, ACCEPTS_PER_TURN = 16, ORDERS_PER_TURN = 64 };
 
 static struct proxy proxy;
 
@@ -122,8 +122,8 @@ static void open_outlet(const struct proxy_message *m, char *texts, const char *
 	free(list);
 }
 
-/* True while the daemon is there. */
-static bool take_order(void)
+/* One order: 1, or 0 when there is none, or -1 when the daemon is gone. */
+static int take_order(void)
 {
 	static union {
 		struct proxy_message m;
@@ -133,15 +133,24 @@ static bool take_order(void)
 	size_t n_fds = 0;
 	ssize_t len = fd_recv(PROXY_SOCKET_FD, &in, sizeof(in), fds, FDS_PER_MESSAGE_MAX, &n_fds);
 	if (len == -EAGAIN)
-		return true;
+		return 0;
 	if (len < (ssize_t)sizeof(in.m))
-		return false;
+		return -1;
 	struct outlet *o = find_outlet(in.m.id);
 	if (o)
 		close_outlet(o);
 	if (in.m.order == PROXY_OPEN)
 		open_outlet(&in.m, in.bytes + sizeof(in.m), in.bytes + len, fds, n_fds);
-	return true;
+	return 1;
+}
+
+/* True while the daemon is there. */
+static bool take_orders(void)
+{
+	int r = 1;
+	for (int i = 0; r > 0 && i < ORDERS_PER_TURN; i++)
+		r = take_order();
+	return r >= 0;
 }
 
 /* ---- accepting -------------------------------------------------------------------- */
@@ -198,8 +207,7 @@ static void on_resolver(void)
 	}
 }
 
-/* False when the daemon is gone. */
-static bool dispatch(const struct epoll_event *e, bool *ret_orders)
+static void dispatch(const struct epoll_event *e, bool *ret_orders)
 {
 	struct source *s = e->data.ptr;
 	switch (s->kind) {
@@ -218,7 +226,6 @@ static bool dispatch(const struct epoll_event *e, bool *ret_orders)
 		link_on_event(s->of, s, e->events);
 		break;
 	}
-	return true;
 }
 
 static void serve(void)
@@ -233,13 +240,15 @@ static void serve(void)
 		for (int i = 0; i < n; i++)
 			dispatch(&events[i], &orders);
 		if (orders)
-			alive = take_order();
-		if (proxy.now_s != swept_s) {
+			alive = take_orders();
+		bool tick = proxy.now_s != swept_s, freed = proxy.over;
+		if (tick) {
 			swept_s = proxy.now_s;
 			link_sweep(&proxy);
 		}
 		link_free_over(&proxy);
-		resume_outlets();
+		if (tick || freed) /* not at every turn: for want of descriptors that would be a busy loop */
+			resume_outlets();
 	}
 }
 

@@ -14,6 +14,8 @@
 
 #include "network/rules.h"
 
+enum { STACK_BYTES = 1 << 20 }; /* the system's modules for names are not written for less */
+
 struct job {
 	TAILQ_ENTRY(job) link;
 	uint32_t group;
@@ -101,7 +103,7 @@ int resolver_create(struct resolver **ret)
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->work, NULL);
 	pthread_attr_init(&small);
-	pthread_attr_setstacksize(&small, 256 * 1024);
+	pthread_attr_setstacksize(&small, STACK_BYTES);
 	int err = 0;
 	for (int i = 0; i < RESOLVER_THREADS && !err; i++) {
 		pthread_t t;

@@ -28,6 +28,7 @@ struct berth {
 	int init_pidfd, init_control, workspace;
 	int outlets[JAIL_LISTEN_MAX]; /* sockets of the jail's that the proxy accepts on; kept for the next proxy */
 	unsigned n_outlets;
+	bool outlets_sent; /* the proxy has them */
 	uv_poll_t init_poll, control_poll;
 	unsigned open_polls;
 	bool init_reaped, jail_asked;
@@ -60,6 +61,7 @@ struct nursery {
 	unsigned failures;
 	uv_timer_t refill, restart, proxy_restart;
 	unsigned proxy_failures;
+	struct buffer proxy_closes; /* serials of berths whose end the proxy could not be told yet */
 	unsigned open_timers;
 	struct berth_list berths;
 	uint32_t next_serial, next_host_id;

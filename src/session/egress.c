@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
@@ -11,9 +12,10 @@
 #include "network/proxy.h"
 #include "session/berth.h"
 
-enum { RESTART_MS = 200, RESTART_MOST_MS = 5000 };
+enum { RESTART_MS = 200, RESTART_MOST_MS = 5000, RETRY_MS = 20 };
 
 static void start(struct nursery *n);
+static void retry_later(struct nursery *n);
 
 static struct nursery *nursery_of(struct helper *h)
 {
@@ -43,8 +45,37 @@ static void send_open(struct berth *b)
 	for (unsigned i = 0; i < m.n_rules; i++)
 		put_text(&out, allow[i]);
 	int r = helper_send(&b->nursery->proxy, out.data, out.len, b->outlets, b->n_outlets);
-	if (r < 0 && r != -ENOTCONN)
+	b->outlets_sent = r == 0;
+	if (r == -EAGAIN)
+		retry_later(b->nursery);
+	else if (r < 0 && r != -ENOTCONN)
 		log_warning("the proxy does not take a session's network: %s", strerror(-r));
+}
+
+static void send_close(struct nursery *n, uint32_t serial)
+{
+	struct proxy_message m = { .order = PROXY_CLOSE, .id = serial };
+	if (helper_send(&n->proxy, &m, sizeof(m), NULL, 0) == -EAGAIN) {
+		buffer_append(&n->proxy_closes, &serial, sizeof(serial));
+		retry_later(n);
+	}
+}
+
+/* What a full socket did not take. */
+static void send_rest(struct nursery *n)
+{
+	struct buffer closes = n->proxy_closes;
+	struct berth *b;
+	buffer_init(&n->proxy_closes, 0);
+	for (size_t at = 0; at < closes.len; at += sizeof(uint32_t)) {
+		uint32_t serial;
+		memcpy(&serial, closes.data + at, sizeof(serial));
+		send_close(n, serial);
+	}
+	buffer_finish(&closes);
+	TAILQ_FOREACH(b, &n->berths, link)
+		if (b->n_outlets && !b->outlets_sent)
+			send_open(b);
 }
 
 void egress_open(struct berth *b)
@@ -58,10 +89,9 @@ void egress_open(struct berth *b)
 
 void egress_close(struct berth *b)
 {
-	struct proxy_message m = { .order = PROXY_CLOSE, .id = b->serial };
 	if (!b->n_outlets)
 		return;
-	helper_send(&b->nursery->proxy, &m, sizeof(m), NULL, 0);
+	send_close(b->nursery, b->serial);
 	for (unsigned i = 0; i < b->n_outlets; i++)
 		fd_close(b->outlets[i]);
 	b->n_outlets = 0;
@@ -91,7 +121,17 @@ static void on_exited(struct helper *h)
 
 static void on_restart(uv_timer_t *t)
 {
-	start(t->data);
+	struct nursery *n = t->data;
+	if (n->proxy.running)
+		send_rest(n);
+	else if (!n->proxy.open_polls)
+		start(n);
+}
+
+static void retry_later(struct nursery *n)
+{
+	if (!uv_is_closing((uv_handle_t *)&n->proxy_restart))
+		uv_timer_start(&n->proxy_restart, on_restart, RETRY_MS, 0);
 }
 
 static void restart_later(struct nursery *n)
@@ -107,6 +147,7 @@ static void on_closed(struct helper *h)
 		nursery_finish_when_empty(n);
 		return;
 	}
+	buffer_finish(&n->proxy_closes); /* the next one knows only those that live */
 	log_warning("the proxy ended; connections through it are lost, a new one is started");
 	restart_later(n);
 }
@@ -133,5 +174,6 @@ static void start(struct nursery *n)
 
 void egress_destroy(struct nursery *n)
 {
+	buffer_finish(&n->proxy_closes);
 	helper_close(&n->proxy);
 }
