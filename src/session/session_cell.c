@@ -10,7 +10,10 @@
 #include "base/text.h"
 #include "session/internal.h"
 
-enum { WAKE_MS = 20, GUEST_RETRIES_MAX = 3 };
+enum {
+	WAKE_MS = 20,
+	GUEST_RETRIES_MAX = 8, /* more than there are jails in stock: all of them may have died at once */
+};
 
 const double stats_bounds_s[STATS_BUCKETS - 1] = { 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 10, 60 };
 

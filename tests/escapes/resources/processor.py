@@ -1,21 +1,27 @@
-"""More processor time than the share."""
+"""More processor time than the share, in any half second of some."""
 # limits: {"cpus": 0.2}
-# timeout: 20
+# timeout: 30
 # needs: cgroups
 
-children = []
-for _ in range(2):
-    pid = os.fork()
-    if pid == 0:
-        end = time.monotonic() + 1.5
-        while time.monotonic() < end:
-            pass
-        os._exit(0)
-    children.append(pid)
-start = time.monotonic()
-for pid in children:
-    os.waitpid(pid, 0)
-used = os.times()
-share = (used.children_user + used.children_system) / (time.monotonic() - start)
-if share > 0.4:
-    got(f'{share:.2f} processors')
+
+def share():
+    children, before, start = [], os.times(), time.monotonic()
+    for _ in range(2):
+        pid = os.fork()
+        if pid == 0:
+            while time.monotonic() < start + 0.5:
+                pass
+            os._exit(0)
+        children.append(pid)
+    for pid in children:
+        os.waitpid(pid, 0)
+    after = os.times()
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    return used / (time.monotonic() - start)
+
+
+for _ in range(10):
+    best = share()
+    if best > 0.45:
+        got(f'{best:.2f} processors')
+        break
