@@ -96,8 +96,10 @@ def test_a_spare_jail_that_dies_is_replaced():
         '--preload', 'json', '--ready', '0', '--grace', '1'
     ) as daemon, daemon.api() as api:
         gb.wait_until(lambda: len(daemon.children('glovebox-init')) == SPARE_JAILS, 'jails wait')
-        for pid in daemon.children('glovebox-init'):
+        jails = daemon.children('glovebox-init')
+        for pid in jails:
             os.kill(pid, signal.SIGKILL)
+        gb.wait_until(lambda: not set(jails) & set(daemon.children('glovebox-init')), 'they are dead')
         assert api.session().value('1 + 1') == '2'
 
 
