@@ -116,6 +116,8 @@ static void write_sessions(struct buffer *b, const struct sessions_stats *s)
 	one(b, "copies_refused_total", "counter", "Copies that could not be: threads, children, open sockets.", (double)s->copies_refused);
 	one(b, "cells_rolled_back_total", "counter", "Cells that ended their interpreter and cost nothing.",
 		(double)s->cells_rolled_back);
+	one(b, "checkpoints_total", "counter", "Checkpoints that were asked for.", (double)s->checkpoints);
+	one(b, "rollbacks_total", "counter", "Times a session went back to a checkpoint.", (double)s->rollbacks);
 	one(b, "zygote_restarts_total", "counter", "Times a zygote was started again.",
 		(double)s->zygote_restarts);
 	histogram(b, "session_create_seconds", "From asking for a session to its guest being there.",

@@ -115,9 +115,10 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 			.help = "Files under /workspace up to this size together go back too; 0: they stay." \
 	},                                                                                                  \
 	{                                                                                                   \
-		"keep_checkpoints", FIELD_UINT,                                                             \
+		"keep_checkpoints", FIELD_UINT, FIELD_HAS_FLAG,                                             \
 			.offset = (base) + offsetof(struct session_params, keep_checkpoints),               \
-			.max = LIMIT_KEPT_CELLS, .default_text = "0", .example = "5",                       \
+			.flag_offset = (base) + offsetof(struct session_params, has_keep_checkpoints),      \
+			.max = LIMIT_KEPT_CELLS, .default_text = "1", .example = "5",                       \
 			.help = "Cells that can be undone: their copies are kept beside the named ones."    \
 	}
 
@@ -195,6 +196,20 @@ static const struct field run_table[] = {
 	DISPLAY_ROW(RUN_SESSION),
 };
 const struct fields run_fields = FIELDS("RunRequest", run_table);
+
+static const struct field checkpoint_table[] = {
+	{ "name", FIELD_WORD, .offset = offsetof(struct checkpoint_request, name), .min = 1, .max = LIMIT_NAME_BYTES,
+		.example = "\"clean data\"", .help = "A name of your own; left out: the number of the last cell." },
+};
+const struct fields checkpoint_fields = FIELDS("CheckpointRequest", checkpoint_table);
+
+static const struct field rollback_table[] = {
+	{ "checkpoint", FIELD_WORD, .offset = offsetof(struct checkpoint_request, checkpoint), .min = 1, .max = LIMIT_NAME_BYTES,
+		.example = "\"clean data\"", .help = "An id or a name; of several with the name, the newest." },
+	{ "undo", FIELD_BOOL, .offset = offsetof(struct checkpoint_request, undo), .default_text = "false",
+		.help = "Back to before the last cell." },
+};
+const struct fields rollback_fields = FIELDS("RollbackRequest", rollback_table);
 
 const struct fields no_fields = { .name = "Empty" };
 

@@ -53,6 +53,12 @@ struct calls_query {
 	double wait_s;
 };
 
+/* A checkpoint to take, or one to go back to. */
+struct checkpoint_request {
+	char *name, *checkpoint;
+	bool undo;
+};
+
 struct session_query {
 	char *name, *state;
 	struct field_match metadata;
@@ -81,6 +87,7 @@ extern const struct fields socket_tools_fields;   /* struct socket_request */
 extern const struct fields socket_answer_fields;  /* struct socket_request */
 extern const struct fields tools_fields;          /* struct tools_request */
 extern const struct fields tool_answer_fields;    /* struct tool_answer */
+extern const struct fields checkpoint_fields, rollback_fields; /* struct checkpoint_request */
 extern const struct fields no_fields;             /* an empty object */
 
 /* The cell that a request asks for; texts stay the request's. */

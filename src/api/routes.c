@@ -60,6 +60,22 @@ const struct route routes[] = {
 		"progress comes as `packages` events, then `done` with the report.",
 		&packages_fields, NULL, 200, JSON, &shape_packages,
 		"curl -s $URL/v1/sessions/$ID/packages -H 'Content-Type: application/json' -d '{\"packages\":[\"numpy\"]}'" },
+	{ HTTP_METHOD_POST, "/v1/sessions/{id}/checkpoints", 0, handle_checkpoint_create, NULL, "createCheckpoint",
+		"Take a checkpoint",
+		"A copy of the session's variables and files to go back to, taken between cells. When there are too many, the one that was "
+		"not used for longest goes; `let_go` names it.",
+		&checkpoint_fields, NULL, 201, JSON, &shape_checkpoint_answer,
+		"curl -s $URL/v1/sessions/$ID/checkpoints -H 'Content-Type: application/json' -d '{\"name\":\"clean\"}'" },
+	{ HTTP_METHOD_GET, "/v1/sessions/{id}/checkpoints", 0, handle_checkpoint_list, NULL, "listCheckpoints",
+		"List checkpoints", "Oldest first, those without a name kept by themselves; `parent` makes them a tree.", NULL, NULL, 200, JSON,
+		&shape_checkpoint_list, "curl -s $URL/v1/sessions/$ID/checkpoints" },
+	{ HTTP_METHOD_DELETE, "/v1/sessions/{id}/checkpoints/{path}", 0, handle_checkpoint_delete, NULL, "deleteCheckpoint",
+		"Let go of a checkpoint", "By id or name. Those that came from it stay.", NULL, NULL, 204, NULL, NULL,
+		"curl -s -X DELETE $URL/v1/sessions/$ID/checkpoints/clean" },
+	{ HTTP_METHOD_POST, "/v1/sessions/{id}/rollback", 0, handle_rollback, NULL, "rollback", "Go back",
+		"To a checkpoint, or with `undo` to before the last cell: variables and files are as they were then. The checkpoint stays.",
+		&rollback_fields, NULL, 200, JSON, &shape_rollback_answer,
+		"curl -s $URL/v1/sessions/$ID/rollback -H 'Content-Type: application/json' -d '{\"undo\":true}'" },
 	{ HTTP_METHOD_GET, "/v1/sessions/{id}/logs", 0, handle_logs, NULL, "getLogs", "Read the output log",
 		"Everything the session printed, page by page, also what an observation left out. With "
 		"`Accept: text/plain` "

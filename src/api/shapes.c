@@ -281,7 +281,36 @@ static const struct shape_row profile_list_rows[] = {
 };
 SHAPE(shape_profile_list, "ProfileList", profile_list_rows);
 
-const struct shape *const shapes[] = { &shape_problem, &shape_packages, &shape_profile, &shape_profile_list, &shape_session, &shape_session_list, &shape_limits,
+static const struct shape_row checkpoint_rows[] = {
+	{ "id", "string", NULL, 0, NULL },
+	{ "name", "string", NULL, 1, "Null for one that was kept by itself." },
+	{ "parent", "string", NULL, 1, "The one its state came from." },
+	{ "cell", "integer", NULL, 0, "The last cell it has seen." },
+	{ "created", "string", NULL, 0, "RFC 3339, UTC." },
+	{ "age_s", "number", NULL, 0, NULL },
+	{ "size_bytes", "integer", NULL, 0, "Its share of memory (PSS), in lists; 0: not looked at." },
+	{ "current", "boolean", NULL, 0, "The session's state is this one's or came from it." },
+	{ "files", "boolean", NULL, 0, "It holds the files of /workspace too." },
+};
+static SHAPE(shape_checkpoint, "Checkpoint", checkpoint_rows);
+
+static const struct shape_row checkpoint_answer_rows[] = {
+	{ "session", "string", NULL, 0, NULL },
+	{ "checkpoint", "object", &shape_checkpoint, 0, NULL },
+	{ "let_go", "string", NULL, 1, "Id of the one that had to go." },
+};
+SHAPE(shape_checkpoint_answer, "CheckpointAnswer", checkpoint_answer_rows);
+
+static const struct shape_row checkpoint_list_rows[] = { { "checkpoints", "array", &shape_checkpoint, 0, NULL } };
+SHAPE(shape_checkpoint_list, "CheckpointList", checkpoint_list_rows);
+
+static const struct shape_row rollback_answer_rows[] = {
+	{ "session", "string", NULL, 0, NULL },
+	{ "checkpoint", "object", &shape_checkpoint, 1, "Where the session is now; null: before its first cells." },
+};
+SHAPE(shape_rollback_answer, "RollbackAnswer", rollback_answer_rows);
+
+const struct shape *const shapes[] = { &shape_checkpoint, &shape_checkpoint_answer, &shape_checkpoint_list, &shape_rollback_answer, &shape_problem, &shape_packages, &shape_profile, &shape_profile_list, &shape_session, &shape_session_list, &shape_limits,
 	&shape_observation, &shape_bundle, &shape_error, &shape_file, &shape_truncated, &shape_usage,
 	&shape_log, &shape_log_entry, &shape_file_list, &shape_file_entry, &shape_interrupted, &shape_status,
 	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, &shape_display, &shape_window, &shape_window_list, &shape_picture, &shape_picture_error, NULL };

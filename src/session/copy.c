@@ -61,6 +61,7 @@ static void copy_free(struct copy *c)
 	fd_close(c->pidfd);
 	wire_reader_finish(&c->in);
 	free(c->name);
+	buffer_finish(&c->path);
 	free(c);
 	b->copies_leaving--;
 	berth_copy_gone(b);

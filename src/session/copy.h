@@ -12,11 +12,13 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "base/buffer.h"
 #include "base/limits.h"
 #include "wire/wire.h"
 
 struct berth;
 
+enum { COPY_STEPS_UNKNOWN = 1 << 20 };
 enum { COPY_ID_LEN = 22 }; /* "k_" and 20 random characters */
 
 struct copy {
@@ -33,6 +35,9 @@ struct copy {
 	char id[COPY_ID_LEN + 1];
 	char *name;         /* owned; NULL for one that was made by itself */
 	unsigned cell;      /* the last one it has seen */
+	unsigned steps;     /* cells between its parent and it; COPY_STEPS_UNKNOWN */
+	struct buffer path; /* those cells as EXECUTE frames, when they can be run again; else empty */
+	bool from_start;    /* without a parent: they start from a fresh interpreter and an empty directory */
 	uint64_t parent;    /* ticket of the copy its state came from; 0 for none */
 	uint64_t wall_ns, used_ns;
 	bool files_left;    /* it does not hold the files */

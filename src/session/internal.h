@@ -96,6 +96,8 @@ struct session {
 		struct process_exit end;
 		bool broken, out_of_memory;
 	} death;               /* of the guest that the running cell had */
+	struct travel *travel; /* a checkpoint or rollback that somebody waits for; NULL for none */
+	unsigned since;        /* cells since its state was that of `head` */
 	char no_copy[256];     /* why there is none */
 	char remedy[512];      /* of the error that is being told */
 
@@ -169,6 +171,16 @@ void travel_cell_done(struct session *s, bool repeatable); /* the running cell e
 void travel_ready(struct session *s);  /* the guest of a recovery is there */
 void travel_failed(struct session *s); /* it will not be */
 void travel_forget(struct session *s); /* its copies are gone, or about to be */
+void travel_let_go(struct session *s, struct copy *c);
+int travel_park(struct session *s, uint64_t *ret_ticket);                            /* asks the idle guest for a copy */
+int travel_go_back(struct session *s, struct copy *c, bool replay);                  /* a new guest from it, in place of the idle one */
+void travel_start_again(struct session *s);                                          /* from a fresh interpreter and the cells to run again */
+void travel_forget_cells(struct session *s, bool good);
+/* checkpoints.c */
+void travel_begin(struct session *s);                                                /* what waits for the guest, once it is there and idle */
+void travel_parked(struct session *s, uint64_t ticket, const char *why);             /* a copy is there, or why not */
+void travel_arrived(struct session *s);                                              /* the guest of a rollback is there */
+void travel_cancel(struct session *s, const char *why);
 
 void session_guest_ready(struct session *s);
 void session_send_path(struct session *s, const struct session_package *p);

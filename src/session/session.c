@@ -40,6 +40,8 @@ void sessions_config_init(struct sessions_config *c)
 		.max_network = { .any = true, .loopback = true },
 		.grace_s = 2,
 		.keep_files_bytes = 64 << 20,
+		.keep_checkpoints = 1,
+		.max_checkpoints = 16,
 		.default_ttl_s = 24 * 3600,
 		.default_idle_timeout_s = 3600,
 		.defaults = { .timeout_s = 30, .output_bytes = 1 << 20, .memory_bytes = 2ULL << 30, .processes = 256,
@@ -418,6 +420,8 @@ int session_create(struct sessions *t, struct session_params *params, struct err
 	s->params.no_transactions = s->params.has_transactions ? !s->params.transactions : t->config.no_transactions;
 	if (!s->params.has_keep_files)
 		s->params.keep_files_bytes = t->config.keep_files_bytes;
+	if (!s->params.has_keep_checkpoints)
+		s->params.keep_checkpoints = t->config.keep_checkpoints;
 	output_init(&s->output[0], limits.output_bytes);
 	output_init(&s->output[1], limits.output_bytes);
 	spool_init(&s->spool, t->config.state_dir, limits.log_bytes);
@@ -447,6 +451,7 @@ void session_end(struct session *s, const char *why)
 	session_fail_all_cells(s, CELL_KILLED, "session_gone", text, "Make a new session.");
 	display_close(s->display);
 	s->display = NULL;
+	travel_cancel(s, "the session ended");
 	travel_forget(s);
 	berth_close(s->berth);
 	s->berth = NULL;
@@ -502,6 +507,7 @@ int session_reset(struct session *s, struct error *e)
 	s->table->stats.queued_cells += queued;
 	output_finish(&s->output[0]);
 	output_finish(&s->output[1]);
+	travel_cancel(s, "the session was reset");
 	travel_forget(s);
 	berth_replace_guest(s->berth);
 	return 0;

@@ -81,7 +81,8 @@ struct session_params {
 	char *packages_report; /* JSON text: what became of the packages it was asked for, or NULL */
 	bool no_transactions;  /* cells that end the interpreter cost its variables */
 	bool has_transactions, transactions; /* the same as a request says it */
-	uint64_t keep_checkpoints; /* of the last cells, beside those that were asked for */
+	bool has_keep_checkpoints;
+	uint64_t keep_checkpoints; /* cells that can be undone; without has_: the server's default */
 	bool has_keep_files;
 	uint64_t keep_files_bytes; /* of /workspace, that go back with the variables; 0: none; without has_: the server's default */
 	uint64_t owner;        /* whose it is: a number of the caller's that session_info() gives back; 0 for nobody's */
@@ -111,6 +112,8 @@ struct sessions_config {
 	char **default_imports;          /* additional ones for every session, NULL at the end; or NULL */
 	bool no_transactions;     /* unless a session asks for them */
 	uint64_t keep_files_bytes; /* of /workspace, kept with a copy */
+	uint64_t keep_checkpoints; /* of cells, kept by themselves */
+	uint64_t max_checkpoints;  /* of one session, with a name; beyond it the one that was not used for longest goes */
 	/* Called for every session that ended, after it left the table (may be NULL). */
 	void (*on_session_end)(void *userdata, const char *id, const char *why);
 	bool warm_display;        /* what displays need is started ahead, not when a first session wants one */
@@ -156,7 +159,7 @@ const char *cell_status_name(enum cell_status s); /* "ok", "error", … */
 
 struct sessions_stats {
 	uint64_t live, created, ended, taken_ready, forked, guests_replaced, zygote_restarts;
-	uint64_t copies_parked, copies_refused, cells_rolled_back;
+	uint64_t copies_parked, copies_refused, cells_rolled_back, checkpoints, rollbacks;
 	unsigned ready_guests;
 	uint64_t limit; /* sessions that may be alive at once */
 	uint64_t cells[CELL_STATUS_COUNT];
@@ -390,6 +393,40 @@ typedef void (*session_display_answer)(void *userdata, const struct display_repl
 int64_t session_display_ask(struct session *s, enum display_ask what, const void *options, size_t len, double timeout_s,
 	session_display_answer answer, void *userdata, struct error *e);
 void session_display_forget(struct session *s, uint32_t question);
+
+/* ---- checkpoints ------------------------------------------------------ */
+
+/* A parked copy of the session's interpreter, with its files, to go back to. */
+struct checkpoint_info {
+	const char *id, *name; /* name is NULL for one that was kept by itself */
+	const char *parent;    /* id of the one its state came from, or NULL */
+	unsigned cell;         /* the last cell it has seen */
+	uint64_t created_wall_ns;
+	uint64_t size_bytes;   /* its share of memory (PSS); 0 when that cannot be told */
+	bool current;          /* the session's state is this one's, or came from it */
+	bool files;            /* it holds the files of /workspace too */
+};
+
+/* How a checkpoint or a rollback ended: *e is NULL when it worked. `let_go` is the id of an older one that had to go, or NULL. */
+typedef void (*checkpoint_done)(void *userdata, const struct error *e, const struct checkpoint_info *c, const char *let_go);
+
+/*
+ * Takes one, between cells: -EBUSY (slug "session_busy") while one runs or waits. `done` is called once, perhaps before this returns; errors there:
+ * slug "cannot_checkpoint" with what stands in the way. `name` may be NULL: then it is called by the number of its cell.
+ */
+int session_checkpoint(struct session *s, const char *name, checkpoint_done done, void *userdata, struct error *e);
+
+/* Goes back to the checkpoint of this id or name (the newest of the name); NULL: to before the last cell. Also -ENOENT (slug "checkpoint_not_found"),
+ * "nothing_to_undo". */
+int session_rollback(struct session *s, const char *which, checkpoint_done done, void *userdata, struct error *e);
+
+int session_checkpoint_delete(struct session *s, const char *which, struct error *e);
+
+/* The asker of a checkpoint or rollback is gone: done is not called. */
+void session_travel_abandon(struct session *s, void *userdata);
+
+/* Number `i` from the oldest. False when there are no more. With `size`, memory is looked at, which takes about a millisecond each. */
+bool session_checkpoint_info(struct session *s, unsigned i, bool size, struct checkpoint_info *ret);
 
 /* ---- log -------------------------------------------------------------- */
 

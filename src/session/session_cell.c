@@ -346,7 +346,10 @@ static void on_deadline(uv_timer_t *t)
 {
 	struct session *s = t->data;
 	if (s->clock == CLOCK_RECOVERING) {
-		travel_failed(s);
+		if (!s->recovering)
+			travel_cancel(s, "the interpreter did not answer in time (a thread that holds it?)");
+		else
+			travel_failed(s);
 		return;
 	}
 	if (!s->running)
@@ -535,6 +538,7 @@ void session_guest_ready(struct session *s)
 	}
 	if (!s->warm && !s->cells)
 		stats_observe(&s->table->stats.create_seconds, (double)(clock_now_ns() - s->created_ns) / 1e9);
+	travel_begin(s);
 	session_start_next(s);
 }
 
@@ -581,6 +585,7 @@ void session_guest_failed(struct session *s, const char *text)
 			return;
 		}
 	}
+	travel_cancel(s, text);
 	session_fail_all_cells(s, CELL_KILLED, "no_guest", text, "The server's log says more; `glovebox doctor` checks the machine.");
 	session_end(s, "its interpreter could not be started"); /* kept, it would let cells wait for what does not come */
 }
@@ -671,7 +676,7 @@ static void tell_earlier_output(struct session *s)
 void session_start_next(struct session *s)
 {
 	struct cell *c = TAILQ_FIRST(&s->queue);
-	if (!c || s->running || !s->guest_ready || s->check_answer || (s->display && !display_is_ready(s->display)))
+	if (!c || s->running || s->travel || !s->guest_ready || s->check_answer || (s->display && !display_is_ready(s->display)))
 		return;
 	TAILQ_REMOVE(&s->queue, c, link);
 	s->queued--;

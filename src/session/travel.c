@@ -23,7 +23,7 @@ bool travel_possible(const struct session *s)
 }
 
 /* The cells to run again: none, from a state that is known or not. */
-static void forget_cells(struct session *s, bool good)
+void travel_forget_cells(struct session *s, bool good)
 {
 	buffer_finish(&s->replay.frames);
 	s->replay.n = 0;
@@ -35,26 +35,46 @@ static void forget_cells(struct session *s, bool good)
 static void forget_latest(struct session *s)
 {
 	s->latest = NULL;
-	forget_cells(s, false);
+	travel_forget_cells(s, false);
 }
 
 void travel_forget(struct session *s)
 {
 	forget_latest(s);
 	s->head = 0;
+	s->since = COPY_STEPS_UNKNOWN;
 }
 
 /* ---- making copies --------------------------------------------------------------- */
 
+/* The way from c's parent to o, which came from c. */
+static void join_path(const struct copy *c, struct copy *o)
+{
+	struct buffer whole = BUFFER_INIT(REPLAY_BYTES);
+	bool known = (!c->steps || c->path.len) && (!o->steps || o->path.len) && c->steps + o->steps <= REPLAY_CELLS;
+	o->parent = c->parent;
+	o->steps += c->steps;
+	o->from_start = c->from_start;
+	if (known && buffer_append(&whole, c->path.data, c->path.len) == 0 && buffer_append(&whole, o->path.data, o->path.len) == 0) {
+		buffer_finish(&o->path);
+		o->path = whole;
+	} else {
+		buffer_finish(&whole);
+		buffer_finish(&o->path);
+	}
+}
+
 /* Lets go of a copy; those that came from it now come from where it came from. */
-static void let_go(struct session *s, struct copy *c)
+void travel_let_go(struct session *s, struct copy *c)
 {
 	struct copy *o;
 	TAILQ_FOREACH(o, &s->berth->copies, link)
 		if (o->parent == c->ticket)
-			o->parent = c->parent;
-	if (s->head == c->ticket)
+			join_path(c, o);
+	if (s->head == c->ticket) {
 		s->head = c->parent;
+		s->since += c->steps;
+	}
 	if (s->latest == c)
 		forget_latest(s);
 	copy_drop(c);
@@ -67,7 +87,7 @@ static void prune(struct session *s)
 	for (struct copy *c = TAILQ_LAST(&s->berth->copies, copy_list), *older; c; c = older) {
 		older = TAILQ_PREV(c, copy_list, link);
 		if (!c->name && c->pidfd >= 0 && n++ >= stay)
-			let_go(s, c);
+			travel_let_go(s, c);
 	}
 }
 
@@ -157,19 +177,26 @@ void travel_send_cell(struct session *s)
 void travel_cell_done(struct session *s, bool repeatable)
 {
 	struct cell *c = s->running;
+	s->since++;
 	if (!c->transaction || !repeatable || c->outside || s->params.network.net == JAIL_NET_ALLOW) {
-		forget_cells(s, false);
+		travel_forget_cells(s, false);
 	} else if (s->replay.good) {
 		s->replay.wall_ms += (double)(clock_now_ns() - s->started_ns) / 1e6;
 		s->replay.n++;
 		if (s->replay.n > REPLAY_CELLS || buffer_append(&s->replay.frames, c->frame.data, c->frame.len) < 0)
-			forget_cells(s, false);
+			travel_forget_cells(s, false);
 	}
 }
 
 static void recovered(struct session *s);
 
 /* ---- what the guest says about them ---------------------------------------------------- */
+
+static void take_path(struct session *s, struct copy *c)
+{
+	c->path = s->replay.frames;
+	s->replay.frames = (struct buffer)BUFFER_INIT(0);
+}
 
 bool travel_frame(struct session *s, const struct wire_frame *f)
 {
@@ -202,6 +229,7 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 		forget_latest(s);
 		copy_drop(c);
 		prune(s);
+		travel_parked(s, ticket, s->no_copy);
 		return true;
 	}
 	s->table->stats.copies_parked++;
@@ -210,11 +238,17 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 	TAILQ_INSERT_TAIL(&s->berth->copies, c, link);
 	c->cell = f->serial;
 	c->files_left = files_left;
-	forget_cells(s, true);
+	c->from_start = s->replay.fresh;
+	if (s->replay.good && s->replay.n == s->since)
+		take_path(s, c);
+	travel_forget_cells(s, true);
 	c->parent = s->head;
+	c->steps = s->since;
 	s->head = c->ticket;
+	s->since = 0;
 	s->latest = c;
 	prune(s);
+	travel_parked(s, ticket, NULL);
 	return true;
 }
 
@@ -277,8 +311,52 @@ static void recovered(struct session *s)
 	s->guest_ready = true;
 	session_stop_clock(s);
 	s->head = s->latest ? s->latest->ticket : 0;
-	session_end_with_guest(s, true);
+	s->since = s->replay.n;
+	if (s->travel)
+		travel_arrived(s);
+	else
+		session_end_with_guest(s, true);
 	session_start_next(s);
+}
+
+int travel_park(struct session *s, uint64_t *ret_ticket)
+{
+	_cleanup_buffer_ struct buffer frames = BUFFER_INIT(0);
+	int fd = -1;
+	size_t n = 0;
+	ask(s, WIRE_PARK, &frames, &fd, &n);
+	if (!n)
+		return -ENOMEM;
+	*ret_ticket = TAILQ_LAST(&s->berth->copies, copy_list)->ticket;
+	int r = guest_send_with(berth_guest(s->berth), &frames, &fd, 1);
+	fd_close(fd);
+	if (r < 0)
+		copy_drop(berth_copy(s->berth, *ret_ticket));
+	return r;
+}
+
+void travel_start_again(struct session *s)
+{
+	session_stop_clock(s);
+	drop_asked(s);
+	s->latest = NULL;
+	start_again(s);
+}
+
+int travel_go_back(struct session *s, struct copy *c, bool replay)
+{
+	session_stop_clock(s);
+	drop_asked(s);
+	berth_kill_others(s->berth);
+	int r = berth_revive(s->berth, c, s->params.keep_files_bytes > 0);
+	if (r < 0)
+		return r;
+	s->latest = c;
+	if (!replay)
+		travel_forget_cells(s, true);
+	s->table->stats.rollbacks++;
+	begin_recovery(s);
+	return 0;
 }
 
 void travel_ready(struct session *s)
@@ -301,6 +379,7 @@ void travel_failed(struct session *s)
 	s->recovering = s->replaying = s->wipe = false;
 	session_stop_clock(s);
 	session_end_with_guest(s, false);
+	travel_cancel(s, "the copy did not come to life: the session was started afresh");
 	travel_forget(s);
 	berth_replace_guest(s->berth);
 }

@@ -1,0 +1,373 @@
+/* Checkpoints: copies somebody asked for, and going back to them. One request at a time in a session, between its cells. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "session/berth.h"
+#include "session/internal.h"
+
+enum { CHECKPOINT_MS = 10000, SMAPS_MAX = 16384 };
+
+/* A request on its way. */
+struct travel {
+	bool back;       /* a rollback */
+	bool replay;     /* and the session's cells to run again after it */
+	bool from_start; /* not to a copy, but to a fresh interpreter */
+	bool asked;      /* the guest was */
+	uint64_t ticket; /* of the copy that is awaited, or gone back to */
+	char *name;
+	checkpoint_done done; /* NULL when its asker left */
+	void *userdata;
+};
+
+/* ---- looking ------------------------------------------------------------------- */
+
+static uint64_t size_of(const struct copy *c)
+{
+	char path[64];
+	_cleanup_free_ char *text = NULL;
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)c->pid);
+	if (fd_read_file(path, SMAPS_MAX, &text, NULL) < 0)
+		return 0;
+	const char *at = strstr(text, "\nPss:");
+	return at ? strtoull(at + strlen("\nPss:"), NULL, 10) * 1024 : 0;
+}
+
+static void describe(const struct session *s, const struct copy *c, bool size, struct checkpoint_info *ret)
+{
+	const struct copy *parent = c->parent ? berth_copy(s->berth, c->parent) : NULL;
+	*ret = (struct checkpoint_info){ .id = c->id, .name = c->name, .parent = parent ? parent->id : NULL, .cell = c->cell,
+		.created_wall_ns = c->wall_ns, .size_bytes = size ? size_of(c) : 0, .current = c->ticket == s->head, .files = !c->files_left };
+}
+
+bool session_checkpoint_info(struct session *s, unsigned i, bool size, struct checkpoint_info *ret)
+{
+	struct copy *c;
+	if (!s->berth)
+		return false;
+	TAILQ_FOREACH(c, &s->berth->copies, link) {
+		if (c->pidfd < 0 || i--)
+			continue;
+		describe(s, c, size, ret);
+		return true;
+	}
+	return false;
+}
+
+/* By id, or the newest of that name. */
+static struct copy *find(struct session *s, const char *which)
+{
+	struct copy *c;
+	TAILQ_FOREACH_REVERSE(c, &s->berth->copies, copy_list, link)
+		if (c->pidfd >= 0 && (text_eq(c->id, which) || text_eq(c->name, which)))
+			return c;
+	return NULL;
+}
+
+static int not_found(const char *which, struct error *e)
+{
+	error_set(e, -ENOENT, "there is no checkpoint %.64s in this session", which);
+	error_remedy(e, "GET …/checkpoints lists those there are; the one that was not used for longest goes when there are too many.");
+	return error_slug(e, "checkpoint_not_found");
+}
+
+/* ---- the end of a request -------------------------------------------------------- */
+
+static void finish(struct session *s, const struct error *e, struct copy *c, const char *let_go)
+{
+	struct travel *t = TAKE_PTR(s->travel);
+	struct checkpoint_info info;
+	if (!s->recovering && s->clock == CLOCK_RECOVERING)
+		session_stop_clock(s);
+	if (c)
+		describe(s, c, false, &info);
+	if (t->done)
+		t->done(t->userdata, e, c ? &info : NULL, let_go);
+	free(t->name);
+	free(t);
+}
+
+void travel_cancel(struct session *s, const char *why)
+{
+	struct error e = { 0 };
+	if (!s->travel)
+		return;
+	error_set(&e, -ECANCELED, "%s", why);
+	error_remedy(&e, "Look at the session with GET /v1/sessions/ID and try again.");
+	error_slug(&e, s->travel->back ? "cannot_rollback" : "cannot_checkpoint");
+	finish(s, &e, NULL, NULL);
+}
+
+void session_travel_abandon(struct session *s, void *userdata)
+{
+	if (s->travel && s->travel->userdata == userdata)
+		s->travel->done = NULL;
+}
+
+/* ---- checkpoints ------------------------------------------------------------------- */
+
+/* Beyond the most a session may have, the named one that was not used for longest goes; its id is kept in `ret`. */
+static bool make_room(struct session *s, char ret[COPY_ID_LEN + 1])
+{
+	struct copy *c, *oldest = NULL;
+	uint64_t n = 0;
+	TAILQ_FOREACH(c, &s->berth->copies, link) {
+		if (!c->name || c->ticket == s->head)
+			continue;
+		n++;
+		if (!oldest || c->used_ns < oldest->used_ns)
+			oldest = c;
+	}
+	if (!oldest || n < s->table->config.max_checkpoints)
+		return false;
+	memcpy(ret, oldest->id, COPY_ID_LEN + 1);
+	travel_let_go(s, oldest);
+	return true;
+}
+
+static void name_it(struct session *s, struct copy *c)
+{
+	char let_go[COPY_ID_LEN + 1];
+	bool gone = make_room(s, let_go);
+	c->name = TAKE_PTR(s->travel->name);
+	c->used_ns = clock_now_ns();
+	s->table->stats.checkpoints++;
+	finish(s, NULL, c, gone ? let_go : NULL);
+}
+
+void travel_parked(struct session *s, uint64_t ticket, const char *why)
+{
+	struct error e = { 0 };
+	if (!s->travel || s->travel->back || !s->travel->asked || s->travel->ticket != ticket)
+		return;
+	if (!why) {
+		name_it(s, s->latest);
+	} else {
+		error_set(&e, -EDEADLK, "no copy of the session can be taken now: %s", why);
+		error_remedy(&e, "Do what it says in a cell, then try again.");
+		error_slug(&e, "cannot_checkpoint");
+		finish(s, &e, NULL, NULL);
+	}
+	session_start_next(s);
+}
+
+static void begin_checkpoint(struct session *s)
+{
+	struct travel *t = s->travel;
+	if (!s->setup_sent)
+		session_send_setup(s);
+	/* The copy that was taken after the last cell will do, unless it is another checkpoint already. */
+	if (s->latest && !s->latest->name && s->replay.good && !s->replay.n && !s->files_touched) {
+		name_it(s, s->latest);
+		return;
+	}
+	if (travel_park(s, &t->ticket) < 0) {
+		travel_cancel(s, "the interpreter takes no requests now");
+		return;
+	}
+	t->asked = true;
+	session_start_clock(s, CLOCK_RECOVERING, CHECKPOINT_MS);
+}
+
+/* ---- rollbacks ----------------------------------------------------------------------- */
+
+static void begin_rollback(struct session *s)
+{
+	struct travel *t = s->travel;
+	struct copy *c = berth_copy(s->berth, t->ticket);
+	struct error e = { 0 };
+	if (t->from_start) {
+		t->asked = true;
+		s->replay.fresh = s->replay.good = true;
+		travel_start_again(s);
+		return;
+	}
+	if (!c || process_signal(c->pidfd, 0) < 0) {
+		if (c)
+			travel_let_go(s, c);
+		error_set(&e, -ENOENT, "the checkpoint has died (was memory short?)");
+		error_remedy(&e, "The session goes on as it is. GET …/checkpoints lists what is left.");
+		error_slug(&e, "checkpoint_not_found");
+		finish(s, &e, NULL, NULL);
+		return;
+	}
+	t->asked = true;
+	if (travel_go_back(s, c, t->replay) < 0)
+		travel_failed(s);
+}
+
+void travel_arrived(struct session *s)
+{
+	s->files_touched = false;
+	if (s->latest)
+		s->latest->used_ns = clock_now_ns();
+	finish(s, NULL, s->latest, NULL);
+}
+
+/* The frames without the last one of them. */
+static void drop_last(struct buffer *b)
+{
+	size_t at = 0, last = 0;
+	while (at < b->len) {
+		last = at;
+		at += wire_retype(b, at, WIRE_EXECUTE);
+	}
+	b->len = last;
+}
+
+static bool has_named(struct session *s)
+{
+	struct copy *c;
+	TAILQ_FOREACH(c, &s->berth->copies, link)
+		if (c->name)
+			return true;
+	return false;
+}
+
+/* The state before the last cell, when the session's is that of `head` and some cells that can be run again. */
+static bool undo_in_path(struct session *s, struct travel *t)
+{
+	if (!s->params.keep_files_bytes || (s->latest ? s->latest->files_left : !s->replay.fresh || has_named(s)))
+		return false;
+	drop_last(&s->replay.frames);
+	t->replay = --s->replay.n > 0;
+	t->from_start = !s->latest;
+	t->ticket = s->latest ? s->latest->ticket : 0;
+	return true;
+}
+
+/* The same, when the state is that of a copy: on the way to it from its parent. */
+static bool undo_to_parent(struct session *s, struct travel *t, struct copy *c)
+{
+	struct copy *parent = c->parent ? berth_copy(s->berth, c->parent) : NULL;
+	if (parent && c->steps == 1) {
+		t->ticket = parent->ticket;
+		return true;
+	}
+	if (!c->path.len || !s->params.keep_files_bytes || (parent ? parent->files_left : !c->from_start || has_named(s)))
+		return false;
+	travel_forget_cells(s, true);
+	if (buffer_append(&s->replay.frames, c->path.data, c->path.len) < 0)
+		return false;
+	drop_last(&s->replay.frames);
+	s->replay.n = c->steps - 1;
+	t->replay = s->replay.n > 0;
+	t->from_start = !parent;
+	t->ticket = parent ? parent->ticket : 0;
+	return true;
+}
+
+static bool plan_undo(struct session *s, struct travel *t)
+{
+	struct copy *c = s->head ? berth_copy(s->berth, s->head) : NULL;
+	if (s->replay.good && s->replay.n)
+		return undo_in_path(s, t);
+	if (s->since == 1 && c) {
+		t->ticket = c->ticket;
+		return true;
+	}
+	while (c && !s->since && !c->steps && c->parent) /* copies of one state */
+		c = berth_copy(s->berth, c->parent);
+	return c && !s->since && undo_to_parent(s, t, c);
+}
+
+/* ---- asking ---------------------------------------------------------------------------- */
+
+static int check_idle(struct session *s, struct error *e)
+{
+	if (s->ending || s->table->draining) {
+		error_set(e, -ESHUTDOWN, "the session is about to end");
+		return error_slug(e, "draining");
+	}
+	if (s->running || s->queued || s->travel) {
+		error_set(e, -EBUSY, "the session is busy: this works between its cells");
+		error_remedy(e, "Wait for the answer of the running cell, or interrupt it.");
+		return error_slug(e, "session_busy");
+	}
+	if (s->berth && !travel_possible(s)) {
+		error_set(e, -ENOTSUP, "copies of a session need control groups, which this machine does not give");
+		error_remedy(e, "`glovebox doctor` says what is missing.");
+		return error_slug(e, "cannot_checkpoint");
+	}
+	return 0;
+}
+
+void travel_begin(struct session *s)
+{
+	if (!s->travel || s->travel->asked || !s->guest_ready || s->running || s->recovering)
+		return;
+	if (s->travel->back)
+		begin_rollback(s);
+	else
+		begin_checkpoint(s);
+}
+
+static int begin(struct session *s, struct travel *t, checkpoint_done done, void *userdata)
+{
+	t->done = done;
+	t->userdata = userdata;
+	s->travel = t;
+	s->used_ns = clock_now_ns();
+	travel_begin(s);
+	return 0;
+}
+
+int session_checkpoint(struct session *s, const char *name, checkpoint_done done, void *userdata, struct error *e)
+{
+	char made[32];
+	int r = check_idle(s, e);
+	if (r < 0)
+		return r;
+	snprintf(made, sizeof(made), "cell %u", s->cells);
+	struct travel *t = calloc(1, sizeof(*t));
+	if (!t || !(t->name = strdup(name ? name : made))) {
+		free(t);
+		return error_set(e, -ENOMEM, "out of memory");
+	}
+	return begin(s, t, done, userdata);
+}
+
+int session_rollback(struct session *s, const char *which, checkpoint_done done, void *userdata, struct error *e)
+{
+	int r = check_idle(s, e);
+	if (r < 0)
+		return r;
+	struct copy *c = which && s->guest_ready ? find(s, which) : NULL;
+	if (which && !c)
+		return not_found(which, e);
+	struct travel *t = calloc(1, sizeof(*t));
+	if (!t)
+		return error_set(e, -ENOMEM, "out of memory");
+	t->back = true;
+	if (c) {
+		t->ticket = c->ticket;
+	} else if (!s->guest_ready || !plan_undo(s, t)) {
+		free(t);
+		error_set(e, -ENOENT, "what was before the last cell is not kept");
+		error_remedy(e, "Make the session with a larger keep_checkpoints, or take checkpoints and go back to one of them.");
+		return error_slug(e, "nothing_to_undo");
+	}
+	return begin(s, t, done, userdata);
+}
+
+int session_checkpoint_delete(struct session *s, const char *which, struct error *e)
+{
+	int r = check_idle(s, e);
+	struct copy *c = r < 0 || !s->berth ? NULL : find(s, which);
+	if (r < 0)
+		return r;
+	if (!c)
+		return not_found(which, e);
+	if (c == s->latest) { /* it is what a cell that fails goes back to: it only loses its name */
+		free(c->name);
+		c->name = NULL;
+	} else {
+		travel_let_go(s, c);
+	}
+	return 0;
+}

@@ -1,0 +1,200 @@
+"""Checkpoints: taken, listed as a tree, gone back to, let go of."""
+
+import random
+
+import gb
+import pytest
+
+
+def checkpoint(session, name=None):
+    answer = session.api.post(f'{session.path}/checkpoints', json={'name': name} if name else {})
+    assert answer.status_code == 201, answer.text
+    return answer.json()['checkpoint']
+
+
+def rollback(session, which=None):
+    answer = session.api.post(f'{session.path}/rollback', json={'checkpoint': which} if which else {'undo': True})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def tree(session):
+    return session.api.get(f'{session.path}/checkpoints').json()['checkpoints']
+
+
+def test_there_and_back(session):
+    session.execute('x = [1]; open("f", "w").write("one")').ok()
+    first = checkpoint(session, 'first')
+    assert first['name'] == 'first' and first['cell'] == 1 and first['files'] and first['current']
+    session.execute('x.append(2); open("f", "w").write("two"); open("g", "w").close()').ok()
+    second = checkpoint(session)
+    assert second['name'] == 'cell 2' and second['parent'] == first['id']
+    session.execute('x.append(3)').ok()
+    look = 'import os\nx, open("f").read(), sorted(os.listdir())'
+    assert rollback(session, 'first')['checkpoint']['id'] == first['id']
+    assert session.value(look) == "([1], 'one', ['f'])"
+    rollback(session, second['id'])
+    assert session.value(look) == "([1, 2], 'two', ['f', 'g'])"
+    rollback(session, first['id'])
+    assert session.value(look) == "([1], 'one', ['f'])"
+    assert {c['name'] for c in tree(session)} >= {'first', 'cell 2'}
+    assert all(c['size_bytes'] > 0 for c in tree(session))
+
+
+def test_before_the_first_cell(api):
+    session = api.session()
+    start = checkpoint(session, 'start')
+    assert start['cell'] == 0 and start['parent'] is None
+    session.execute('x = 1; open("f", "w").close()').ok()
+    rollback(session, 'start')
+    assert session.value('import os; "x" in globals(), os.listdir()') == '(False, [])'
+
+
+def test_branches_are_a_tree(session):
+    session.execute('x = 0').ok()
+    root = checkpoint(session, 'root')
+    for i in (1, 2):
+        rollback(session, 'root')
+        session.execute(f'x = {i}').ok()
+        checkpoint(session, f'branch {i}')
+    parents = {c['name']: c['parent'] for c in tree(session) if c['name']}
+    assert parents['branch 1'] == parents['branch 2'] == root['id']
+    rollback(session, 'branch 1')
+    assert session.value('x') == '1'
+    assert [c['name'] for c in tree(session) if c['current']] == ['branch 1']
+
+
+@pytest.mark.parametrize('pause', [False, True])
+def test_undo(session, pause):
+    """Whether a copy was taken between the cells or not."""
+    for i in range(3):
+        before = session.api.metrics()['glovebox_copies_parked_total']
+        session.execute(f'x = {i}; open("f", "w").write("{i}")').ok()
+        if pause:
+            gb.wait_until(lambda: session.api.metrics()['glovebox_copies_parked_total'] > before, 'a copy is parked')
+    rollback(session)
+    assert session.value('x, open("f").read()') == "(1, '1')"
+    rollback(session)
+    assert session.value('x') == '1', 'what was undone was the looking'
+
+
+def test_undo_many(api):
+    session = api.session(keep_checkpoints=6)
+    for i in range(6):
+        before = session.api.metrics()['glovebox_copies_parked_total']
+        session.execute(f'x = {i}').ok()
+        gb.wait_until(lambda: session.api.metrics()['glovebox_copies_parked_total'] > before, 'a copy is parked')
+    for i in (4, 3, 2):
+        rollback(session)
+    assert session.value('x') == '2'
+
+
+def test_undo_of_nothing(api):
+    session = api.session()
+    session.execute('1', transaction=False).ok()
+    session.execute('2', transaction=False).ok()
+    answer = session.api.post(f'{session.path}/rollback', json={'undo': True})
+    assert answer.status_code == 409 and answer.json()['code'] == 'nothing_to_undo'
+
+
+def test_wrong_requests(session):
+    post = lambda path, **body: session.api.post(f'{session.path}/{path}', json=body)
+    assert post('rollback', checkpoint='none').json()['code'] == 'checkpoint_not_found'
+    assert post('rollback').status_code == 400
+    assert session.api.delete(f'{session.path}/checkpoints/none').status_code == 404
+    running = session.in_background('import time; time.sleep(1e6)')
+    session.wait_busy()
+    assert post('checkpoints').json()['code'] == 'session_busy'
+    session.interrupt()
+    running.result()
+
+
+@pytest.mark.parametrize(
+    'held, words, end',
+    [
+        ('import threading; e = threading.Event(); t = threading.Thread(target=e.wait); t.start()', 'thread', 'e.set(); t.join()'),
+        ('import subprocess; p = subprocess.Popen(["sleep", "1000"])', 'child process', 'p.kill(); p.wait()'),
+        ('import socket; a, b = socket.socketpair()', 'socket', 'a.close(); b.close()'),
+        ('import os; r, w = os.pipe()', 'pipe', 'os.close(r); os.close(w)'),
+        (
+            'import sqlite3; c = sqlite3.connect("d.sqlite"); c.execute("create table t(x)"); c.execute("insert into t values(1)")',
+            'd.sqlite',
+            'c.commit()',
+        ),
+        ('import multiprocessing; p = multiprocessing.Pool(1)', 'thread', 'p.terminate(); p.join(); del p; import gc; gc.collect()'),
+    ],
+)
+def test_refused_by_name_and_then_not(session, held, words, end):
+    session.execute(held).ok()
+    answer = session.api.post(f'{session.path}/checkpoints', json={})
+    assert answer.status_code == 409 and answer.json()['code'] == 'cannot_checkpoint'
+    assert words in answer.json()['detail'], answer.text
+    session.execute(end).ok()
+    checkpoint(session, 'now')
+    rollback(session, 'now')
+
+
+def test_the_least_used_goes(api):
+    session = api.session()
+    ids = []
+    for i in range(17):
+        session.execute(f'x = {i}').ok()
+        answer = session.api.post(f'{session.path}/checkpoints', json={'name': str(i)}).json()
+        ids.append(answer['checkpoint']['id'])
+        if i == 3:
+            rollback(session, '0')
+    assert answer['let_go'] == ids[1], 'the first was used since'
+    assert session.api.delete(f'{session.path}/checkpoints/5').status_code == 204
+    assert not [c for c in tree(session) if c['name'] == '5']
+    rollback(session, '0')
+    assert session.value('x') == '0'
+
+
+def test_deaths_go_back_to_what_was_rolled_back_to(session):
+    session.execute('x = 1').ok()
+    checkpoint(session, 'one')
+    session.execute('x = 2').ok()
+    rollback(session, 'one')
+    assert session.execute('x = 3; import os; os._exit(1)').rolled_back
+    assert session.value('x') == '1'
+
+
+def test_against_a_replay(api):
+    """Random cells, checkpoints, rollbacks, undos and deaths; the state is always what the cells that count make of it."""
+    chance = random.Random(20261116)
+    for _ in range(4):
+        session = api.session(keep_checkpoints=3)
+        way, saved = [], {}
+        for step in range(25):
+            what = chance.choice(['cell'] * 5 + ['checkpoint', 'rollback', 'death', 'undo'])
+            if what == 'cell':
+                n = chance.randrange(100)
+                code = chance.choice(
+                    [f's = (s * 31 + {n}) % 10007', f'd[{n % 7}] = d.get({n % 7}, 0) + s', f'open("f{n % 3}", "a").write(str(s) + ",")',
+                     'import random; s = (s + random.randrange(1000)) % 10007', f'l = [s] * {n}; l.append({n})']  # fmt: skip
+                )
+                if not way:
+                    code = 'import os, random; random.seed(7); s = 1; d = {}; l = []'
+                session.execute(code).ok()
+                way = [*way, code]
+            elif what == 'checkpoint' and way:
+                saved[f'c{step}'] = way
+                checkpoint(session, f'c{step}')
+            elif what == 'rollback' and saved:
+                name = chance.choice(list(saved))
+                rollback(session, name)
+                way = saved[name]
+            elif what == 'death' and way:
+                assert session.execute('s = -1; d.clear(); open("f0", "w").write("!"); import os; os._exit(1)').rolled_back
+            elif what == 'undo' and len(way) > 1:
+                if session.api.post(f'{session.path}/rollback', json={'undo': True}).status_code == 200:
+                    way = way[:-1]
+        if not way:
+            continue
+        look = 's, d, l, {n: open(n).read() for n in sorted(os.listdir())}, random.random()'
+        fresh = api.session()
+        for code in way:
+            fresh.execute(code).ok()
+        assert session.value(look) == fresh.value(look)
+        fresh.delete()
+        session.delete()
