@@ -56,6 +56,7 @@ int api_create(const struct api_config *config, struct error *e, struct api **re
 	a->profiles = config->profiles;
 	cell_packages_start(a);
 	a->max_upload_bytes = config->max_upload_bytes ? config->max_upload_bytes : API_UPLOAD_BYTES;
+	a->layers = config->layers;
 	a->max_sessions_per_token = config->max_sessions_per_token;
 	a->log_requests = config->log_requests;
 	uv_timer_init(config->loop, &a->timer);

@@ -28,6 +28,8 @@ struct openenv_config {
 	double lease_s; /* a named environment waits so long for a client whose connection broke */
 };
 
+struct layer_state;
+
 /* All texts and lists are copied. Lists end with NULL; a NULL list is an empty one. */
 struct api_config {
 	uv_loop_t *loop;
@@ -45,6 +47,7 @@ struct api_config {
 	/* Origins (such as "https://console.example") whose pages may call; the daemon's own is always
 	 * allowed. */
 	char *const *origins;
+	const struct layer_state *layers; /* what the wall is made of, for /version; must outlive the api. NULL: not told */
 	uint64_t max_upload_bytes;       /* of one file; 0: the default (API_UPLOAD_BYTES) */
 	unsigned max_sessions_per_token; /* 0: only the table's own maximum counts */
 	bool log_requests;               /* one info line per answered request */

@@ -70,6 +70,7 @@ struct api {
 	struct http_server *server; /* or NULL */
 	struct metrics *metrics;
 	uint64_t max_upload_bytes;
+	const struct layer_state *layers;
 	unsigned max_sessions_per_token;
 	bool log_requests, draining;
 	unsigned in_flight, socket_cells;

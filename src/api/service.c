@@ -4,6 +4,7 @@
 
 #include "api/call.h"
 #include "api/metrics.h"
+#include "jail/layers.h"
 #include "json/json_write.h"
 #include "profile/profiles.h"
 
@@ -51,6 +52,15 @@ void handle_ready(struct call *c)
 	call_respond(c, 200, &w, &b);
 }
 
+/* What each layer of the wall is on this machine; "waived" for one that is missing. */
+static void put_layers(struct json_writer *w, const struct layer_state *layers)
+{
+	json_open_object(w);
+	for (int i = 0; layers && i < LAYER_COUNT; i++)
+		json_field_cstr(w, layer_name((enum layer)i), layers[i].there ? layers[i].detail : "waived");
+	json_close(w);
+}
+
 void handle_version(struct call *c)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
@@ -60,6 +70,8 @@ void handle_version(struct call *c)
 	json_field_cstr(&w, "name", "glovebox");
 	json_field_cstr(&w, "version", GLOVEBOX_VERSION);
 	json_field_cstr(&w, "api", "v1");
+	json_key(&w, "layers");
+	put_layers(&w, c->api->layers);
 	json_close(&w);
 	call_respond(c, 200, &w, &b);
 }

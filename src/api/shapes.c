@@ -256,6 +256,7 @@ static const struct shape_row version_rows[] = {
 	{ "name", "string", NULL, 0, "glovebox" },
 	{ "version", "string", NULL, 0, NULL },
 	{ "api", "string", NULL, 0, "v1" },
+	{ "layers", "any", NULL, 0, "The layers of the wall around sessions and what each is here: namespaces, mounts, seccomp, landlock, cgroup (v2, v1); \"waived\" for one that is missing." },
 };
 SHAPE(shape_version, "Version", version_rows);
 

@@ -1,13 +1,11 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -16,8 +14,7 @@
 #include "cli/doctor.h"
 #include "cli/local.h"
 #include "daemon/places.h"
-#include "jail/cgroup.h"
-#include "jail/landlock.h"
+#include "jail/layers.h"
 
 enum {
 	KERNEL_MAJOR = 5,
@@ -65,82 +62,24 @@ static void check_kernel(struct doctor *d)
 			"Linux %s: sessions need %d.%d or newer", u.release, KERNEL_MAJOR, KERNEL_MINOR);
 }
 
-/* Why user namespaces are refused, and how to allow them; NULL when nothing known is in the way. */
-static const char *namespace_remedy(void)
+/* The layers of the wall, tried as a server tries them at its start. */
+static void check_layers(struct doctor *d)
 {
-	if (file_says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"))
-		return "AppArmor refuses them (Ubuntu 24.04): sudo sysctl -w "
-		       "kernel.apparmor_restrict_unprivileged_userns=0, "
-		       "or start Glovebox as root";
-	if (file_says("/proc/sys/kernel/unprivileged_userns_clone", "0"))
-		return "sudo sysctl -w kernel.unprivileged_userns_clone=1, or start Glovebox as root";
-	if (file_says("/proc/sys/user/max_user_namespaces", "0"))
-		return "sudo sysctl -w user.max_user_namespaces=65536";
-	return "inside a container: allow it to make namespaces (docker run --privileged, or a profile "
-	       "without seccomp's "
-	       "default filter)";
-}
-
-/* Makes the namespaces of a session in a child: what is allowed shows only when it is tried. */
-static int try_namespaces(void)
-{
-	const int flags =
-		CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
-	int status;
-	pid_t pid = fork();
-	if (pid < 0)
-		return -errno;
-	if (pid == 0)
-		_exit(unshare(flags) < 0 ? errno : 0);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return WIFEXITED(status) ? -WEXITSTATUS(status) : -ECHILD;
-}
-
-static void check_namespaces(struct doctor *d)
-{
-	int r = try_namespaces();
-	if (r == 0)
-		doctor_note(
-			d, FINDING_OK, "namespaces", NULL, "user, pid, mount, net, ipc and uts can be made");
-	else
-		doctor_note(d, FINDING_FAIL, "namespaces", namespace_remedy(),
-			"cannot be made (%s): there is no jail without them", strerror(-r));
-}
-
-/* Makes a home for groups as a daemon does, and takes it away again: a tree that is there may still be closed to us. */
-static void check_cgroup(struct doctor *d)
-{
-	struct cgroup_home home;
-	struct error why = { 0 };
-	cgroup_home_init(&home, "/sys/fs/cgroup", &why);
-	if (why.err)
-		doctor_note(d, FINDING_WARN, "cgroup", why.remedy,
-			"none (%s): limits of sessions hold per process only", why.text);
-	else
-		doctor_note(d, FINDING_OK, "cgroup", NULL, "%s: memory, processes and CPU of sessions can be limited",
-			cgroup_home_kind(&home));
-	cgroup_home_finish(&home);
-}
-
-static void check_seccomp(struct doctor *d)
-{
-	char line[TEXT_MAX];
-	if (*first_line("/proc/sys/kernel/seccomp/actions_avail", line, sizeof(line)))
-		doctor_note(d, FINDING_OK, "seccomp", NULL, "filters are available");
-	else
-		doctor_note(d, FINDING_FAIL, "seccomp", "use a kernel with CONFIG_SECCOMP_FILTER",
-			"not available: no session starts without its system call filter");
-}
-
-static void check_landlock(struct doctor *d)
-{
-	int version = landlock_version();
-	if (version)
-		doctor_note(d, FINDING_OK, "landlock", NULL, "version %d", version);
-	else
-		doctor_note(d, FINDING_WARN, "landlock", "use Linux 5.13 or newer with landlock in CONFIG_LSM or lsm=",
-			"not available: the mounts alone say which files code may use");
+	struct layer_state states[LAYER_COUNT];
+	layers_test(states);
+	for (int i = 0; i < LAYER_COUNT; i++) {
+		const struct layer_state *s = &states[i];
+		char remedy[ERROR_REMEDY_MAX + 64];
+		if (s->there) {
+			doctor_note(d, FINDING_OK, layer_name((enum layer)i), NULL, "%s", s->detail);
+			continue;
+		}
+		bool waivable = layer_can_be_waived((enum layer)i);
+		snprintf(remedy, sizeof(remedy), "%s%s%s", s->why.remedy, waivable ? " Or start the server with --waive " : "",
+			waivable ? layer_name((enum layer)i) : "");
+		doctor_note(d, waivable ? FINDING_WARN : FINDING_FAIL, layer_name((enum layer)i), remedy, "missing (%s): %s", s->why.text,
+			layer_consequence((enum layer)i));
+	}
 }
 
 static void check_proc(struct doctor *d)
@@ -322,10 +261,7 @@ static void check_session(struct doctor *d)
 
 const struct doctor_check doctor_checks[] = {
 	{ check_kernel },
-	{ check_namespaces },
-	{ check_cgroup },
-	{ check_seccomp },
-	{ check_landlock },
+	{ check_layers },
 	{ check_proc },
 	{ check_huge_pages },
 	{ check_descriptors },

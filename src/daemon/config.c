@@ -56,6 +56,9 @@ const struct option_row config_rows[] = {
 	{ "allow-origin", 0, OPTION_LIST, AT(allow_origin), .value = "ORIGINS",
 	  .help = "web pages that may call the server, such as https://console.example" },
 
+	{ "waive", 0, OPTION_LIST, AT(waive), .value = "LAYERS",
+	  .help = "start although these layers of the wall are missing on this machine: landlock, cgroup (`glovebox doctor` tells which are)" },
+
 	{ "preload", 0, OPTION_LIST, AT(preload), .value = "MODULES", .group = "sessions",
 	  .help = "modules that sessions have imported from the start, or none "
 		  "(default: common standard library, numpy, pandas, matplotlib, PIL)" },

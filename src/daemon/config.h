@@ -33,6 +33,7 @@ struct config {
 	char *token_file;
 	bool allow_anonymous;
 	char **allow_host, **allow_origin;
+	char **waive; /* layers of the wall that may be missing */
 	/* sessions */
 	char **preload; /* NULL: the default list */
 	char *profile, **additional_imports; /* of every session; profile NULL: python */

@@ -36,6 +36,7 @@
 #include "http/http.h"
 #include "http/http_address.h"
 #include "jail/filter_own.h"
+#include "jail/layers.h"
 #include "packages/packages.h"
 #include "session/session.h"
 
@@ -54,6 +55,7 @@ struct server {
 	struct api *api;
 	struct http_server *http; /* NULL once it is closed */
 	struct reaper reaper;
+	struct layer_state layers[LAYER_COUNT];
 	uv_signal_t on_term, on_int;
 	uv_timer_t tick;
 	enum phase phase;
@@ -171,6 +173,7 @@ static int start_api(struct server *s, struct error *e)
 		.hosts = hosts,
 		.origins = c->allow_origin,
 		.max_upload_bytes = c->max_upload,
+		.layers = s->layers,
 		.max_sessions_per_token = share_of_a_token(c),
 		.log_requests = c->access_log,
 		.jupyter_timeout_s = c->jupyter_timeout < c->max_timeout ? c->jupyter_timeout : c->max_timeout,
@@ -205,9 +208,25 @@ static int enter_filter(struct error *e)
 	return 0;
 }
 
+/* Every layer of the wall is tried before anybody can ask for a session: without one there is no server, unless it was waived by name. */
+static int check_layers(struct server *s, struct error *e)
+{
+	layers_test(s->layers);
+	int r = layers_waive(s->layers, s->config->waive, e);
+	if (r == 0)
+		r = layers_check(s->layers, e);
+	for (int i = 0; r == 0 && i < LAYER_COUNT; i++)
+		if (!s->layers[i].there)
+			log_warning("without the layer %s, as it was waived (%s): %s", layer_name((enum layer)i), s->layers[i].why.text,
+				layer_consequence((enum layer)i));
+	return r;
+}
+
 static int start(struct server *s, struct error *e)
 {
-	int r = start_sessions(s, e);
+	int r = check_layers(s, e);
+	if (r == 0)
+		r = start_sessions(s, e);
 	if (r == 0)
 		r = start_api(s, e);
 	if (r == 0)

@@ -339,7 +339,10 @@ void cgroup_home_init(struct cgroup_home *h, const char *mount, struct error *wh
 	cgroup_home_finish(h);
 	h->ops = &none;
 	error_set_errno(why, r1 == -ENOENT ? r : r1, "no control groups can be made below %s", mount);
-	error_remedy(why, "Limits hold per process instead of per session. Start as root, or under systemd with Delegate=yes.");
+	error_remedy(why, "%s", (r1 == -ENOENT ? r : r1) == -EROFS
+			? "The tree is mounted read-only, as in most containers: mount it writable (docker run -v /sys/fs/cgroup:/sys/fs/cgroup:rw "
+			  "--cgroupns=host, or --privileged)."
+			: "Start as root, or under systemd with Delegate=yes.");
 }
 
 void cgroup_home_finish(struct cgroup_home *h)

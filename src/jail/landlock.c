@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -123,4 +124,14 @@ int landlock_read_only(const char **ret_step)
 		return r;
 	*ret_step = "entering the Landlock rules";
 	return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
+}
+
+int landlock_try(void)
+{
+	struct ruleset none = { .files = READ_DIR };
+	_cleanup_fd_ int ruleset = (int)syscall(SYS_landlock_create_ruleset, &none, sizeof(none.files), 0);
+	if (ruleset < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
+		return -errno;
+	_cleanup_fd_ int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 && errno == EACCES ? 0 : -ENOTSUP;
 }

@@ -14,3 +14,6 @@ int landlock_restrict(enum jail_exec exec, enum jail_net net, const char **ret_s
 
 /* For helpers: files can be read, and nothing can be written or started. 0 also where there is no Landlock. */
 int landlock_read_only(const char **ret_step);
+
+/* Refuses everything to this process, for good, and looks whether that holds: 0 or a negative errno. For tests in a child. */
+int landlock_try(void);

@@ -38,6 +38,7 @@ def members(daemon, session):
 def family(request):
     args = ['--preload', 'json', '--ready', '1']
     user = None if request.param == 0 else request.param
+    args += ['--waive', 'cgroup'] if user else []
     with gb.running_daemon(*args, user=user) as daemon, daemon.api() as api:
         session = api.session()
         session.execute('1').ok()
