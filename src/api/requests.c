@@ -150,6 +150,18 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 						   "first, a kill after a grace."                          \
 	}
 
+#define VALUE_ROWS(base)                                                                                     \
+	{ "variables", FIELD_JSON, .offset = (base) + offsetof(struct execute_request, variables),           \
+		.max = LIMIT_VARIABLES_BYTES, .example = "{\"rows\":[1,2,3]}",                               \
+		.help = "Values put into the session before the code runs, by name; typed ones as objects with " \
+			"a `__type__`." },                                                                   \
+	{                                                                                                    \
+		"typed_result", FIELD_BOOL, .offset = (base) + offsetof(struct execute_request, typed_result), \
+			.default_text = "false",                                                             \
+			.help = "Also give the result as application/vnd.glovebox.value+json, where types that " \
+				"JSON lacks are objects with a `__type__`."                                  \
+	}
+
 #define DETACH_ROW(base)                                                                               \
 	{                                                                                              \
 		"detach", FIELD_BOOL,                                                                  \
@@ -178,7 +190,8 @@ static const struct field packages_table[] = {
 };
 const struct fields packages_fields = FIELDS("PackagesRequest", packages_table);
 
-static const struct field execute_table[] = { CODE_ROW(0), CELL_ROWS(0), DETACH_ROW(0), SCREENSHOT_ROWS(0) };
+static const struct field execute_table[] = { CODE_ROW(0), CELL_ROWS(0), DETACH_ROW(0), SCREENSHOT_ROWS(0),
+	VALUE_ROWS(0) };
 const struct fields execute_fields = FIELDS("ExecuteRequest", execute_table);
 
 #define RUN_SESSION offsetof(struct run_request, session)
@@ -187,6 +200,7 @@ static const struct field run_table[] = {
 	CODE_ROW(RUN_EXECUTE),
 	CELL_ROWS(RUN_EXECUTE),
 	SCREENSHOT_ROWS(RUN_EXECUTE),
+	VALUE_ROWS(RUN_EXECUTE),
 	{ "files", FIELD_FILES, .offset = offsetof(struct run_request, files), .max = LIMIT_RUN_FILES,
 		.max_bytes = LIMIT_RUN_FILES_BYTES, .example = "{\"data/in.csv\":\"a,b\\n1,2\\n\"}",
 		.help = "Files put into /workspace before the code runs: path and content, a text or "
@@ -293,6 +307,8 @@ void execute_cell_request(const struct execute_request *q, struct cell_request *
 		.detach = q->detach,
 		.no_transaction = q->has_transaction && !q->transaction,
 		.strict = q->transaction,
+		.variables = q->variables,
+		.typed_result = q->typed_result,
 		.has_screenshot = q->capture_screenshot || q->has_screenshot,
 		.end_screenshot = q->screenshot.end,
 		.on_block = q->on_block };

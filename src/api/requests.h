@@ -12,6 +12,8 @@ struct execute_request {
 	struct field_text code, input;
 	double timeout_s;
 	bool detach;
+	char *variables; /* JSON text of an object, or NULL */
+	bool typed_result;
 	bool capture_screenshot, has_screenshot;
 	struct screenshot_request screenshot;
 	enum on_block on_block;

@@ -18,6 +18,7 @@
 static struct support support;
 static PyObject *compile_builtin, *ast_expr, *ast_expression, *globals, *figure_managers_name;
 static bool forked;
+static bool typed_results;
 static int future_flags; /* `from __future__` of earlier cells goes on, as in the interactive interpreter */
 
 /* The cell that runs now, for displays. */
@@ -471,6 +472,9 @@ static int show_value(PyObject *value, struct buffer *out, uint32_t serial)
 	PyObject *forms = PyObject_CallOneArg(support.bundle, value);
 	if (!forms)
 		return -1;
+	if (typed_results)
+		Py_XDECREF(PyObject_CallFunctionObjArgs(support.add_typed, forms, value, NULL));
+	PyErr_Clear();
 	put_bundle(out, WIRE_RESULT, serial, forms);
 	Py_DECREF(forms);
 	PyObject *builtins = PyEval_GetBuiltins(); /* `_` is the last value, as in the interactive interpreter */
@@ -509,6 +513,11 @@ static int end_program(void)
 	PyObject *r = PyObject_CallNoArgs(support.end_program);
 	Py_XDECREF(r);
 	return r ? 0 : -1;
+}
+
+void cell_type_result(bool yes)
+{
+	typed_results = yes;
 }
 
 void cell_forked(void)

@@ -12,7 +12,7 @@
 struct support {
 	PyObject *register_source, *format_error, *bundle, *flush_figures, *run_async_cell, *is_complete, *encode_answer, *reseed, *end_program, *rehearse, *preload, *define_tools,
 		*warm_up, *install, *use_display, *advise, *set_network, *find_commands, *run_command,
-		*loop_descriptors;
+		*loop_descriptors, *set_variables, *add_typed;
 };
 
 /* Loads the embedded Python sources as module _glovebox and fills *ret. -1 with a Python error. */
@@ -30,6 +30,9 @@ typedef void (*cell_send)(struct buffer *frames);
  * waited for and atexit's functions called. Returns the exit code, which counts in a copy made by os.fork().
  */
 int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct buffer *out, cell_send send);
+
+/* Whether the results of cells also come with typed markers. */
+void cell_type_result(bool yes);
 
 /* This process is a copy of the guest: its errors go to stderr, because nobody reads its frames. */
 void cell_forked(void);

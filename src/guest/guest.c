@@ -243,7 +243,7 @@ static void execute(const struct wire_frame *f)
 	struct wire_field field;
 	size_t at = 0, len = 0;
 	char *code = NULL;
-	bool has_stdin = false, final = false;
+	bool has_stdin = false, final = false, typed = false;
 	int exit_code = 0;
 	while (wire_field_next(f, &at, &field) == 1) {
 		if (field.tag == WIRE_CODE && !code && (code = malloc(field.len + 1))) {
@@ -256,8 +256,13 @@ static void execute(const struct wire_frame *f)
 			files_forget_changes();
 		} else if (field.tag == WIRE_FINAL) {
 			final = true;
+		} else if (field.tag == WIRE_VARIABLES) {
+			tools_give(field.data, field.len, support.set_variables);
+		} else if (field.tag == WIRE_TYPED) {
+			typed = true;
 		}
 	}
+	cell_type_result(typed);
 	if (!has_stdin && stdin_closed()) /* exit() of the site module closes it */
 		set_stdin(-1);
 	if (code)

@@ -314,16 +314,19 @@ void tools_define(const struct wire_frame *f, PyObject *define)
 {
 	struct wire_field field;
 	size_t at = 0;
+	while (wire_field_next(f, &at, &field) == 1)
+		if (field.tag == WIRE_JSON)
+			tools_give(field.data, field.len, define);
+}
+
+void tools_give(const char *json, size_t len, PyObject *function)
+{
 	PyObject *main = PyImport_AddModule("__main__"); /* borrowed */
-	while (main && wire_field_next(f, &at, &field) == 1) {
-		if (field.tag != WIRE_JSON)
-			continue;
-		PyObject *r = PyObject_CallFunction(define, "s#O", field.data, (Py_ssize_t)field.len, PyModule_GetDict(main));
-		if (!r)
-			PyErr_WriteUnraisable(define);
-		Py_XDECREF(r);
-	}
+	PyObject *r = main ? PyObject_CallFunction(function, "s#O", json, (Py_ssize_t)len, PyModule_GetDict(main)) : NULL;
+	if (!r)
+		PyErr_WriteUnraisable(function);
 	PyErr_Clear();
+	Py_XDECREF(r);
 }
 
 void tools_begin_cell(uint32_t serial)

@@ -9,6 +9,7 @@
 
 #include "guest/python.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct wire_frame;
@@ -18,6 +19,9 @@ int tools_prepare(void);
 
 /* TOOLS: defines the functions in __main__ by support code. */
 void tools_define(const struct wire_frame *f, PyObject *define);
+
+/* Calls support code with JSON text and the variables of __main__; what fails is told on stderr. */
+void tools_give(const char *json, size_t len, PyObject *function);
 
 /* TOOL_RESULT: stores the answer for whoever waits for it. */
 void tools_take_result(const struct wire_frame *f);

@@ -713,6 +713,10 @@ static int build_frame(struct cell *c, const struct cell_request *q)
 		r = wire_put(&c->frame, WIRE_CODE, q->code, q->code_len);
 	if (r == 0 && q->stdin_text)
 		r = wire_put(&c->frame, WIRE_STDIN, q->stdin_text, q->stdin_len);
+	if (r == 0 && q->variables)
+		r = wire_put(&c->frame, WIRE_VARIABLES, q->variables, strlen(q->variables));
+	if (r == 0 && q->typed_result)
+		r = wire_put_u64(&c->frame, WIRE_TYPED, 1);
 	if (r == 0 && q->final)
 		r = wire_put_u64(&c->frame, WIRE_FINAL, 1);
 	return r == 0 ? buffer_reserve(&c->frame, 32) : r;

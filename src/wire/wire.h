@@ -21,7 +21,7 @@ enum { WIRE_HEADER = 12, WIRE_FIELD_HEADER = 5 };
 enum wire_type {
 	/* daemon → guest */
 	WIRE_SETUP = 1, /* ENV*, PRELOAD*, PACKAGES*, SEED, MEMORY, PROCESSES, NETWORK, POLICY*: before the first cell; later with PACKAGES alone */
-	WIRE_EXECUTE,   /* CODE, STDIN, RESCAN */
+	WIRE_EXECUTE,   /* CODE, STDIN, VARIABLES, TYPED, RESCAN */
 	WIRE_CHECK,     /* CODE: is it complete? */
 	WIRE_REHEARSE,  /* nobody needs you yet: get ready for a first cell */
 	WIRE_TOOLS,       /* JSON: the definitions, in place of those before */
@@ -88,6 +88,8 @@ enum wire_tag {
 	WIRE_OPEN_FILES,
 	WIRE_CPU_SECONDS,
 	WIRE_ERRNO,    /* ERROR: of an OSError */
+	WIRE_VARIABLES, /* JSON text of an object */
+	WIRE_TYPED,
 };
 
 /* How the guest says a cell went; the daemon decides what to call it. */

@@ -4,6 +4,8 @@ import keyword
 
 MAX_DOC = 20_000
 
+_VALUE_TYPE = 'application/vnd.glovebox.value+json'
+
 _TYPES = {
     'string': 'str',
     'integer': 'int',
@@ -75,13 +77,32 @@ def define_tools(text, namespace):
         namespace[name] = _defined[name] = function
 
 
+def set_variables(text, namespace):
+    """Puts the values of a JSON object into the namespace."""
+    for name, data in json.loads(text).items():
+        try:
+            namespace[name] = from_json(data)
+        except Exception as e:
+            _report(e, f'The variable {name} could not be set:')
+
+
+def add_typed(forms, value):
+    """Adds the form of a value that keeps the types JSON lacks, where it has one that fits."""
+    try:
+        text = _encode_json(to_json(value))
+    except (TypeError, ValueError):
+        return
+    if _utf8_size(text) <= MAX_FORM and len(forms) < MAX_FORMS:
+        forms.append((_VALUE_TYPE, 'j', text))
+
+
 # ---- making functions --------------------------------------------------
 
 
 def _from_source(definition):
     name, filename = definition['name'], f'<tool {definition["name"]}>'
     register_source(filename, definition['source'])
-    space = {'__name__': '__main__', '__builtins__': builtins}
+    space = {**_defined, '__name__': '__main__', '__builtins__': builtins}  # it may use the tools before it
     exec(compile(definition['source'], filename, 'exec', dont_inherit=True), space)
     if not callable(space.get(name)):
         raise NameError(f'its source defines no function of the name {name}')
