@@ -1,0 +1,73 @@
+"""Client of Glovebox, which runs the Python a language model wrote, in a jail, with its variables kept.
+
+    from glovebox import Glovebox
+
+    with Glovebox.local() as box, box.session() as s:
+        s.run("x = 6 * 7")
+        print(s.run("x").value)
+"""
+
+from .aio import AsyncGlovebox, AsyncSession
+from .client import Glovebox, Session
+from .coding_env import CodeAction, CodeObservation, CodeState, CodingEnv, StepResult
+from .errors import (
+    ApiError,
+    CellError,
+    CellInterrupted,
+    CellKilled,
+    CellOutOfMemory,
+    CellRefused,
+    CellTimeout,
+    ConnectionFailed,
+    FileMissing,
+    GloveboxError,
+    InvalidRequest,
+    NotFound,
+    SessionGone,
+    SessionNotFound,
+    TooMany,
+    Unauthorized,
+    Unavailable,
+)
+from .executors import CodeExecutor, Notebook
+from .models import ErrorInfo, FileChange, Observation, Screenshot
+from .tools import Tool, tool
+
+__version__ = '0.1.0'
+
+__all__ = [
+    'ApiError',
+    'AsyncGlovebox',
+    'AsyncSession',
+    'CellError',
+    'CellInterrupted',
+    'CellKilled',
+    'CellOutOfMemory',
+    'CellRefused',
+    'CellTimeout',
+    'CodeAction',
+    'CodeExecutor',
+    'CodeObservation',
+    'CodeState',
+    'CodingEnv',
+    'ConnectionFailed',
+    'ErrorInfo',
+    'FileChange',
+    'FileMissing',
+    'Glovebox',
+    'GloveboxError',
+    'InvalidRequest',
+    'NotFound',
+    'Notebook',
+    'Observation',
+    'Screenshot',
+    'Session',
+    'SessionGone',
+    'SessionNotFound',
+    'StepResult',
+    'TooMany',
+    'Tool',
+    'Unauthorized',
+    'Unavailable',
+    'tool',
+]

@@ -1,0 +1,92 @@
+"""Requests as the server wants them, the same for both kinds of clients."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable, Iterable, Mapping, Optional, Union
+from urllib.parse import quote, urlencode
+
+from ._markers import to_json
+
+JSON = {'Content-Type': 'application/json'}
+Callback = Callable[[str], Any]
+Display = Callable[[dict[str, Any]], Any]
+
+
+def dump(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(',', ':')).encode('utf-8', 'backslashreplace')
+
+
+def session_body(
+    profile: Optional[str],
+    additional_imports: Optional[Iterable[str]],
+    packages: Optional[Iterable[str]],
+    display: Union[bool, Mapping[str, Any], None],
+    timeout: Optional[float],
+    memory: Optional[int],
+    limits: Optional[Mapping[str, Any]],
+    more: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The body of POST /v1/sessions: what is None is the server's default."""
+    all_limits = {**(limits or {})}
+    if timeout is not None:
+        all_limits['timeout_s'] = timeout
+    if memory is not None:
+        all_limits['memory_bytes'] = memory
+    body = {
+        'profile': profile,
+        'additional_imports': list(additional_imports) if additional_imports else None,
+        'packages': list(packages) if packages else None,
+        'display': display or None,
+        'limits': all_limits or None,
+        **more,
+    }
+    return {k: v for k, v in body.items() if v is not None}
+
+
+def execute_body(
+    code: str,
+    timeout: Optional[float],
+    stdin: Optional[str],
+    variables: Optional[Mapping[str, Any]],
+    screenshot: Union[bool, Mapping[str, Any], None],
+    typed: bool,
+    more: Mapping[str, Any],
+) -> dict[str, Any]:
+    body: dict[str, Any] = {'code': code, 'timeout_s': timeout, 'stdin': stdin, 'typed_result': typed or None, **more}
+    if variables:
+        body['variables'] = {name: to_json(value) for name, value in variables.items()}
+    if isinstance(screenshot, Mapping):
+        body['screenshot'] = dict(screenshot)
+    elif screenshot:
+        body['capture_screenshot'] = True
+    return {k: v for k, v in body.items() if v is not None}
+
+
+def query(path: str, /, **parameters: Any) -> str:
+    given = {k: str(v).lower() if isinstance(v, bool) else v for k, v in parameters.items() if v is not None}
+    return f'{path}?{urlencode(given)}' if given else path
+
+
+def file_path(session: str, path: str) -> str:
+    return f'{session}/files/{quote(str(path).removeprefix("/workspace/") if hasattr(str, "removeprefix") else str(path))}'
+
+
+def as_bytes(data: Any) -> Any:
+    """Text as UTF-8; bytes and files as they are."""
+    return data.encode() if isinstance(data, str) else data
+
+
+class Listener:
+    """What somebody wants to hear of a cell while it runs."""
+
+    def __init__(self, on_stdout: Optional[Callback], on_stderr: Optional[Callback], on_display: Optional[Display]) -> None:
+        self.calls = {'stdout': on_stdout, 'stderr': on_stderr, 'display': on_display}
+
+    @property
+    def listens(self) -> bool:
+        return any(self.calls.values())
+
+    def tell(self, message: Mapping[str, Any]) -> Any:
+        call = self.calls.get(message['type'])
+        return call(message['data'] if message['type'] == 'display' else message['text']) if call else None

@@ -1,0 +1,170 @@
+"""smolagents' CodeAgent on Glovebox: `CodeAgent(tools, model, executor=GloveboxExecutor())`.
+
+The code runs in a session with the profile "smolagents": its authorised imports, refusals and error texts, but CPython's semantics,
+real time limits and a jail. Tools and managed agents stay in this process and are called from there; final answers and
+values travel in smolagents' safe encoding, never as pickles.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping, Optional
+
+from ..client import Glovebox, Session
+from ..models import Observation
+from ..tools import Tool
+
+try:
+    from smolagents.local_python_executor import CodeOutput, InterpreterError, PythonExecutor  # type: ignore[import-not-found]
+except ImportError:
+    from dataclasses import dataclass
+
+    class PythonExecutor:  # type: ignore[no-redef]
+        """Stands in for smolagents' base class where that is not installed."""
+
+    class InterpreterError(ValueError):  # type: ignore[no-redef]
+        """The code raised an exception, or was refused."""
+
+    @dataclass
+    class CodeOutput:  # type: ignore[no-redef]
+        output: Any
+        logs: str
+        is_final_answer: bool
+
+
+DEFAULT_MAX_LEN_OUTPUT = 50_000
+DEFAULT_TIMEOUT = 30
+
+_CHECKED_FINAL_ANSWER = """
+import builtins
+_finish = builtins.final_answer
+
+def final_answer(*args, **kwargs):
+    return _finish(checked_final_answer(*args, **kwargs))
+"""
+
+
+class GloveboxExecutor(PythonExecutor):
+    """An executor for CodeAgent(executor=…).
+
+    additional_authorized_imports   as in smolagents: "numpy", "numpy.*", "*"
+    box, url, token                 the server; the one on this machine when none is named
+    session                         a session of your own instead
+    timeout_seconds                 of one step; None for the server's
+    Other fields (packages, display, limits, …) are those of Glovebox.session().
+    """
+
+    def __init__(
+        self,
+        additional_authorized_imports: Optional[Iterable[str]] = None,
+        logger: Any = None,
+        *,
+        url: Optional[str] = None,
+        token: Optional[str] = None,
+        box: Optional[Glovebox] = None,
+        session: Optional[Session] = None,
+        profile: Optional[str] = 'smolagents',
+        max_print_outputs_length: Optional[int] = None,
+        additional_functions: Optional[Mapping[str, Any]] = None,
+        timeout_seconds: Optional[float] = DEFAULT_TIMEOUT,
+        **fields: Any,
+    ) -> None:
+        self.logger = logger
+        self.additional_authorized_imports = list(additional_authorized_imports or ())
+        self.max_print_outputs_length = max_print_outputs_length or DEFAULT_MAX_LEN_OUTPUT
+        self.timeout_seconds = timeout_seconds
+        self.state: dict[str, Any] = {'__name__': '__main__', '_print_outputs': ''}
+        self._functions = dict(additional_functions or {})
+        self._variables: dict[str, Any] = {}
+        self._own_box = self._own_session = None
+        if session is None:
+            if box is None:
+                box = self._own_box = Glovebox(url, token) if url else Glovebox.local(token=token)
+            try:
+                imports = self.additional_authorized_imports
+                session = self._own_session = box.session(profile=profile, additional_imports=imports, **fields)
+            except BaseException:
+                self.cleanup()
+                raise
+        self.session: Session = session
+
+    # ---- what CodeAgent calls -------------------------------------------
+
+    def send_tools(self, tools: Mapping[str, Any]) -> None:
+        """Makes tools (and managed agents) callable in the session, under the names of the mapping."""
+        found = [_as_tool(name, tool) for name, tool in {**self._functions, **tools}.items() if name != 'final_answer']
+        answer = tools.get('final_answer')
+        # The usual one gives back what it got, which is what the session's own does; another one has something to say first.
+        if answer is not None and type(answer).__name__ != 'FinalAnswerTool':
+            found.append(_as_tool('checked_final_answer', answer))
+            found.append(Tool(name='final_answer', source=_CHECKED_FINAL_ANSWER))
+        self.session.set_tools(found)
+
+    def send_variables(self, variables: Mapping[str, Any]) -> None:
+        """They are there when the next code runs."""
+        self._variables.update(variables)
+
+    def __call__(self, code_action: str) -> Any:
+        self.state['_print_outputs'] = ''
+        variables, self._variables = self._variables, {}
+        observation = self.session.run(code_action, timeout=self.timeout_seconds, variables=variables or None, typed=True)
+        logs = truncate(observation.stdout + observation.stderr, self.max_print_outputs_length)
+        self.state['_print_outputs'] = logs
+        if not observation.ok:
+            raise InterpreterError(self._words(observation))
+        output = observation.final_answer if observation.is_final_answer else observation.value
+        return CodeOutput(output=output, logs=logs, is_final_answer=observation.is_final_answer)
+
+    def _words(self, observation: Observation) -> str:
+        error = observation.error
+        if observation.status == 'timeout':
+            return f'ExecutionTimeoutError: Code execution exceeded the maximum execution time of {self.timeout_seconds} seconds'
+        if error is None:
+            return f'The code ended as {observation.status}'
+        return error.message if error.type in ('InterpreterError', '') else f'{error.type}: {error.message}'
+
+    def cleanup(self) -> None:
+        """Ends the session, and the server when it was started for this."""
+        for thing in (self._own_session, self._own_box):
+            if thing is not None:
+                thing.close()
+        self._own_session = self._own_box = None
+
+    # ---- as the remote executors have it --------------------------------
+
+    run_code_raise_errors = __call__
+
+    def install_packages(self, additional_imports: Iterable[str]) -> list[str]:
+        names = list(additional_imports)
+        if names:
+            self.session.box.request('POST', f'/v1/sessions/{self.session.id}/packages', {'packages': names})
+        return names
+
+    def __enter__(self) -> 'GloveboxExecutor':
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.cleanup()
+
+
+def _as_tool(name: str, thing: Any) -> Tool:
+    """Under the name the agent knows it by. Managed agents have no schema of their own: a task, and whatever else by name."""
+    if hasattr(thing, 'run') and not hasattr(thing, 'inputs'):
+        parameters = {
+            'type': 'object',
+            'properties': {'task': {'type': 'string', 'description': 'Long detailed description of the task.'}},
+            'required': ['task'],
+            'additionalProperties': True,
+        }
+        description = getattr(thing, 'description', None) or ''
+        return Tool(lambda task, **more: thing(task, **more), name=name, description=description, parameters=parameters, timeout=3600)
+    found = Tool.of(thing)
+    found.name = found.definition['name'] = name
+    return found
+
+
+def truncate(text: str, limit: int) -> str:
+    """Head and tail of a text that is too long, as smolagents cuts it."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f'{text[:half]}\n..._This content has been truncated to stay below {limit} characters_...\n{text[-half:]}'

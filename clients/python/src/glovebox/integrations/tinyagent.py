@@ -1,0 +1,177 @@
+"""tinyAgent's executors on Glovebox: PythonExecutor, LocalExecutor, ExecutionResult and ExecutionLimits by their names and shapes.
+
+Limits hold here: time and memory are enforced from outside the process, and a final answer is that of its own run alone.
+"""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import dataclass, field
+from typing import Any, Iterable, Optional
+
+from ..client import Glovebox, Session
+from ..models import Observation
+
+
+@dataclass
+class ExecutionLimits:
+    timeout_seconds: float = 30.0
+    max_memory_mb: int = 256
+    max_output_bytes: int = 10_000
+    max_steps: int = 10
+
+
+@dataclass
+class ExecutionResult:
+    output: str
+    is_final: bool = False
+    duration_ms: float = 0.0
+    memory_used_bytes: int = 0
+    error: Optional[str] = None
+    timeout: bool = False
+    final_value: Any = None
+    namespace: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def success(self) -> bool:
+        return self.error is None and not self.timeout
+
+
+class _Executor:
+    """A session with the profile "tinyagent", made when it is first needed."""
+
+    def __init__(self, imports: Optional[Iterable[str]], box: Optional[Glovebox], url: Optional[str], fields: dict[str, Any]) -> None:
+        self.imports = set(imports or ())
+        self._box, self._url, self._fields = box, url, fields
+        self._own_box: Optional[Glovebox] = None
+        self._session: Optional[Session] = None
+
+    @property
+    def session(self) -> Session:
+        if self._session is None:
+            box = self._box
+            if box is None:
+                box = self._own_box = self._own_box or (Glovebox(self._url) if self._url else Glovebox.local())
+            self._session = box.session(additional_imports=sorted(self.imports), **{'profile': 'tinyagent', **self._fields})
+        return self._session
+
+    def close(self) -> None:
+        """Ends the session, and the server when it was started for this."""
+        for thing in (self._session, self._own_box):
+            if thing is not None:
+                thing.close()
+        self._session = self._own_box = None
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.close()
+
+
+class PythonExecutor(_Executor):
+    """`run(code) -> (output, is_final)`: fresh names for each run, exceptions are raised."""
+
+    def __init__(
+        self, extra_imports: Optional[Iterable[str]] = None, *, box: Optional[Glovebox] = None, url: Optional[str] = None, **fields: Any
+    ) -> None:
+        super().__init__(extra_imports, box, url, fields)
+
+    def run(self, code: str) -> tuple[str, bool]:
+        observation = self.session.run(code)
+        if not observation.ok:
+            raise _exception_of(observation)
+        if observation.is_final_answer:
+            return str(observation.final_answer), True
+        return observation.stdout.strip(), False
+
+
+class LocalExecutor(_Executor):
+    """`run(code) -> ExecutionResult`: names stay from run to run; errors are in the result."""
+
+    def __init__(
+        self,
+        allowed_imports: Optional[Iterable[str]] = None,
+        limits: Optional[ExecutionLimits] = None,
+        *,
+        box: Optional[Glovebox] = None,
+        url: Optional[str] = None,
+        **fields: Any,
+    ) -> None:
+        self.limits = limits or ExecutionLimits()
+        profile = {'base': 'tinyagent', 'fresh_names': False}
+        memory = {'memory_bytes': self.limits.max_memory_mb << 20}
+        super().__init__(allowed_imports, box, url, {'profile': profile, **fields, 'limits': {**memory, **fields.get('limits', {})}})
+        self._injected: dict[str, Any] = {}
+
+    def run(self, code: str) -> ExecutionResult:
+        injected, self._injected = self._injected, {}
+        observation = self.session.run(code, timeout=self.limits.timeout_seconds, variables=injected or None)
+        final = observation.final_answer if observation.is_final_answer else None
+        timed_out = observation.status == 'timeout'
+        return ExecutionResult(
+            output=self._cut(str(final) if observation.is_final_answer else observation.stdout),
+            is_final=observation.is_final_answer,
+            duration_ms=float(observation.usage.get('wall_ms') or 0),
+            memory_used_bytes=int(observation.usage.get('peak_memory_bytes') or 0),
+            error=self._error(observation),
+            timeout=timed_out,
+            final_value=final,
+        )
+
+    def _error(self, observation: Observation) -> Optional[str]:
+        if observation.ok:
+            return None
+        if observation.status == 'timeout':
+            return f'Execution timed out after {self.limits.timeout_seconds}s'
+        return _words(observation)
+
+    def _cut(self, text: str) -> str:
+        limit = self.limits.max_output_bytes
+        data = text.encode()
+        return text if len(data) <= limit else data[:limit].decode('utf-8', 'ignore') + '\n[OUTPUT TRUNCATED]'
+
+    def inject(self, name: str, value: Any) -> None:
+        """A variable for the runs that follow. A function is called back from the session."""
+        if callable(value):
+            self.session.set_tools([*self.session._tools.values(), _named(name, value)])
+        else:
+            self._injected[name] = value
+
+    def reset(self) -> None:
+        self._injected = {}
+        if self._session:
+            self._session.set_tools([])
+            self._session.reset()
+
+    def kill(self) -> None:
+        """Stops what runs."""
+        if self._session:
+            self._session.interrupt()
+
+
+def _named(name: str, function: Any) -> Any:
+    from ..tools import Tool
+
+    return Tool(function, name=name)
+
+
+def _words(observation: Observation) -> str:
+    error = observation.error
+    if error is None:
+        return f'the code ended as {observation.status}'
+    return error.message if observation.status == 'refused' else f'{error.type}: {error.message}'
+
+
+def _exception_of(observation: Observation) -> Exception:
+    """The exception of the code: of its own class when that is one of Python's."""
+    error = observation.error
+    kind = getattr(builtins, error.type, None) if error else None
+    if observation.status == 'error' and isinstance(kind, type) and issubclass(kind, Exception):
+        try:
+            return kind(error.message)  # type: ignore[union-attr]
+        except TypeError:
+            pass
+    if observation.status == 'timeout':
+        return TimeoutError(error.message if error else 'the code ran too long')
+    return RuntimeError(_words(observation))
