@@ -279,7 +279,8 @@ const char *const socket_types[] = { "execute", "interrupt", "ping", "tools", "t
 
 #define SOCKET_EXECUTE offsetof(struct socket_request, execute)
 static const struct field socket_execute_table[] = { SOCKET_ROWS, CODE_ROW(SOCKET_EXECUTE),
-	CELL_ROWS(SOCKET_EXECUTE), DETACH_ROW(SOCKET_EXECUTE), SCREENSHOT_ROWS(SOCKET_EXECUTE) };
+	CELL_ROWS(SOCKET_EXECUTE), DETACH_ROW(SOCKET_EXECUTE), SCREENSHOT_ROWS(SOCKET_EXECUTE),
+	VALUE_ROWS(SOCKET_EXECUTE) };
 const struct fields socket_execute_fields = FIELDS("SocketExecute", socket_execute_table);
 
 static const struct field socket_tools_table[] = { SOCKET_ROWS, TOOLS_ROW(offsetof(struct socket_request, tools)) };
