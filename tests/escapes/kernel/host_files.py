@@ -2,9 +2,10 @@
 
 import socket
 
+# /var/cache/fontconfig is given: what was found in the fonts of /usr, which is given too
 for path in (
     '/etc/machine-id /etc/shadow /etc/gshadow /etc/sudoers /etc/fstab /etc/resolv.conf /etc/ssh /etc/ssl/private /etc/crontab '
-    '/root /home/* /var/lib /var/log /var/cache /var/spool /run/* /sys/class /sys/kernel /sys/fs/cgroup /boot /opt /srv /mnt /media '
+    '/root /home/* /var/lib /var/log /var/cache/[!f]* /var/spool /run/* /sys/class /sys/kernel /sys/fs/cgroup /boot /opt /srv /mnt /media '
     '/tmp/* /lost+found /proc/cmdline /proc/sys/kernel/random/boot_id /work'
 ).split():
     import glob

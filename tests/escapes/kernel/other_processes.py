@@ -3,7 +3,10 @@
 me, family = os.getpid(), {1, os.getpid()}
 for pid in map(int, filter(str.isdigit, os.listdir('/proc'))):
     if pid not in family:
-        got(f'see {pid} ({open(f"/proc/{pid}/comm").read().strip()})')
+        try:
+            got(f'see {pid} ({open(f"/proc/{pid}/comm").read().strip()})')
+        except OSError:
+            got(f'saw {pid}')  # it ended in between
 for pid in range(2, 40000):
     if pid == me:
         continue
