@@ -38,7 +38,7 @@ static const struct option_row rows[] = {
 	  .help = "run this text; what follows are its arguments" },
 	{ "timeout", 't', OPTION_SECONDS, AT(timeout), 0.1, 0, "SECONDS",
 	  .help = "end the code after this long, with exit code 124 (default: no limit)" },
-	{ "profile", 'p', OPTION_TEXT, AT(profile), .value = "NAME",
+	{ "profile", 0, OPTION_TEXT, AT(profile), .value = "NAME",
 	  .help = "executor profile: python, smolagents, restricted, tinyagent or one of your own (default python)" },
 	{ "import", 0, OPTION_ITEMS, AT(imports), .value = "MODULE",
 	  .help = "a module the code may import beyond its profile's; numpy.* with all below it; may be repeated" },

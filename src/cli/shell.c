@@ -32,7 +32,7 @@ struct options {
 static const struct option_row rows[] = {
 	{ "timeout", 't', OPTION_SECONDS, AT(timeout), 0.1, 0, "SECONDS",
 	  .help = "interrupt a cell after this long (default: no limit, Ctrl-C interrupts)" },
-	{ "profile", 'p', OPTION_TEXT, AT(profile), .value = "NAME",
+	{ "profile", 0, OPTION_TEXT, AT(profile), .value = "NAME",
 	  .help = "executor profile: python, smolagents, restricted, tinyagent or one of your own (default python)" },
 	{ "import", 0, OPTION_ITEMS, AT(imports), .value = "MODULE",
 	  .help = "a module the code may import beyond its profile's; numpy.* with all below it; may be repeated" },

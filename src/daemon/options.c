@@ -263,10 +263,19 @@ int option_set(const struct option_row *row, void *target, const char *value, bo
 	return error_set(e, -EINVAL, "%s: unknown type of option", origin);
 }
 
+/* Two rows with one name or letter: the second could never be reached. */
+static bool is_taken(const struct option_row *rows, const struct option_row *row)
+{
+	for (; rows < row; rows++)
+		if (text_eq(rows->name, row->name) || (row->letter && rows->letter == row->letter))
+			return true;
+	return false;
+}
+
 void options_init(const struct option_row *rows, void *target)
 {
 	for (const struct option_row *row = rows; row->name; row++) {
-		assert(row - rows < ROWS_MAX);
+		assert(row - rows < ROWS_MAX && !is_taken(rows, row));
 		if (!row->fallback)
 			continue;
 		int r = option_set(row, target, row->fallback, false, row->name, NULL);
