@@ -315,6 +315,15 @@ def test_mcp_over_the_socket(env):
     assert answer['type'] == 'mcp' and answer['data']['error']['message'] == 'Environment does not support MCP'
 
 
+def test_a_socket_for_mcp_alone(daemon, api):
+    with gb.Socket(daemon.url.replace('http:', 'ws:') + '/mcp') as mcp:
+        for text, code in (('{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}', -32603), ('{', -32700), ('{}', -32600)):
+            mcp.send_text(text)
+            assert mcp.receive()['error']['code'] == code
+    gb.assert_problem(api.get('/mcp'), 426, 'upgrade_required')
+    assert api.get('/redoc').text == api.get('/docs').text
+
+
 def test_what_is_no_object_ends_the_connection(daemon):
     with Env(daemon) as env:
         data = env.ask('[1]')['data']

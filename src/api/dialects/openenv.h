@@ -164,4 +164,5 @@ void handle_openenv_metadata(struct call *c);
 void handle_openenv_schema(struct call *c);
 void handle_openenv_mcp(struct call *c);
 void handle_openenv_socket(struct call *c);
+void handle_openenv_mcp_socket(struct call *c);
 void handle_openenv_environments(struct call *c);

@@ -159,3 +159,35 @@ void handle_openenv_mcp(struct call *c)
 	openenv_put_rpc(&w, request);
 	call_respond(c, 200, &w, &b);
 }
+
+/* ---- JSON-RPC over a WebSocket -------------------------------------------------- */
+
+static void on_rpc(struct http_ws *ws, const char *text, size_t len, void *userdata)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	_cleanup_json_ json_t *request = NULL;
+	struct json_writer w;
+	json_read(text, len, NULL, &request);
+	json_writer_init(&w, &b);
+	openenv_put_rpc(&w, request);
+	/* Answers are small and one for one: who does not read them is closed by the server's own limits. */
+	if (json_writer_end(&w) >= 0)
+		http_ws_send(ws, b.data, b.len);
+}
+
+static void on_rpc_closed(struct http_ws *ws, unsigned code, void *userdata)
+{
+}
+
+void handle_openenv_mcp_socket(struct call *c)
+{
+	static const struct http_ws_handler handler = { .on_message = on_rpc, .on_closed = on_rpc_closed };
+	if (!http_wants_websocket(c->x)) {
+		http_add_header(c->x, "Upgrade", "websocket");
+		call_problem(c, 426, "upgrade_required", "GET /mcp speaks WebSocket only", "POST the JSON-RPC request instead.");
+		return;
+	}
+	struct http_exchange *x = c->x;
+	call_release(c);
+	http_upgrade(x, NULL, &handler, NULL);
+}

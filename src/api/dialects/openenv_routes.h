@@ -12,6 +12,7 @@ void handle_openenv_schema(struct call *c);
 void handle_openenv_environments(struct call *c);
 void handle_openenv_mcp(struct call *c);
 void handle_openenv_socket(struct call *c);
+void handle_openenv_mcp_socket(struct call *c);
 
 #define OPENENV_ROUTE(verb, path, more, handler, id, title, text, example)                                         \
 	{ HTTP_METHOD_##verb, path, ROUTE_ANY_QUERY | (more), handler, NULL, id, title, text, NULL, NULL, 200,     \
@@ -41,6 +42,10 @@ void handle_openenv_socket(struct call *c);
 	OPENENV_ROUTE(POST, "/mcp", ROUTE_ANY_TYPE, handle_openenv_mcp, "openenvMcp", "OpenEnv: JSON-RPC",               \
 		"Answers that this environment has no MCP tools, as coding_env does.",                                   \
 		"curl -s $URL/mcp -H 'Content-Type: application/json' -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}'"), \
+	{ HTTP_METHOD_GET, "/mcp", ROUTE_WEBSOCKET | ROUTE_ANY_QUERY, handle_openenv_mcp_socket, NULL, "openenvMcpSocket", \
+		"OpenEnv: JSON-RPC over a WebSocket", "The same answers as POST /mcp.", NULL, NULL, 101, NULL, NULL, NULL }, \
+	{ HTTP_METHOD_GET, "/redoc", ROUTE_PUBLIC, handle_docs, NULL, "openenvRedoc", "OpenEnv: this page by another name",  \
+		NULL, NULL, NULL, 200, "text/html; charset=utf-8", NULL, NULL },                                         \
 	{ HTTP_METHOD_GET, "/ws", ROUTE_WEBSOCKET | ROUTE_ANY_QUERY, handle_openenv_socket, NULL, "openenvSocket",       \
 		"OpenEnv: an environment over a WebSocket",                                                              \
 		"Messages {type: reset | step | state | close | mcp, data}; the environment ends with the connection. "  \
