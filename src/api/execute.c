@@ -182,6 +182,8 @@ static void execute(struct wait *w, struct session *s, const struct execute_requ
 	struct cell_request cell_request;
 	execute_cell_request(request, &cell_request);
 	cell_request.final = w->one_shot;
+	if (w->one_shot && cell_request.on_block == ON_BLOCK_LEAVE)
+		cell_request.on_block = ON_BLOCK_CLOSE; /* there is no later cell */
 	w->executing = true;
 	int r = session_execute(s, http_request_id(w->call->x), &cell_request,
 		w->stream ? &stream_observer : &plain_observer, w, &e, &cell);

@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 
-const char *const on_block_names[] = { "auto", "close", "wait", NULL };
+const char *const on_block_names[] = { "auto", "close", "wait", "leave", NULL };
 
 /* In the order of enum shot_format. */
 static const char *const format_names[] = { "png", "jpeg", NULL };

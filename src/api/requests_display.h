@@ -60,5 +60,6 @@ void screenshot_options(const struct screenshot_request *q, struct shot_options 
 					  .default_text = "auto",                                                               \
 					  .help = "What becomes of code that waits in a main loop once its window has settled: "  \
 						  "close asks its windows to close, so that the loop returns and the cell "     \
-						  "ends; wait lets it wait; auto closes when a screenshot was asked for."       \
+						  "ends; wait lets it wait; leave ends the cell with status running, and later "  \
+						  "cells run inside its loop; auto closes when a screenshot was asked for."     \
 	}

@@ -91,6 +91,7 @@ void answer_put_session(struct json_writer *w, const struct session *s)
 	json_field_double(w, "expires_in_s", round(info.expires_in_s * 1000) / 1000);
 	json_field_uint(w, "cells", info.cells);
 	json_field_uint(w, "queued", info.queued);
+	json_field_uint(w, "left_running", info.left_running);
 	json_field_bool(w, "warm", info.warm);
 	json_field_cstr(w, "template", info.template);
 	json_field_int(w, "pid", info.pid);

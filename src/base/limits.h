@@ -95,6 +95,7 @@ enum {
 	LIMIT_WINDOWS = 64,                      /* windows listed */
 	LIMIT_CAPTURE_BYTES = 128 * 1024 * 1024, /* pixels of one picture */
 	LIMIT_PICTURE_BYTES = 40 * 1024 * 1024,  /* of an encoded picture; base64 makes it a third longer */
+	LIMIT_LEFT_CELLS = 8,                    /* cells left in a main loop, one inside the other */
 	LIMIT_DISPLAY_ASKS = 16,                 /* questions to one display at a time */
 	LIMIT_ANSWER_BYTES = 16 * 1024 * 1024,   /* a final answer, in each of its forms */
 };

@@ -47,7 +47,9 @@ static void enter(const struct display_spawn *q, const int *fds, size_t n_fds)
 		if (write(fds[i], "0", 1) != 1)
 			give_up(step);
 	/* A plain server is a program to be started; nothing else of a display ever starts one (their filters refuse it). */
-	if (jail_enter(fds[0], JAIL_EXEC_SYSTEM, JAIL_NET_NONE, &step) < 0)
+	int r = q->process == DISPLAY_SCREEN ? jail_enter_beside(fds[0], &step)
+					     : jail_enter(fds[0], JAIL_EXEC_SYSTEM, JAIL_NET_NONE, &step);
+	if (r < 0)
 		give_up(step);
 }
 

@@ -420,10 +420,14 @@ unsigned manager_close_all(struct screen *s)
 	return n;
 }
 
+/* A message nobody knows wakes most loops; SDL gives its caller only what it knows, such as a pixel to paint again. */
 unsigned manager_poke_all(struct screen *s)
 {
-	for (unsigned i = 0; i < s->n_clients; i++)
+	for (unsigned i = 0; i < s->n_clients; i++) {
+		xcb_expose_event_t e = { .response_type = XCB_EXPOSE, .window = s->client[i].id, .width = 1, .height = 1 };
 		send_message(s, s->client[i].id, ATOM_GLOVEBOX_POKE, 0);
+		xcb_send_event(s->x, 0, s->client[i].id, 0, (const char *)&e);
+	}
 	xcb_flush(s->x);
 	return s->n_clients;
 }

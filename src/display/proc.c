@@ -145,6 +145,23 @@ static void look_at_process(pid_t pid, struct sample *s)
 	closedir(d);
 }
 
+int32_t proc_find(const char *name)
+{
+	char path[48], text[32];
+	int32_t found = 0;
+	DIR *d = opendir("/proc");
+	for (struct dirent *e; d && !found && (e = readdir(d));) {
+		int32_t pid = (int32_t)strtol(e->d_name, NULL, 10);
+		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+		if (pid > 0 && read_proc(path, text, sizeof(text)) > 0 && !strncmp(text, name, strlen(name)) &&
+			text[strlen(name)] == '\n')
+			found = pid;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
 void proc_sample(const int32_t *pids, unsigned n, struct sample *ret)
 {
 	*ret = (struct sample){ .waiting = true, .in_loop = n > 0, .near_ms = NO_TIMEOUT };

@@ -166,12 +166,14 @@ static void sample_clients(struct screen *s)
 {
 	static int32_t pids[PIDS_MAX];
 	static unsigned n;
-	static uint64_t at;
+	static uint64_t at, map;
 	struct sample sample;
 	uint64_t now = clock_now_ns();
-	if (!n || now - at > PIDS_AGE_MS * NSEC_PER_MSEC) {
+	/* A new window may be a new client's. The question itself makes the server run, so it is not asked at every look. */
+	if (!n || map != s->activity.map_ns || now - at > PIDS_AGE_MS * NSEC_PER_MSEC) {
 		n = windows_pids(s, pids, PIDS_MAX);
 		at = now;
+		map = s->activity.map_ns;
 	}
 	proc_sample(pids, n, &sample);
 	activity_sample(&s->activity, &sample, clock_now_ns());
@@ -366,6 +368,7 @@ int screen_run(int daemon, int server, const uint8_t cookie[XSOCKET_COOKIE])
 		say_trouble(&s, 0, "display_failed", "the X server does not answer as it should", "POST …/reset starts it anew.");
 		return 1;
 	}
+	s.server_pid = proc_find("Xvfb");
 	manager_adopt(&s);
 	size_t start = begin(&s, DISPLAY_SAY_UP, 0);
 	wire_end(&s.out, start);

@@ -85,6 +85,7 @@ struct screen {
 	uint32_t width, height, depth;
 	xcb_visualid_t visual;
 	xcb_atom_t atom[ATOM_COUNT];
+	int32_t server_pid; /* in the jail; 0 when it cannot be seen */
 	uint8_t damage_event;
 	xcb_damage_damage_t damage;
 	/* capture */

@@ -68,5 +68,8 @@ void activity_sample(struct activity *a, const struct sample *s, uint64_t now_ns
 bool settle_decide(struct settle *q, const struct activity *a, bool windows, bool (*flat)(void *), void *userdata, uint64_t now_ns,
 	enum shot_reason *ret);
 
-/* proc.c: samples these processes. */
+/* proc.c: the process of this name among those of the user, 0 when there is none. */
+int32_t proc_find(const char *name);
+
+/* Samples these processes. */
 void proc_sample(const int32_t *pids, unsigned n, struct sample *ret);

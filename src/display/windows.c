@@ -134,6 +134,9 @@ unsigned windows_pids(struct screen *s, int32_t *pids, unsigned max)
 	unsigned n = 0;
 	if (!r)
 		return 0;
+	/* What a forked server says of itself is its zygote's number. */
+	if (s->server_pid)
+		pids[n++] = s->server_pid;
 	for (xcb_res_client_id_value_iterator_t it = xcb_res_query_client_ids_ids_iterator(r); it.rem;
 		xcb_res_client_id_value_next(&it)) {
 		if (xcb_res_client_id_value_value_length(it.data) < 1)

@@ -21,8 +21,8 @@ static bool forked;
 static bool typed_results;
 static int future_flags; /* `from __future__` of earlier cells goes on, as in the interactive interpreter */
 
-/* The cell that runs now, for displays. */
-static struct {
+/* The cell that runs now, for displays; the innermost when one was left in a main loop. */
+static struct current {
 	struct buffer *out;
 	uint32_t serial;
 	unsigned displays;
@@ -530,6 +530,7 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 	char name[32];
 	struct outcome o = { WIRE_OUTCOME_OK, 0 };
 	uint64_t cpu = cpu_ns();
+	const struct current outer = now;
 	steps_begin();
 
 	if (len >= 3 && memcmp(code, "\xef\xbb\xbf", 3) == 0) { /* editors put it in front of files; no part of the program */
@@ -570,7 +571,9 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 	answer_report(out, serial);
 	stream_flush_all();
 	fflush(NULL); /* what C code printed */
-	now.out = NULL;
+	now = outer;
+	if (outer.out)
+		tools_begin_cell(outer.serial);
 	files_report(out, serial);
 	put_done(out, serial, o, cpu_ns() - cpu);
 	return o.exit_code;

@@ -116,10 +116,15 @@ static void preload(PyObject *names)
 	Py_XDECREF(problems);
 }
 
+static void catch_cell_signal(void);
+
+/* A session with a screen: figures become windows, and cells may be left in a main loop while others run. */
 static void use_display(void)
 {
 	PyObject *r = PyObject_CallNoArgs(support.use_display);
 	Py_XDECREF(r);
+	PyErr_Clear();
+	catch_cell_signal();
 }
 
 /* What a process can be told to keep to by itself: the only walls on machines without control groups, the same numbers elsewhere. */
@@ -190,6 +195,20 @@ static void setup(const struct wire_frame *f)
 		guest_fail(GUEST_CONTROL_FD, "applying the executor profile", EINVAL); /* never without it */
 }
 
+/* Reads what is there, without waiting. */
+static bool fill_now(void)
+{
+	char *at;
+	size_t room;
+	if (wire_reader_room(&in, GUEST_READ, &at, &room) < 0)
+		_exit(1);
+	ssize_t n = recv(GUEST_CONTROL_FD, at, room, MSG_DONTWAIT);
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		_exit(0); /* the daemon is gone */
+	wire_reader_filled(&in, n > 0 ? (size_t)n : 0);
+	return true;
+}
+
 /* ---- EXECUTE ------------------------------------------------------------------ */
 
 /* Puts `fd` (or /dev/null) on descriptor 0. */
@@ -238,6 +257,8 @@ static void say_nothing(struct buffer *frames)
 	frames->len = 0;
 }
 
+static unsigned depth; /* of cells that run, one inside the other */
+
 static void execute(const struct wire_frame *f)
 {
 	struct wire_field field;
@@ -245,6 +266,7 @@ static void execute(const struct wire_frame *f)
 	char *code = NULL;
 	bool has_stdin = false, final = false, typed = false;
 	int exit_code = 0;
+	uint32_t serial = f->serial; /* a cell inside this one reads into the buffer that the frame lies in */
 	while (wire_field_next(f, &at, &field) == 1) {
 		if (field.tag == WIRE_CODE && !code && (code = malloc(field.len + 1))) {
 			memcpy(code, field.data, field.len);
@@ -265,8 +287,10 @@ static void execute(const struct wire_frame *f)
 	cell_type_result(typed);
 	if (!has_stdin && stdin_closed()) /* exit() of the site module closes it */
 		set_stdin(-1);
+	depth++;
 	if (code)
-		exit_code = cell_run(code, len, f->serial, final, &out, muted ? say_nothing : send_frames);
+		exit_code = cell_run(code, len, serial, final, &out, muted ? say_nothing : send_frames);
+	depth--;
 	free(code);
 	if (is_fork)
 		_exit(exit_code); /* a forked copy that came to the end of the cell is done */
@@ -276,7 +300,8 @@ static void execute(const struct wire_frame *f)
 		send_frames(&out);
 	if (has_stdin)
 		set_stdin(-1);
-	park_cell_done(f->serial);
+	if (!depth)
+		park_cell_done(serial);
 }
 
 /* ---- REPLAY ------------------------------------------------------------------ */
@@ -307,6 +332,54 @@ static void replay(const struct wire_frame *f)
 	if (wire_begin(&out, WIRE_REPLAYED, 0, &start) == 0)
 		wire_end(&out, start);
 	send_frames(&out);
+}
+
+static void handle(const struct wire_frame *f);
+
+/* ---- a cell inside another ------------------------------------------------------ */
+
+/* Runs what came while a cell waits in a main loop. Its frames are its own: those of the outer one may be half written. */
+static void execute_inside(const struct wire_frame *f)
+{
+	struct buffer kept = out;
+	size_t start;
+	out = (struct buffer){ 0 };
+	if (wire_begin(&out, WIRE_STARTED, f->serial, &start) == 0) {
+		wire_end(&out, start);
+		send_frames(&out);
+	}
+	execute(f);
+	buffer_finish(&out);
+	out = kept;
+}
+
+/* The handler of WIRE_CELL_SIGNAL, in the main thread, wherever a main loop lets Python run. */
+static PyObject *on_cell_signal(PyObject *self, PyObject *args)
+{
+	struct wire_frame f;
+	(void)self, (void)args;
+	if (is_fork || reading || !depth)
+		Py_RETURN_NONE;
+	while (fill_now() && wire_reader_next(&in, &f) == 1) {
+		if (f.type == WIRE_EXECUTE)
+			execute_inside(&f);
+		else if (f.type == WIRE_TOOL_RESULT)
+			tools_take_result(&f);
+		else if (f.type == WIRE_TOOLS)
+			handle(&f);
+	}
+	Py_RETURN_NONE;
+}
+
+static PyMethodDef cell_signal_def = { "next_cell", on_cell_signal, METH_VARARGS, NULL };
+
+static void catch_cell_signal(void)
+{
+	PyObject *signal = PyImport_ImportModule("signal"), *handler = PyCFunction_New(&cell_signal_def, NULL);
+	PyObject *r = signal && handler ? PyObject_CallMethod(signal, "signal", "iO", WIRE_CELL_SIGNAL, handler) : NULL;
+	Py_XDECREF(r);
+	Py_XDECREF(handler);
+	Py_XDECREF(signal);
 }
 
 static void check(const struct wire_frame *f)
@@ -366,17 +439,10 @@ static void handle(const struct wire_frame *f)
 void guest_take_results(void)
 {
 	struct wire_frame f;
-	char *at;
-	size_t room;
 	int r;
 	if (reading)
 		return;
-	if (wire_reader_room(&in, GUEST_READ, &at, &room) < 0)
-		_exit(1);
-	ssize_t n = recv(GUEST_CONTROL_FD, at, room, MSG_DONTWAIT);
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		_exit(0); /* the daemon is gone */
-	wire_reader_filled(&in, n > 0 ? (size_t)n : 0);
+	fill_now();
 	while ((r = wire_reader_next(&in, &f)) == 1)
 		if (f.type == WIRE_TOOL_RESULT)
 			tools_take_result(&f);

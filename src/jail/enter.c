@@ -31,7 +31,7 @@ int jail_aim_children(int init_pidfd)
 	return setns(init_pidfd, CLONE_NEWPID) < 0 ? -errno : 0;
 }
 
-int jail_enter(int init_pidfd, enum jail_exec exec, enum jail_net net, const char **ret_step)
+static int join_jail(int init_pidfd, const char **ret_step)
 {
 	int r;
 	*ret_step = "joining the namespaces";
@@ -45,7 +45,20 @@ int jail_enter(int init_pidfd, enum jail_exec exec, enum jail_net net, const cha
 		return r;
 	if ((r = privileges_become(JAIL_INNER_ID, ret_step)) < 0)
 		return r;
-	if ((r = privileges_drop(ret_step)) < 0)
+	return privileges_drop(ret_step);
+}
+
+int jail_enter_beside(int init_pidfd, const char **ret_step)
+{
+	int r = join_jail(init_pidfd, ret_step);
+	umask(077);
+	return r;
+}
+
+int jail_enter(int init_pidfd, enum jail_exec exec, enum jail_net net, const char **ret_step)
+{
+	int r = join_jail(init_pidfd, ret_step);
+	if (r < 0)
 		return r;
 	if ((r = landlock_restrict(exec, net, ret_step)) < 0)
 		return r;

@@ -96,5 +96,11 @@ enum { JAILER_SOCKET_FD = 3 };
  */
 int jail_enter(int init_pidfd, enum jail_exec exec, enum jail_net net, const char **ret_step);
 
+/*
+ * The same for a process of our own that looks after the jail's: undumpable, and without Landlock, which keeps those it holds from looking
+ * at processes it does not hold as well. Its system call filter must be a narrow one.
+ */
+int jail_enter_beside(int init_pidfd, const char **ret_step);
+
 /* Makes the next children of this process start in the jail's pid namespace. */
 int jail_aim_children(int init_pidfd);

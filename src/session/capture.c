@@ -126,7 +126,9 @@ static void close_windows(struct capture *p)
 static void on_close_tick(uv_timer_t *t)
 {
 	struct capture *p = t->data;
-	if (!p->closed) {
+	if (p->on_block == ON_BLOCK_LEAVE) {
+		session_leave_cell(p->session); /* p is gone after it */
+	} else if (!p->closed) {
 		close_windows(p);
 	} else if (p->interrupted) {
 		ask_quietly(p, DISPLAY_ASK_POKE); /* Tk looks for signals after an event only */
@@ -141,10 +143,12 @@ static void on_close_tick(uv_timer_t *t)
 /* The first picture is there while the code runs. */
 static void after_picture(struct capture *p)
 {
-	if (p->on_block != ON_BLOCK_CLOSE || !p->first.data || p->first.info.reason == SHOT_NO_WINDOW)
+	if (p->on_block == ON_BLOCK_WAIT || !p->first.data || p->first.info.reason == SHOT_NO_WINDOW)
 		return;
-	if (p->first.info.in_event_loop)
+	if (p->first.info.in_event_loop && p->on_block == ON_BLOCK_CLOSE)
 		close_windows(p);
+	else if (p->first.info.in_event_loop)
+		uv_timer_start(&p->timer, on_close_tick, 0, CLOSE_TICK_MS); /* not from inside the display's answer */
 	else
 		uv_timer_start(&p->timer, on_close_tick, CLOSE_AFTER_MS, CLOSE_TICK_MS);
 }
@@ -261,7 +265,7 @@ void capture_report(const struct capture *p, struct observation *o)
 int capture_create(struct session *s, struct cell *c, const struct cell_request *q, struct error *e)
 {
 	bool close = q->on_block == ON_BLOCK_CLOSE || (q->on_block == ON_BLOCK_AUTO && q->has_screenshot);
-	if (!q->has_screenshot && !close)
+	if (!q->has_screenshot && !close && q->on_block != ON_BLOCK_LEAVE)
 		return 0;
 	if (!s->display) {
 		error_set(e, -ENOTSUP, "the session has no display, so there is no screen to take a picture of");
@@ -276,7 +280,7 @@ int capture_create(struct session *s, struct cell *c, const struct cell_request 
 	p->options = q->screenshot;
 	p->wanted = q->has_screenshot;
 	p->wants_end = q->has_screenshot && q->end_screenshot;
-	p->on_block = close ? ON_BLOCK_CLOSE : ON_BLOCK_WAIT;
+	p->on_block = close ? ON_BLOCK_CLOSE : q->on_block == ON_BLOCK_LEAVE ? ON_BLOCK_LEAVE : ON_BLOCK_WAIT;
 	uv_timer_init(s->table->config.loop, &p->timer);
 	p->timer.data = p;
 	c->capture = p;

@@ -70,6 +70,9 @@ struct session {
 	uv_timer_t deadline;
 	struct tools *tools; /* NULL until there are any */
 	struct display *display; /* or NULL */
+	uint32_t left[LIMIT_LEFT_CELLS]; /* cells that were left in a main loop and have not ended */
+	unsigned n_left;
+	uv_timer_t nudge;
 	struct outcome outcome;
 	struct output output[2];
 	size_t carried[2]; /* bytes of an unfinished character, told to the listener with what follows */
@@ -204,6 +207,7 @@ void tools_finish(struct session *s);
 /* Ends the running cell: what the guest said is complete, and so are its pictures. */
 void session_end_cell(struct session *s, enum cell_status status, int exit_code);
 void session_interrupt_running(struct session *s);
+void session_leave_cell(struct session *s); /* ends the running cell as running */
 void session_start_next(struct session *s);
 
 /* capture.c: pictures of a cell, and what becomes of one that blocks. */

@@ -331,7 +331,8 @@ static struct session *new_session(struct sessions *t)
 	s->created_ns = s->used_ns = clock_now_ns();
 	s->created_wall_ns = s->used_wall_ns = clock_wall_ns();
 	uv_timer_init(t->config.loop, &s->deadline);
-	s->deadline.data = s;
+	uv_timer_init(t->config.loop, &s->nudge);
+	s->deadline.data = s->nudge.data = s;
 	outcome_init(&s->outcome);
 	s->replay.good = s->replay.fresh = true;
 	return s;
@@ -347,6 +348,13 @@ static void session_freed(uv_handle_t *h)
 	t->closing_sessions--;
 }
 
+/* One after the other: libuv does not say in which order it tells. */
+static void nudge_closed(uv_handle_t *h)
+{
+	struct session *s = h->data;
+	uv_close((uv_handle_t *)&s->deadline, session_freed);
+}
+
 static void release(struct session *s)
 {
 	tools_finish(s);
@@ -358,7 +366,7 @@ static void release(struct session *s)
 	spool_finish(&s->spool);
 	buffer_finish(&s->replay.frames);
 	s->table->closing_sessions++;
-	uv_close((uv_handle_t *)&s->deadline, session_freed);
+	uv_close((uv_handle_t *)&s->nudge, nudge_closed);
 }
 
 /* The session's own additional imports come after the server's. */
@@ -495,6 +503,7 @@ int session_reset(struct session *s, struct error *e)
 	if (!s->guest_ready)
 		return 0; /* a fresh one is on its way already */
 	s->guest_ready = s->setup_sent = false;
+	s->n_left = 0;
 	struct cell_queue waiting;
 	TAILQ_INIT(&waiting);
 	TAILQ_CONCAT(&waiting, &s->queue, link); /* those that wait run in the fresh interpreter */
@@ -562,6 +571,7 @@ void session_info(const struct session *s, struct session_info *ret)
 		.queued = s->queued,
 		.warm = s->warm || s->template_warm,
 		.template = s->template,
+		.left_running = s->n_left,
 		.pid = g ? guest_pid(g) : 0,
 		.exec = s->params.exec,
 		.network = &s->params.network,

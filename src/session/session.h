@@ -153,6 +153,7 @@ enum cell_status {
 	CELL_OUT_OF_MEMORY,
 	CELL_KILLED,
 	CELL_REFUSED,
+	CELL_RUNNING, /* left in its main loop, with its windows; what it does from now on is told nobody */
 	CELL_STATUS_COUNT
 };
 const char *cell_status_name(enum cell_status s); /* "ok", "error", … */
@@ -232,7 +233,7 @@ struct session_info {
 	enum session_state state;
 	uint64_t created_wall_ns, used_wall_ns;
 	double ttl_s, idle_timeout_s, expires_in_s;
-	unsigned cells, queued;
+	unsigned cells, queued, left_running;
 	bool warm; /* came from a guest that was ready, or from a template that was */
 	const char *template; /* which template: "default", "plain", or the name of a set in the store */
 	pid_t pid; /* of the guest on the host; 0 while starting */
@@ -333,6 +334,7 @@ enum on_block {
 	ON_BLOCK_AUTO,  /* CLOSE when a screenshot was asked for, else WAIT */
 	ON_BLOCK_CLOSE, /* its windows are asked to close: the loop returns, and the cell goes on to its end */
 	ON_BLOCK_WAIT,  /* nothing: the time limit ends it, or whoever uses the window */
+	ON_BLOCK_LEAVE, /* it stays there; the cell's answer says "running", and later cells run inside its loop */
 	ON_BLOCK_COUNT
 };
 

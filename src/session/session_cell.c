@@ -29,7 +29,7 @@ void stats_observe(struct stats_histogram *h, double seconds)
 
 const char *cell_status_name(enum cell_status s)
 {
-	static const char *const names[] = { "ok", "error", "timeout", "interrupted", "out_of_memory", "killed", "refused" };
+	static const char *const names[] = { "ok", "error", "timeout", "interrupted", "out_of_memory", "killed", "refused", "running" };
 	return names[s];
 }
 
@@ -194,6 +194,60 @@ static void end_cell(struct session *s, enum cell_status status, int exit_code, 
 	session_start_next(s);
 }
 
+/* ---- cells that were left in a main loop -------------------------------------------- */
+
+enum { NUDGE_FIRST_MS = 20, NUDGE_MS = 200 };
+
+/* What such a cell says when its loop ended at last is told nobody: its answer is long out. True when the frame was one of those. */
+static bool session_frame_of_left(struct session *s, const struct wire_frame *f)
+{
+	for (unsigned i = 0; i < s->n_left; i++) {
+		if (s->left[i] != f->serial)
+			continue;
+		if (f->type == WIRE_DONE) {
+			s->left[i] = s->left[--s->n_left];
+			session_start_next(s);
+		}
+		return true;
+	}
+	return false;
+}
+
+/* A signal makes Python look for the cell; an event that means nothing makes a main loop let Python run. */
+static void nudge(struct session *s)
+{
+	guest_signal(berth_guest(s->berth), WIRE_CELL_SIGNAL);
+	if (s->display && display_is_up(s->display))
+		display_ask(s->display, DISPLAY_ASK_POKE, NULL, 0, true, 1, NULL, NULL, NULL);
+}
+
+static void on_nudge(uv_timer_t *t)
+{
+	struct session *s = t->data;
+	if (!s->n_left || !s->running || !s->guest_ready) {
+		uv_timer_stop(t);
+		return;
+	}
+	nudge(s);
+}
+
+static void start_nudging(struct session *s)
+{
+	if (!s->n_left)
+		return;
+	nudge(s);
+	uv_timer_start(&s->nudge, on_nudge, NUDGE_FIRST_MS, NUDGE_MS);
+}
+
+void session_leave_cell(struct session *s)
+{
+	guest_drain(berth_guest(s->berth));
+	if (!s->running || s->outcome.done || s->n_left == LIMIT_LEFT_CELLS)
+		return;
+	s->left[s->n_left++] = s->cells;
+	end_cell(s, CELL_RUNNING, 0, false);
+}
+
 void session_end_cell(struct session *s, enum cell_status status, int exit_code)
 {
 	end_cell(s, status, exit_code, STATE_KEPT);
@@ -273,6 +327,12 @@ void session_guest_frame(struct session *s, const struct wire_frame *f)
 	}
 	if (travel_frame(s, f))
 		return;
+	if (session_frame_of_left(s, f))
+		return;
+	if (f->type == WIRE_STARTED && s->running && s->n_left && f->serial == s->cells) {
+		uv_timer_stop(&s->nudge);
+		return;
+	}
 	bool of_tools = f->type == WIRE_TOOL_CALL || f->type == WIRE_TOOL_CANCEL;
 	if (of_tools && s->running)
 		s->running->outside = true;
@@ -395,6 +455,11 @@ void session_stop_cell(struct session *s, enum cell_stop why)
 
 bool session_interrupt(struct session *s)
 {
+	if (!s->running && s->n_left) { /* what was left running ends */
+		guest_signal(berth_guest(s->berth), SIGINT);
+		nudge(s);
+		return true;
+	}
 	if (!s->running)
 		return false;
 	if (s->outcome.done) /* the code is over, its last picture is not there yet */
@@ -475,6 +540,7 @@ void session_end_with_guest(struct session *s, bool rolled_back)
 	const struct process_exit *end = &s->death.end;
 	enum cell_status status = CELL_KILLED;
 	int exit_code = end->signaled ? 128 + end->status : end->status;
+	s->n_left = 0;
 	s->table->stats.guests_replaced++;
 	if (!rolled_back)
 		s->guest_ready = s->setup_sent = false; /* no queued cell may start now */
@@ -700,6 +766,7 @@ void session_start_next(struct session *s)
 	if (c->capture)
 		capture_begin(c->capture);
 	travel_send_cell(s);
+	start_nudging(s);
 	if (!c->abandoned && c->observer.on_started)
 		c->observer.on_started(c->userdata, s->cells);
 	tell_earlier_output(s);

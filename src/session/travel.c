@@ -149,7 +149,7 @@ void travel_send_cell(struct session *s)
 	_cleanup_buffer_ struct buffer frames = BUFFER_INIT(0);
 	int fds[2], r = -EAGAIN;
 	size_t n = 0;
-	bool wanted = c->transaction && travel_possible(s);
+	bool wanted = c->transaction && travel_possible(s) && !s->n_left; /* inside another cell's main loop nothing can be copied */
 	if (!wanted)
 		snprintf(s->no_copy, sizeof(s->no_copy), c->transaction ? "this needs control groups, which this machine does not give" :
 									  "the cell is no transaction");

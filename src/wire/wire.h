@@ -45,6 +45,7 @@ enum wire_type {
 	WIRE_PARKED,     /* TICKET and the copy's pidfd, or TICKET and TEXT: why there is none; FILES_LEFT; serial: the last cell it has seen */
 	WIRE_LIVED,      /* the same, of a parked copy about the live guest it made */
 	WIRE_REPLAYED,   /* all cells that were to be replayed were */
+	WIRE_STARTED, /* a cell began inside one that was left in a main loop */
 };
 
 enum wire_tag {
@@ -102,6 +103,12 @@ enum wire_outcome { WIRE_OUTCOME_OK, WIRE_OUTCOME_ERROR, WIRE_OUTCOME_EXIT, WIRE
  * Python looks for signals; so a handler that cleans up after a KeyboardInterrupt is not interrupted again.
  */
 #define WIRE_WAKE_SIGNAL (SIGRTMAX - 2)
+
+/*
+ * A cell for a guest whose cell before was left in a main loop: says that there is an EXECUTE to be read. Python's own handler takes it,
+ * inside the loop, as soon as that lets Python run.
+ */
+#define WIRE_CELL_SIGNAL (SIGRTMAX - 3)
 
 /* ---- writing: into a buffer, a frame at a time -------------------------- */
 

@@ -73,3 +73,22 @@ def test_error_before_a_window(screen):
     assert seen.status == 'error' and seen.error['type'] == 'ZeroDivisionError'
     assert seen.screenshot['windows'] == [] and 'No window' in seen.screenshot['note']
     assert colours(image(seen.screenshot)) == {(0, 0, 0): 1024 * 768}
+
+
+def test_left_running_cells_run_inside_its_loop(screen):
+    first = screen.execute(TK + "root.mainloop()\nprint('the loop returned')", capture_screenshot=True, on_block='leave')
+    assert first.status == 'running' and first.error is None
+    check_colours(first.screenshot)
+    assert screen.get()['left_running'] == 1 and screen.get()['state'] == 'idle'
+    seen = screen.execute("root.title('changed')\n6 * 7", capture_screenshot=True).ok()
+    assert seen.text == '42' and only_window(seen.screenshot)['title'] == 'changed'
+    printed = screen.execute('root.destroy()').ok().stdout
+    gb.wait_until(lambda: screen.get()['left_running'] == 0, 'the first cell ended')
+    assert printed + screen.execute('print("next")').ok().stdout == 'the loop returned\nnext\n'
+
+
+def test_interrupt_ends_what_was_left_running(screen):
+    assert screen.execute(TK + 'root.mainloop()', on_block='leave').status == 'running'
+    assert screen.interrupt()
+    gb.wait_until(lambda: screen.get()['left_running'] == 0, 'the first cell ended')
+    assert screen.value('6 * 7') == '42'

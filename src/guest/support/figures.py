@@ -32,25 +32,6 @@ def _on_screen(manager):
         return False
 
 
-def use_display():
-    """The session has a screen: figures become windows on it when they are shown, if there is a toolkit to make them."""
-    import os
-    from importlib.util import find_spec
-
-    if find_spec('_tkinter') is None:
-        os.environ.pop('MPLBACKEND', None)
-        return
-    backend = os.environ.get('MPLBACKEND') or 'TkAgg'
-    if 'matplotlib' in sys.modules:
-        sys.modules['matplotlib'].rcParams['backend'] = backend
-    pyplot = sys.modules.get('matplotlib.pyplot')
-    if pyplot is not None:
-        if hasattr(pyplot, '_get_backend_mod'):
-            pyplot._backend_mod = None  # asked for anew at the first figure
-        else:
-            pyplot.switch_backend(backend)
-
-
 def _is_figure(value):
     module = sys.modules.get('matplotlib.figure')
     return module is not None and issubclass(type(value), getattr(module, 'Figure', ()))
