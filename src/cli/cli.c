@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "display/screens.h"
 #include "jail/jailer.h"
+#include "session/rootfs.h"
 #include "network/proxy.h"
 
 static int run_jailer(int argc, char **argv)
@@ -58,6 +59,7 @@ const struct cli_verb cli_verbs[] = {
 	{ "screens", run_screens, NULL },
 	{ "installer", cli_installer, NULL }, /* and src/packages so */
 	{ "proxy", run_proxy, NULL },
+	{ "inside", rootfs_inside_main, NULL },
 	{ "launcher", run_launcher, NULL }, /* and the daemon so */
 	{ NULL },
 };

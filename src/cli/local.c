@@ -131,6 +131,7 @@ static int start_table(struct local *l, const struct local_config *config, struc
 	sc.state_dir = l->state_dir;
 	sc.preload = config->preload;
 	sc.shown = l->shown;
+	sc.rootfs = config->rootfs;
 	sc.profiles = l->profiles;
 	sc.ready_guests = 1;
 	sc.default_exec = config->exec;

@@ -23,6 +23,7 @@ struct local_config {
 	char **preload;        /* the template, as in struct sessions_config */
 	double timeout_s;      /* of each cell; 0: none */
 	uint64_t memory_bytes; /* 0: the default */
+	const char *rootfs;    /* or NULL */
 	enum jail_exec exec;
 	struct session_limits limits; /* those that are set hold instead of the defaults, whatever the maxima */
 	const char *state_dir; /* NULL: this user's */

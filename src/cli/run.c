@@ -26,7 +26,7 @@ struct options {
 	int exec;
 	char *network, **allow;
 	char **env, **packages, **imports;
-	char *profile, *code, *stdin_file;
+	char *rootfs, *profile, *code, *stdin_file;
 	bool json, help;
 };
 
@@ -50,6 +50,8 @@ static const struct option_row rows[] = {
 	  .help = "let the code reach this, and nothing else but its own loopback; may be repeated (see docs/network.md)" },
 	{ "memory", 'm', OPTION_SIZE, AT(memory), 16 << 20, 0, "SIZE",
 	  .help = "memory the code may use; a MemoryError beyond it (default 2G)" },
+	{ "rootfs", 0, OPTION_TEXT, AT(rootfs), .value = "DIRECTORY",
+	  .help = "system tree the code sees instead of this machine's own" },
 	{ "disk", 0, OPTION_SIZE, AT(disk), 1 << 20, 0, "SIZE",
 	  .help = "files in /workspace, and as much in /tmp (default 256M)" },
 	{ "inodes", 0, OPTION_SIZE, AT(inodes), 64, 0, "N",
@@ -396,6 +398,7 @@ static int run_code(const struct options *o, const char *name, char *const *word
 				 .memory_bytes = o->memory,
 				 .exec = (enum jail_exec)o->exec,
 				 .limits = limits_of(o),
+				 .rootfs = o->rootfs,
 				 .network = o->network,
 				 .allow = o->allow },
 		&e, &run.local);

@@ -66,6 +66,7 @@ int config_sessions(const struct config *c, struct error *e, struct sessions_con
 	ret->guest_module = module;
 	ret->state_dir = c->state_dir;
 	ret->preload = c->preload;
+	ret->rootfs = c->rootfs;
 	ret->ready_guests = c->ready;
 	ret->max_sessions = c->max_sessions;
 	ret->max_queued_cells = c->queue;

@@ -67,6 +67,8 @@ const struct option_row config_rows[] = {
 		  "(default python; EXECUTOR_BACKEND is read too)" },
 	{ "additional-imports", 0, OPTION_LIST, AT(additional_imports), .value = "MODULES",
 	  .help = "modules that every session may import beyond those of its profile (ADDITIONAL_IMPORTS is read too)" },
+	{ "rootfs", 0, OPTION_TEXT, AT(rootfs), .value = "DIRECTORY",
+	  .help = "system tree that sessions see, read-only, instead of this machine's own (made by debootstrap, or copied)" },
 	{ "ready", 0, OPTION_COUNT, AT(ready), 0, 1000, "N", "4",
 	  .help = "guests kept ready, so that a session starts at once" },
 	{ "max-sessions", 0, OPTION_COUNT, AT(max_sessions), 1, 100000, "N", "2000",

@@ -35,6 +35,7 @@ struct config {
 	char **allow_host, **allow_origin;
 	char **waive; /* layers of the wall that may be missing */
 	/* sessions */
+	char *rootfs;   /* NULL: the host's own system */
 	char **preload; /* NULL: the default list */
 	char *profile, **additional_imports; /* of every session; profile NULL: python */
 	unsigned ready, max_sessions, max_sessions_per_token, queue;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,10 @@
 /* A place that exists on every system and that nobody needs while the tree is being built. */
 static const char staging[] = "/tmp";
 
-enum { ETC_FILE_MAX = 4 << 20 };
+enum { ETC_FILE_MAX = 4 << 20, MODULE_MAX = 64 << 20 };
+
+/* What stands before the paths of system directories: nothing for the host's own, else the way to another tree. */
+static char source[64];
 
 /* Directories of the host that are system, not data. Symbolic links (merged /usr) are kept as links. */
 static const char *const system_dirs[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
@@ -65,7 +69,7 @@ static int add_system_dir(const char *root, const char *name)
 {
 	char host[PATH_MAX], inner[PATH_MAX], target[PATH_MAX];
 	struct stat st;
-	snprintf(host, sizeof(host), "/%s", name);
+	snprintf(host, sizeof(host), "%s/%s", source, name);
 	snprintf(inner, sizeof(inner), "%s/%s", root, name);
 	if (lstat(host, &st) < 0)
 		return 0;
@@ -89,15 +93,32 @@ static int write_file(const char *path, const char *data, size_t len)
 	return fd_write_full(fd, data, len);
 }
 
+/* Links in another tree mean files of that tree, never the host's. Returns the descriptor behind the path. */
+static int find_etc_file(const char *name, char *path, size_t size)
+{
+	char below[PATH_MAX];
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
+	_cleanup_fd_ int top = open(*source ? source : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	snprintf(below, sizeof(below), "etc/%s", name);
+	int fd = (int)syscall(SYS_openat2, top, below, &how, sizeof(how));
+	if (fd < 0)
+		return -errno;
+	snprintf(path, size, "/proc/self/fd/%d", fd);
+	return fd;
+}
+
 /* A copy, not a bind: it cannot lead back to the host's file, and symbolic links are resolved once, here. */
 static int copy_etc_file(const char *root, const char *name)
 {
 	char host[PATH_MAX], inner[PATH_MAX];
 	_cleanup_free_ char *data = NULL;
 	size_t len;
-	snprintf(host, sizeof(host), "/etc/%s", name);
 	snprintf(inner, sizeof(inner), "%s/etc/%s", root, name);
-	int r = fd_read_file(host, ETC_FILE_MAX, &data, &len);
+	int r = find_etc_file(name, host, sizeof(host));
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	_cleanup_fd_ int fd = r;
+	r = fd_read_file(host, ETC_FILE_MAX, &data, &len);
 	if (r == -ENOENT || r == -EACCES || r == -EFBIG)
 		return 0;
 	return r < 0 ? r : write_file(inner, data, len);
@@ -112,7 +133,7 @@ static int add_etc(const char *root)
 			return r;
 	for (size_t i = 0; i < ARRAY_LEN(etc_dirs); i++) {
 		struct stat st;
-		snprintf(host, sizeof(host), "/etc/%s", etc_dirs[i]);
+		snprintf(host, sizeof(host), "%s/etc/%s", source, etc_dirs[i]);
 		snprintf(path, sizeof(path), "%s/etc/%s", root, etc_dirs[i]);
 		if (stat(host, &st) < 0)
 			continue;
@@ -132,10 +153,11 @@ static int add_etc(const char *root)
 /* What fontconfig found in the fonts: without it every program that draws text looks through them all, a tenth of a second. */
 static int add_font_cache(const char *root)
 {
-	static const char cache[] = "/var/cache/fontconfig";
-	char inner[PATH_MAX];
+	static const char place[] = "/var/cache/fontconfig";
+	char inner[PATH_MAX], cache[PATH_MAX];
 	struct stat st;
-	snprintf(inner, sizeof(inner), "%s%s", root, cache);
+	snprintf(cache, sizeof(cache), "%s%s", source, place);
+	snprintf(inner, sizeof(inner), "%s%s", root, place);
 	if (stat(cache, &st) < 0 || !S_ISDIR(st.st_mode))
 		return 0;
 	if (mkdir(inner, 0755) < 0)
@@ -199,18 +221,40 @@ static int shown_open(struct shown *s, const char *list, struct error *e)
 			return error_set(e, -EINVAL, "too much is to be shown in jails, or it is not named as it should be");
 		snprintf(host, sizeof(host), "%.*s", (int)(tab - list), list);
 		snprintf(s->dir[s->n].name, sizeof(s->dir[s->n].name), "%.*s", (int)(len - (size_t)(tab - list) - 1), tab + 1);
-		if ((s->dir[s->n].fd = open(host, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+		bool module = s->dir[s->n].name[0] == TREE_MODULE;
+		if ((s->dir[s->n].fd = open(host, module ? O_RDONLY | O_CLOEXEC : O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
 			return error_set_errno(e, -errno, "showing %s in jails", host);
+		if (!s->dir[s->n].name[0]) /* by the descriptor: the path may lie below where the tree is built */
+			snprintf(source, sizeof(source), "/proc/self/fd/%d", s->dir[s->n].fd);
 		s->n++;
 		list += len + (list[len] == '\n');
 	}
 	return 0;
 }
 
+static int copy_module(const char *root, const char *name, int fd)
+{
+	char from[64], inner[PATH_MAX];
+	_cleanup_free_ char *data = NULL;
+	size_t len;
+	snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
+	snprintf(inner, sizeof(inner), "%s/run/%s", root, name);
+	int r = fd_read_file(from, MODULE_MAX, &data, &len);
+	return r < 0 ? r : write_file(inner, data, len);
+}
+
 static int show(const char *root, const struct shown *s, struct error *e)
 {
 	char from[64], inner[PATH_MAX];
 	for (size_t i = 0; i < s->n; i++) {
+		if (!s->dir[i].name[0])
+			continue;
+		if (s->dir[i].name[0] == TREE_MODULE) {
+			int r = copy_module(root, s->dir[i].name + 1, s->dir[i].fd);
+			if (r < 0)
+				return error_set_errno(e, r, "copying the guest module into the jails' tree");
+			continue;
+		}
 		snprintf(from, sizeof(from), "/proc/self/fd/%d", s->dir[i].fd);
 		snprintf(inner, sizeof(inner), "%s/%s", root, s->dir[i].name);
 		int r = mkdir(inner, 0755) < 0 ? -errno : bind_read_only(from, inner);
@@ -253,7 +297,7 @@ int tree_prepare(const char *shown, struct error *e)
 	int r = shown_open(&dirs, shown, e);
 	if (r < 0)
 		return r;
-	if (mount("tmpfs", staging, "tmpfs", MS_NOSUID | MS_NODEV, "size=16m,mode=755") < 0)
+	if (mount("tmpfs", staging, "tmpfs", MS_NOSUID | MS_NODEV, "size=64m,mode=755") < 0)
 		return error_set_errno(e, -errno, "mounting the jails' tree");
 	r = fill(staging, &dirs, e);
 	if (r < 0)

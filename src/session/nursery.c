@@ -12,6 +12,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "session/berth.h"
+#include "session/rootfs.h"
 #include "session/templates.h"
 #include "session/egress.h"
 #include "zygote/zygote.h"
@@ -313,7 +314,9 @@ static int start_jailer(struct nursery *n)
 {
 	char *argv[] = { (char *)"glovebox", (char *)"jailer", NULL };
 	_cleanup_free_ char *shown = NULL;
-	if (asprintf(&shown, JAILER_SHOWN "=%s", n->config.shown ? n->config.shown : "") < 0)
+	_cleanup_free_ char *lines = n->config.rootfs ? rootfs_shown(n->config.rootfs, n->config.guest_module, n->config.shown)
+						      : strdup(n->config.shown ? n->config.shown : "");
+	if (!lines || asprintf(&shown, JAILER_SHOWN "=%s", lines) < 0)
 		return -ENOMEM;
 	char *envp[] = { (char *)"PATH=/usr/bin:/bin", shown, NULL };
 	n->jailer.on_message = on_jailer_message;
@@ -325,22 +328,23 @@ static int start_jailer(struct nursery *n)
 /* The environment is built from nothing, before exec: clearing it later would leave it readable in /proc. */
 int nursery_start_zygote(struct nursery *n, struct helper *h, const struct template_spec *spec)
 {
-	char *argv[PRELOAD_ARGS_MAX + TEMPLATE_MODULES_MAX + 12];
+	char *argv[PRELOAD_ARGS_MAX + TEMPLATE_MODULES_MAX + 16];
 	static char *envp[] = { (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"LANG=C.UTF-8", (char *)"LC_ALL=C.UTF-8",
 		(char *)"HOME=/tmp", (char *)"OPENBLAS_NUM_THREADS=1", (char *)"OMP_NUM_THREADS=1", NULL };
 	char cache[4096];
 	size_t at = 0;
-	snprintf(cache, sizeof(cache), "%s/matplotlib", n->config.state_dir ? n->config.state_dir : "/tmp");
-	const char *fixed[] = { GLOVEBOX_PYTHON, "-I", "-B", "-X", "utf8", "-c", ZYGOTE_BOOT, n->config.guest_module, cache,
-		spec && spec->path ? spec->path : "" };
-	for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
+	bool own_tree = n->config.rootfs;
+	snprintf(cache, sizeof(cache), "%s/matplotlib", n->config.state_dir && !own_tree ? n->config.state_dir : "/tmp");
+	const char *fixed[] = { "glovebox", "inside", GLOVEBOX_PYTHON, "-I", "-B", "-X", "utf8", "-c", ZYGOTE_BOOT,
+		own_tree ? "/run/" ROOTFS_MODULE : n->config.guest_module, cache, spec && spec->path ? spec->path : "" };
+	for (size_t i = own_tree ? 0 : 2; i < ARRAY_LEN(fixed); i++)
 		argv[at++] = (char *)fixed[i];
 	for (size_t i = 0; (!spec || spec->beyond) && n->config.preload[i] && i < PRELOAD_ARGS_MAX; i++)
 		argv[at++] = n->config.preload[i];
 	for (size_t i = 0; spec && spec->modules[i]; i++)
 		argv[at++] = spec->modules[i];
 	argv[at] = NULL;
-	return helper_start(h, n->config.loop, GLOVEBOX_PYTHON, argv, envp, n->jailer.pidfd);
+	return helper_start(h, n->config.loop, own_tree ? "/proc/self/exe" : GLOVEBOX_PYTHON, argv, envp, n->jailer.pidfd);
 }
 
 static int start_zygote(struct nursery *n)
@@ -375,6 +379,11 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 	if (access(config->guest_module, R_OK) < 0) {
 		error_set_errno(e, -errno, "the guest module %s", config->guest_module);
 		return error_remedy(e, "Build it with `make`, or install the program with `make install`.");
+	}
+	if (config->rootfs) {
+		int r = rootfs_check(config->rootfs, e);
+		if (r < 0)
+			return r;
 	}
 	struct nursery *n = calloc(1, sizeof(*n));
 	if (!n)

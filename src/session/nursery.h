@@ -44,6 +44,7 @@ struct berth_kind {
 struct nursery_config {
 	uv_loop_t *loop;
 	const char *guest_module, *state_dir;
+	const char *rootfs;   /* the system that sessions see instead of the host's, or NULL */
 	const char *shown;    /* directories that jails see as well, see tree_prepare(); or NULL */
 	char *const *preload; /* NULL at the end */
 	unsigned stock;       /* ready berths kept */

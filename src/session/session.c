@@ -670,6 +670,7 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 	struct nursery_config nc = { .loop = config->loop,
 		.guest_module = config->guest_module,
 		.state_dir = config->state_dir,
+		.rootfs = config->rootfs,
 		.shown = config->shown,
 		.template_bytes = config->template_bytes,
 		.preload = t->owned_preload,

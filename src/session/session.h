@@ -94,6 +94,7 @@ struct sessions_config {
 	uv_loop_t *loop;
 	char *guest_module;       /* path of glovebox-guest.so, which the system's python3 loads */
 	char *state_dir;          /* caches of our own; made when missing */
+	const char *rootfs;       /* the system tree that sessions see instead of the host's, or NULL */
 	const char *shown;        /* what jails see besides the system: lines "HOST DIRECTORY<tab>NAME" (as /NAME), or NULL */
 	char **preload;           /* the template: NULL for the default list, an empty list for none */
 	unsigned ready_guests;    /* kept ahead */
