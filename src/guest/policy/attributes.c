@@ -104,6 +104,32 @@ int attribute_check(PyObject *name)
 	return 0;
 }
 
+/* Parts of named tuples' and enumerations' public side that begin with an underscore all the same. */
+static const char *const public_all_the_same[] = { "_asdict", "_replace", "_fields", "_make", "_field_defaults", "_value_", "_name_", NULL };
+
+static bool is_of_a_cell(PyTypeObject *type)
+{
+	PyObject *module = type->tp_flags & Py_TPFLAGS_HEAPTYPE ? PyObject_GetAttrString((PyObject *)type, "__module__") : NULL;
+	bool yes = module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "__main__") == 0;
+	if (!module)
+		PyErr_Clear();
+	Py_XDECREF(module);
+	return yes;
+}
+
+int private_check(PyObject *object, PyObject *name)
+{
+	if (policy.base == PROFILE_RESTRICTED || PyUnicode_GET_LENGTH(name) < 2 || PyUnicode_READ_CHAR(name, 0) != '_' || name_is_dunder(name))
+		return 0;
+	for (const char *const *n = public_all_the_same; *n; n++)
+		if (PyUnicode_CompareWithASCIIString(name, *n) == 0)
+			return 0;
+	PyTypeObject *type = PyType_Check(object) ? (PyTypeObject *)object : Py_TYPE(object);
+	if (PyModule_Check(object) || is_of_a_cell(type))
+		return 0; /* modules have their own rules */
+	return violation(NULL, POLICY_ATTRIBUTE, "Use the public attributes of the object.", "Forbidden access to private name: %U", name);
+}
+
 /* ---- format strings -------------------------------------------------------- */
 
 static PyObject *original_format, *original_format_map;

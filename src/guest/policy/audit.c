@@ -290,7 +290,7 @@ static int on_frames(PyObject *args)
 static int on_unpickle(PyObject *args)
 {
 	static const char *const safe[][2] = { { "numpy", "ndarray" }, { "numpy", "dtype" }, { "numpy.core.multiarray", "_reconstruct" },
-		{ "numpy.core.multiarray", "scalar" }, { "numpy._core.multiarray", "_reconstruct" }, { "numpy._core.multiarray", "scalar" },
+		{ "numpy.core.multiarray", "scalar" }, { "numpy.core.numeric", "_frombuffer" }, { "numpy._core.numeric", "_frombuffer" }, { "numpy._core.multiarray", "_reconstruct" }, { "numpy._core.multiarray", "scalar" },
 		{ "pandas.core.frame", "DataFrame" }, { "pandas.core.series", "Series" }, { "pandas.core.indexes.base", "Index" },
 		{ "pandas.core.indexes.base", "_new_Index" }, { "pandas.core.indexes.range", "RangeIndex" },
 		{ "pandas.core.internals.managers", "BlockManager" }, { "pandas.core.internals.managers", "SingleBlockManager" },
@@ -301,7 +301,8 @@ static int on_unpickle(PyObject *args)
 	for (size_t i = 0; module && name && PyUnicode_Check(module) && PyUnicode_Check(name) && i < sizeof(safe) / sizeof(safe[0]); i++)
 		if (PyUnicode_CompareWithASCIIString(module, safe[i][0]) == 0 && PyUnicode_CompareWithASCIIString(name, safe[i][1]) == 0)
 			return 0;
-	return refuse_code();
+	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError, POLICY_CODE, "Keep data as CSV, JSON or npy instead.",
+		"Forbidden access to function: a pickle names %S.%S", module ? module : Py_None, name ? name : Py_None);
 }
 
 static int on_import(PyObject *args)

@@ -22,6 +22,8 @@ static PyObject *guard_getattr(PyObject *self, PyObject *const *args, Py_ssize_t
 		return NULL;
 	if (PyExceptionInstance_Check(args[0]) && PyUnicode_CompareWithASCIIString(args[1], "obj") == 0)
 		return violation_null(NULL, POLICY_ATTRIBUTE, "Use str(e) to see what was wrong.", "\"obj\" of an exception cannot be read");
+	if (private_check(args[0], args[1]) < 0)
+		return NULL;
 	PyObject *value = PyObject_GetAttr(args[0], args[1]);
 	if (!value && n == 3 && PyErr_ExceptionMatches(PyExc_AttributeError)) {
 		PyErr_Clear();
@@ -53,7 +55,7 @@ static PyObject *guard_setattr(PyObject *self, PyObject *const *args, Py_ssize_t
 	(void)self;
 	if (n != 3)
 		return PyErr_Format(PyExc_TypeError, "setattr expected 3 arguments, got %zd", n);
-	if (attribute_check(args[1]) < 0 || PyObject_SetAttr(args[0], args[1], args[2]) < 0)
+	if (attribute_check(args[1]) < 0 || private_check(args[0], args[1]) < 0 || PyObject_SetAttr(args[0], args[1], args[2]) < 0)
 		return NULL;
 	Py_RETURN_NONE;
 }

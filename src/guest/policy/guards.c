@@ -32,6 +32,8 @@ static PyObject *read_attribute(const struct guard *g, PyObject *object)
 {
 	if (g->name == obj_name && PyExceptionInstance_Check(object))
 		return violation_null(NULL, POLICY_ATTRIBUTE, "Use str(e) to see what was wrong.", "\"obj\" of an exception cannot be read");
+	if (private_check(object, g->name) < 0)
+		return NULL;
 	PyObject *value = PyObject_GetAttr(object, g->name);
 	if (!value || !PyModule_Check(value))
 		return value;

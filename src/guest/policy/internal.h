@@ -44,6 +44,9 @@ int violation_prepare(void);
 /* Raises unless an attribute of this name may be read or set through getattr() and its kin. The name must be exactly a str. */
 int attribute_check(PyObject *name);
 
+/* Raises unless the object's class is one of the cells' own: private names of others' objects are not read. */
+int private_check(PyObject *object, PyObject *name);
+
 /* True for the names that lead to frames and code. */
 bool attribute_inspects(PyObject *name);
 bool name_is_dunder(PyObject *name);
@@ -118,6 +121,17 @@ bool caller_is_cell(void);
 
 /* After an import: Tcl interpreters that are made from now on have no commands that reach files, programs or sockets. */
 int tcl_guard(void);
+
+/* ---- library.c, types.c: for the whole process ----------------------------------- */
+
+/* The getattr() that libraries find reads telling names only where they stand in the library's own code. */
+int library_getattr_install(void);
+
+/* After an import: the scopes of pandas' eval() and query() are the cell's, whatever level is asked for. */
+int pandas_guard(void);
+
+/* Classes that are made for a cell are looked at. */
+int types_guard(void);
 
 /* ---- check.c and its rules --------------------------------------------------- */
 

@@ -158,20 +158,74 @@ static PyObject *checked_caller(PyObject *self, PyObject *args, PyObject *kwargs
 	return call_original(self, args, kwargs);
 }
 
-/* functools.wraps(f), update_wrapper(w, f): with attributes of the caller's choice they read anything of anything. */
+/* functools.update_wrapper(w, f), wraps(f): with attributes of the caller's choice they read anything of anything. */
+static PyObject *update_wrapper; /* the real one */
+
+static PyObject *checked_update(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	(void)self;
+	if (PyTuple_GET_SIZE(args) != 2 || kwargs)
+		return violation_null(NULL, POLICY_ATTRIBUTE, "Leave `assigned` and `updated` out.", "attributes to copy cannot be chosen here");
+	return PyObject_Call(update_wrapper, args, NULL);
+}
+
+/* What wraps(f) gives: not a partial object, whose arguments could be changed. */
+static PyObject *wrap_one(PyObject *self, PyObject *wrapper)
+{
+	return PyObject_CallFunctionObjArgs(update_wrapper, wrapper, self, NULL);
+}
+
+static PyMethodDef wrap_def = { "wraps", wrap_one, METH_O, NULL };
+
 static PyObject *checked_wraps(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-	PyObject *name = PyObject_GetAttrString(self, "__name__");
-	Py_ssize_t most = name && PyUnicode_CompareWithASCIIString(name, "wraps") == 0 ? 1 : 2;
-	PyErr_Clear();
-	Py_XDECREF(name);
-	if (PyTuple_GET_SIZE(args) > most || (kwargs && (PyDict_GetItemString(kwargs, "assigned") || PyDict_GetItemString(kwargs, "updated"))))
+	(void)self;
+	if (PyTuple_GET_SIZE(args) != 1 || kwargs)
 		return violation_null(NULL, POLICY_ATTRIBUTE, "Leave `assigned` and `updated` out.", "attributes to copy cannot be chosen here");
-	return call_original(self, args, kwargs);
+	return PyCFunction_New(&wrap_def, PyTuple_GET_ITEM(args, 0));
+}
+
+static PyObject *find_update_wrapper(void)
+{
+	PyObject *functools = update_wrapper ? NULL : PyImport_ImportModule("functools");
+	if (functools)
+		update_wrapper = PyObject_GetAttrString(functools, "update_wrapper");
+	Py_XDECREF(functools);
+	return update_wrapper;
+}
+
+/* dataclasses.make_dataclass(name, fields, …): names of attributes as texts. */
+static PyObject *checked_fields(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	PyObject *fields = PyTuple_GET_SIZE(args) > 1 ? PyTuple_GET_ITEM(args, 1) : kwargs ? PyDict_GetItemString(kwargs, "fields") : NULL;
+	PyObject *list = fields ? PySequence_List(fields) : PyList_New(0);
+	int r = list ? 0 : -1;
+	for (Py_ssize_t i = 0; r == 0 && i < PyList_GET_SIZE(list); i++) {
+		PyObject *field = PyList_GET_ITEM(list, i);
+		PyObject *name = PyUnicode_Check(field) ? Py_NewRef(field) : PySequence_GetItem(field, 0);
+		r = name ? attribute_check(name) : -1;
+		Py_XDECREF(name);
+	}
+	/* The list is what was checked; what it was made of may answer differently the next time. */
+	PyObject *name = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : kwargs ? PyDict_GetItemString(kwargs, "cls_name") : NULL;
+	PyObject *call = r == 0 && name ? PyTuple_Pack(2, name, list) : NULL, *options = kwargs ? PyDict_Copy(kwargs) : PyDict_New();
+	if (options && PyDict_GetItemString(options, "fields"))
+		PyDict_DelItemString(options, "fields");
+	if (options && PyDict_GetItemString(options, "cls_name"))
+		PyDict_DelItemString(options, "cls_name");
+	if (r == 0 && !name)
+		PyErr_SetString(PyExc_TypeError, "make_dataclass() needs a name and fields");
+	PyObject *made = call && options ? PyObject_Call(self, call, options) : NULL;
+	Py_XDECREF(list);
+	Py_XDECREF(call);
+	Py_XDECREF(options);
+	return made;
 }
 
 static PyMethodDef names_def = { "attrgetter", (PyCFunction)(void (*)(void))checked_names, METH_VARARGS | METH_KEYWORDS, NULL };
 static PyMethodDef caller_def = { "methodcaller", (PyCFunction)(void (*)(void))checked_caller, METH_VARARGS | METH_KEYWORDS, NULL };
+static PyMethodDef fields_def = { "make_dataclass", (PyCFunction)(void (*)(void))checked_fields, METH_VARARGS | METH_KEYWORDS, NULL };
+static PyMethodDef update_def = { "update_wrapper", (PyCFunction)(void (*)(void))checked_update, METH_VARARGS | METH_KEYWORDS, NULL };
 static PyMethodDef wraps_def = { "wraps", (PyCFunction)(void (*)(void))checked_wraps, METH_VARARGS | METH_KEYWORDS, NULL };
 
 static PyObject *make_names(PyObject *original)
@@ -186,7 +240,19 @@ static PyObject *make_caller(PyObject *original)
 
 static PyObject *make_wraps(PyObject *original)
 {
-	return PyCFunction_New(&wraps_def, original);
+	(void)original;
+	return find_update_wrapper() ? PyCFunction_New(&wraps_def, NULL) : NULL;
+}
+
+static PyObject *make_update(PyObject *original)
+{
+	(void)original;
+	return find_update_wrapper() ? PyCFunction_New(&update_def, NULL) : NULL;
+}
+
+static PyObject *make_fields(PyObject *original)
+{
+	return PyCFunction_New(&fields_def, original);
 }
 
 /* Functions and classes that undo the rules, by the module and name they are found under: what stands there instead, or NULL for
@@ -198,7 +264,8 @@ static const struct {
 	{ "operator.attrgetter", make_names },
 	{ "operator.methodcaller", make_caller },
 	{ "functools.wraps", make_wraps },
-	{ "functools.update_wrapper", make_wraps },
+	{ "functools.update_wrapper", make_update },
+	{ "dataclasses.make_dataclass", make_fields },
 	{ "string.Formatter", NULL },
 	{ "numpy.lib.stride_tricks.as_strided", NULL },
 	{ "numpy.lib.as_strided", NULL },

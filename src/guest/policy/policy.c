@@ -98,7 +98,9 @@ int policy_apply(void)
 		return 0;
 	if (!policy.all_imports && forget_working_directory() < 0)
 		return -1;
-	return format_guard_install() < 0 || audit_install() < 0 || tcl_guard() < 0 ? -1 : 0;
+	if (format_guard_install() < 0 || library_getattr_install() < 0 || types_guard() < 0 || audit_install() < 0)
+		return -1;
+	return tcl_guard() < 0 || pandas_guard() < 0 ? -1 : 0;
 }
 
 bool policy_active(void)

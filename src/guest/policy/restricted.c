@@ -75,8 +75,11 @@ static int check_pattern(struct walk *w, PyObject *node)
 {
 	PyObject *names = node_list(node, "kwd_attrs"); /* borrowed */
 	int r = 0;
-	for (Py_ssize_t i = 0; r == 0 && names && i < PyList_GET_SIZE(names); i++)
+	for (Py_ssize_t i = 0; r == 0 && names && i < PyList_GET_SIZE(names); i++) {
 		r = check_attribute_name(w, node, PyList_GET_ITEM(names, i));
+		if (r == 0 && equal(PyList_GET_ITEM(names, i), "obj")) /* of an exception: no guard can stand here */
+			r = walk_error(w, node, POLICY_ATTRIBUTE, NULL, "\"obj\" is a restricted name in a pattern.");
+	}
 	return r;
 }
 

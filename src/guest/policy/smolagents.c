@@ -155,7 +155,17 @@ static int check_pattern(struct walk *w, PyObject *node)
 {
 	PyObject *names = node_list(node, "kwd_attrs"); /* borrowed */
 	for (Py_ssize_t i = 0; names && i < PyList_GET_SIZE(names); i++) {
-		if (attribute_check(PyList_GET_ITEM(names, i)) < 0) {
+		PyObject *name = PyList_GET_ITEM(names, i);
+		/* What a guard would look at cannot be guarded here. */
+		if (PyUnicode_READ_CHAR(name, 0) == '_' || PyUnicode_CompareWithASCIIString(name, "obj") == 0) {
+			if (attribute_check(name) < 0) {
+				w->first_line = w->first_line ? w->first_line : w->line;
+				return -1;
+			}
+			return walk_error(w, node, POLICY_ATTRIBUTE, "Match the object, and read the attribute in the case.",
+				"Forbidden access to attribute: %U in a pattern", name);
+		}
+		if (attribute_check(name) < 0) {
 			w->first_line = w->first_line ? w->first_line : w->line;
 			return -1;
 		}
