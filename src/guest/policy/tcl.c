@@ -14,6 +14,8 @@ static PyObject *original_create;
 
 typedef int (*make_safe)(void *interp);
 typedef int (*delete_command)(void *interp, const char *name);
+typedef void *(*standard_channel)(int which);
+typedef void (*register_channel)(void *interp, void *channel);
 
 static void *symbol(const char *name)
 {
@@ -39,6 +41,21 @@ static void load_scripts(PyObject *app)
 	PyErr_Clear();
 }
 
+/* Making it safe takes the standard channels away from it; with nobody else holding them, Tcl would close descriptors 0, 1 and 2. */
+static int keep_channels(void)
+{
+	standard_channel channel = (standard_channel)(uintptr_t)symbol("Tcl_GetStdChannel");
+	register_channel keep = (register_channel)(uintptr_t)symbol("Tcl_RegisterChannel");
+	if (!channel || !keep)
+		return -1;
+	for (int which = 2; which <= 8; which *= 2) { /* TCL_STDIN, TCL_STDOUT, TCL_STDERR */
+		void *c = channel(which);
+		if (c)
+			keep(NULL, c);
+	}
+	return 0;
+}
+
 static int hold(PyObject *app)
 {
 	static const char *const gone[] = { "send", "interp", "exec", "open", "socket", "load", "source", "glob", "file", "cd", "pwd", "exit",
@@ -50,7 +67,7 @@ static int hold(PyObject *app)
 	void *interp = address ? PyLong_AsVoidPtr(address) : NULL;
 	Py_XDECREF(address);
 	PyErr_Clear();
-	if (!safe || !drop || !interp)
+	if (!safe || !drop || !interp || keep_channels() < 0)
 		return violation(NULL, POLICY_NATIVE, "Draw with matplotlib or PIL instead.", "Tcl cannot be held safely on this system");
 	load_scripts(app);
 	if (safe(interp) != 0)

@@ -1,0 +1,81 @@
+"""Ways out of the language profiles (ways.py): none may get through under `restricted` or `smolagents`, with numpy, pandas, matplotlib and tkinter allowed,
+by their names and with all that is below them. The control runs the same code in python3, where each must get through."""
+
+import json
+import subprocess
+
+import gb
+import pytest
+from ways import WAYS
+
+LIBRARIES = ['numpy', 'pandas', 'matplotlib', 'tkinter']
+IMPORTS = {
+    'named': [*LIBRARIES, 'matplotlib.pyplot', 'json', 'operator', 'string', 'copy'],
+    'below': [*(f'{name}.*' for name in LIBRARIES), 'json', 'operator', 'string', 'copy'],
+}
+
+_CONTROL = """
+import contextlib, io, json, sys
+through = []
+for name, code in json.load(sys.stdin).items():
+    out = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out):
+            exec(compile(code, name, 'exec'), {'__name__': '__main__'})
+    except BaseException:
+        pass
+    if any(line.startswith('ESCAPED') for line in out.getvalue().splitlines()):
+        through.append(name)
+print(json.dumps(through))
+"""
+
+
+@pytest.fixture(scope='module')
+def daemon():
+    with gb.running_daemon('--preload', 'json,numpy,pandas,matplotlib.pyplot', '--ready', '2', '--grace', '1') as d:
+        yield d
+
+
+@pytest.fixture(scope='module')
+def through_in_python(tmp_path_factory):
+    done = subprocess.run(
+        [gb.PYTHON, '-c', _CONTROL],
+        input=json.dumps(WAYS),
+        capture_output=True,
+        text=True,
+        cwd=tmp_path_factory.mktemp('control'),
+        timeout=100,
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize('name', WAYS)
+def test_control(through_in_python, name):
+    assert name in through_in_python
+
+
+@pytest.mark.parametrize('imports', IMPORTS)
+@pytest.mark.parametrize('profile', ['restricted', 'smolagents'])
+@pytest.mark.parametrize('name', WAYS)
+def test_contained(daemon, name, profile, imports):
+    with daemon.api() as api:
+        seen = api.run(WAYS[name], profile=profile, additional_imports=IMPORTS[imports], timeout_s=60)
+    assert not [line for line in seen.stdout.splitlines() if line.startswith('ESCAPED')], seen.stdout
+    assert seen.status in ('refused', 'error', 'ok') and seen.state_lost is False, seen.error
+
+
+@pytest.mark.parametrize('profile', ['restricted', 'smolagents'])
+def test_libraries_work(daemon, profile):
+    """A profile that contained everything by refusing everything would pass the rest."""
+    code = (
+        'import numpy as np, pandas as pd, tkinter\n'
+        'import matplotlib.pyplot as plt\n'
+        'df = pd.DataFrame({"a": np.arange(4), "b": list("xyxy")})\n'
+        'limit = 0\n'
+        'df.to_csv("t.csv", index=False)\n'
+        'plt.plot(df.a)\nplt.savefig("t.png")\nplt.close()\n'
+        'print(df.query("a > @limit").groupby("b").a.sum().to_dict(), pd.read_csv("t.csv").shape, tkinter.Tcl().eval("expr 6*7"))'
+    )
+    with daemon.api() as api:
+        seen = api.run(code, profile=profile, additional_imports=IMPORTS['named'], timeout_s=60).ok()
+    assert seen.stdout == "{'x': 2, 'y': 4} (4, 2) 42\n"
