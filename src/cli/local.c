@@ -196,6 +196,8 @@ static int start_session(struct local *l, const struct local_config *config, str
 	struct session *s;
 	struct session_info info;
 	params.packages = config->packages;
+	params.has_display = config->display;
+	params.display = config->display_size;
 	int r = local_network(config, e, &params.network);
 	if (r < 0)
 		return r;
@@ -390,4 +392,9 @@ int local_reset(struct local *l, struct error *e)
 	struct session *s;
 	int r = session_find(l->sessions, l->id, e, &s);
 	return r < 0 ? r : session_reset(s, e);
+}
+
+const char *local_display_kind(struct local *l)
+{
+	return sessions_display_kind(l->sessions);
 }

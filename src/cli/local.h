@@ -30,6 +30,8 @@ struct local_config {
 	const char *shown;     /* as in struct sessions_config */
 	uint64_t disk_bytes;   /* 0: the default */
 	struct session_package *packages; /* sets on the path, taken over by local_create(); or NULL */
+	bool display;                       /* a screen of its own */
+	struct display_params display_size; /* zeros: the default */
 	const char *network; /* "none", "loopback", or rules with commas; NULL: none */
 	char **allow;        /* rules, or NULL */
 	uint64_t output_bytes; /* kept of stdout and stderr in an observation; 0: the default */
@@ -67,3 +69,6 @@ void local_end(struct local *l);
 
 /* The last signal that came while something ran, 0 when none did. Forgets it. */
 int local_signal(struct local *l);
+
+/* How X servers come to be here: "warm", "plain" or "starting". */
+const char *local_display_kind(struct local *l);

@@ -1,5 +1,6 @@
 /* glovebox run: as `python3 FILE`, in a sandbox that is gone afterwards. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,8 @@ struct options {
 	char *network, **allow;
 	char **env, **packages, **imports;
 	char *rootfs, *profile, *code, *stdin_file;
-	bool json, help;
+	char *screenshot, *display_size;
+	bool display, json, help;
 };
 
 #define AT(member) offsetof(struct options, member)
@@ -74,6 +76,12 @@ static const struct option_row rows[] = {
 	  .help = "a package the code needs, such as 'pandas>=2'; installed once, from then on at hand; may be repeated" },
 	{ "stdin", 0, OPTION_TEXT, AT(stdin_file), .value = "FILE",
 	  .help = "what input() and sys.stdin read; - is this command's own standard input" },
+	{ "display", 0, OPTION_FLAG, AT(display),
+	  .help = "give the code a screen of its own for windows" },
+	{ "display-size", 0, OPTION_TEXT, AT(display_size), .value = "WxH",
+	  .help = "its size in pixels (default 1024x768)" },
+	{ "screenshot", 0, OPTION_TEXT, AT(screenshot), .value = "FILE",
+	  .help = "a picture of the screen (.png or .jpg) once its windows have settled; they are closed then, so that the code can end" },
 	{ "json", 0, OPTION_FLAG, AT(json),
 	  .help = "print the whole observation as JSON at the end, instead of the output as it comes" },
 	CLI_HELP(struct options),
@@ -93,6 +101,7 @@ static const struct cli_page page = {
 		    "  glovebox run --timeout 10 --memory 512M script.py one two\n"
 		    "  echo 'print(input())' > echo.py; date | glovebox run --stdin - echo.py\n"
 		    "  glovebox run --package rich script.py\n"
+		    "  glovebox run --screenshot out.png window.py\n"
 		    "  glovebox run --json -c '1 / 0' | jq .error.type\n",
 };
 
@@ -101,6 +110,7 @@ struct run {
 	struct local *local;
 	bool is_terminal, pipe_closed, started;
 	int exit_code;
+	bool no_picture;
 	struct buffer json;
 	int json_error;
 };
@@ -284,9 +294,32 @@ static int write_observation(struct buffer *out, const struct observation *o)
 	return json_writer_end(&w);
 }
 
+/* The picture that was asked for, or why there is none. */
+static void save_screenshot(struct run *run, const struct screenshot *s)
+{
+	const char *name = run->options->screenshot;
+	_cleanup_fd_ int fd = -1;
+	if (!s || !s->data) {
+		cli_complain(page.verb, "no picture was taken: %s%s%s", s ? s->text : "the code did not run", s && *s->remedy ? "\n  " : "",
+			s ? s->remedy : "");
+		run->no_picture = true;
+		return;
+	}
+	fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int r = fd < 0 ? -errno : fd_write_full(fd, s->data, s->len);
+	if (r < 0) {
+		cli_complain(page.verb, "%s: %s", name, strerror(-r));
+		run->no_picture = true;
+	} else if (s->no_window) {
+		cli_complain(page.verb, "%s shows an empty screen: the code opened no window", name);
+	}
+}
+
 static void on_done(void *userdata, const struct observation *o)
 {
 	struct run *run = userdata;
+	if (run->options->screenshot)
+		save_screenshot(run, o->screenshot);
 	int number = local_signal(run->local);
 	run->exit_code = exit_code_of(run, o, number);
 	if (run->options->json)
@@ -361,6 +394,37 @@ static struct session_limits limits_of(const struct options *o)
 		.processes = o->processes, .printed_bytes = o->printed, .cpus = o->cpus, .cpu_s = o->cpu_time };
 }
 
+/* "1280x800" */
+static int parse_size(const char *text, struct display_params *ret, struct error *e)
+{
+	unsigned width, height;
+	char rest;
+	if (!text)
+		return 0;
+	if (sscanf(text, "%5ux%5u%c", &width, &height, &rest) != 2 || width < 64 || height < 64 || width > LIMIT_DISPLAY_SIDE ||
+		height > LIMIT_DISPLAY_SIDE) {
+		error_set(e, -EINVAL, "--display-size: '%.40s' is no size", text);
+		return error_remedy(e, "write WIDTHxHEIGHT, each from 64 to %d, such as 1280x800", LIMIT_DISPLAY_SIDE);
+	}
+	ret->width = width;
+	ret->height = height;
+	return 0;
+}
+
+static int check_picture(const struct options *o, struct cell_request *request, struct error *e)
+{
+	const char *dot = o->screenshot ? strrchr(o->screenshot, '.') : NULL;
+	if (!o->screenshot)
+		return 0;
+	if (!dot || (!text_eq(dot, ".png") && !text_eq(dot, ".jpg") && !text_eq(dot, ".jpeg"))) {
+		error_set(e, -EINVAL, "--screenshot: '%.60s' names no format", o->screenshot);
+		return error_remedy(e, "give it the ending .png or .jpg");
+	}
+	request->has_screenshot = true;
+	request->screenshot.format = text_eq(dot, ".png") ? SHOT_PNG : SHOT_JPEG;
+	return 0;
+}
+
 static int run_code(const struct options *o, const char *name, char *const *words)
 {
 	static char *no_modules[] = { NULL };
@@ -368,7 +432,12 @@ static int run_code(const struct options *o, const char *name, char *const *word
 	_cleanup_free_ char *code = NULL, *input = NULL;
 	struct cell_request request = { 0 };
 	struct run run = { .options = o, .is_terminal = isatty(STDOUT_FILENO) };
+	struct display_params screen = { 0 };
 	int r = check_env(o->env, &e);
+	if (r == 0)
+		r = parse_size(o->display_size, &screen, &e);
+	if (r == 0)
+		r = check_picture(o, &request, &e);
 	if (r == 0)
 		r = read_code(o, name, &e, &code, &request.code_len);
 	if (r == 0 && o->stdin_file)
@@ -399,6 +468,8 @@ static int run_code(const struct options *o, const char *name, char *const *word
 				 .exec = (enum jail_exec)o->exec,
 				 .limits = limits_of(o),
 				 .rootfs = o->rootfs,
+				 .display = o->display || o->display_size || o->screenshot,
+				 .display_size = screen,
 				 .network = o->network,
 				 .allow = o->allow },
 		&e, &run.local);
@@ -412,6 +483,8 @@ static int run_code(const struct options *o, const char *name, char *const *word
 		return CLI_NO_START;
 	}
 	int exit_code = o->json ? print_json(&run) : run.exit_code;
+	if (run.no_picture && exit_code == 0)
+		exit_code = CLI_FAILED;
 	buffer_finish(&run.json);
 	return exit_code;
 }

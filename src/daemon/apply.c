@@ -64,6 +64,8 @@ int config_sessions(const struct config *c, struct error *e, struct sessions_con
 		return r;
 	sessions_config_init(ret);
 	ret->guest_module = module;
+	ret->warm_display = c->displays == DISPLAYS_READY;
+	ret->plain_displays = c->displays == DISPLAYS_PLAIN;
 	ret->state_dir = c->state_dir;
 	ret->preload = c->preload;
 	ret->rootfs = c->rootfs;

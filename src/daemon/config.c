@@ -28,6 +28,8 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 static const char *const log_levels[] = { "debug", "info", "warning", "error", "none", NULL };
 
 /* clang-format off */
+static const char *const displays_names[] = { "lazy", "ready", "plain", NULL }; /* as enum config_displays */
+
 const struct option_row config_rows[] = {
 	{ "listen", 'l', OPTION_TEXT, AT(listen), .value = "ADDRESS", .fallback = "127.0.0.1:8000", .group = "server",
 	  .help = "where to listen: HOST:PORT, [V6ADDRESS]:PORT, or unix:/path for a socket file. Port 0 takes a free one." },
@@ -69,6 +71,9 @@ const struct option_row config_rows[] = {
 	  .help = "modules that every session may import beyond those of its profile (ADDITIONAL_IMPORTS is read too)" },
 	{ "rootfs", 0, OPTION_TEXT, AT(rootfs), .value = "DIRECTORY",
 	  .help = "system tree that sessions see, read-only, instead of this machine's own (made by debootstrap, or copied)" },
+	{ "displays", 0, OPTION_CHOICE, AT(displays), .value = "WHEN", .fallback = "lazy", .choices = displays_names,
+	  .help = "what sessions' screens need is started with the first session that wants one (lazy), ahead (ready: about 60 MB), or as a "
+		  "new X server for each (plain)" },
 	{ "ready", 0, OPTION_COUNT, AT(ready), 0, 1000, "N", "4",
 	  .help = "guests kept ready, so that a session starts at once" },
 	{ "max-sessions", 0, OPTION_COUNT, AT(max_sessions), 1, 100000, "N", "2000",

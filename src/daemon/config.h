@@ -18,6 +18,8 @@
 
 struct sessions_config;
 
+enum config_displays { DISPLAYS_LAZY, DISPLAYS_READY, DISPLAYS_PLAIN };
+
 struct config {
 	/* server */
 	char *config; /* the settings file that was named, or NULL */
@@ -37,6 +39,7 @@ struct config {
 	/* sessions */
 	char *rootfs;   /* NULL: the host's own system */
 	char **preload; /* NULL: the default list */
+	int displays;   /* enum config_displays */
 	char *profile, **additional_imports; /* of every session; profile NULL: python */
 	unsigned ready, max_sessions, max_sessions_per_token, queue;
 	double ttl, idle_timeout;

@@ -771,6 +771,12 @@ const char *sessions_preload_report(const struct sessions *t)
 	return nursery_report(t->nursery);
 }
 
+const char *sessions_display_kind(const struct sessions *t)
+{
+	const struct display_size usual = { DISPLAY_WIDTH, DISPLAY_HEIGHT, DISPLAY_DEPTH, DISPLAY_DPI };
+	return displays_kind(t->displays, &usual);
+}
+
 const struct sessions_stats *sessions_stats(const struct sessions *t)
 {
 	struct sessions *w = (struct sessions *)t;

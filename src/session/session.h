@@ -138,6 +138,9 @@ bool sessions_ready(const struct sessions *t); /* the zygote is warm */
 /* What could not be preloaded, as text lines "name: why" (empty when all was); valid until the next warm-up. */
 const char *sessions_preload_report(const struct sessions *t);
 
+/* How X servers of the usual size come to be: "warm" (forked), "plain", or "starting" while that is not known. */
+const char *sessions_display_kind(const struct sessions *t);
+
 /* Figures for /metrics. Histograms count values at or below each bound; the last bucket is the total. */
 enum { STATS_BUCKETS = 14 };
 extern const double stats_bounds_s[STATS_BUCKETS - 1];

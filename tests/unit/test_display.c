@@ -1,0 +1,210 @@
+/* What of a display can be tested without an X server: when a picture has settled, files of pictures, the filters. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "bpf.h"
+#include "display/encode.h"
+#include "display/filters.h"
+#include "display/screen.h"
+#include "display/settle.h"
+#include "tap.h"
+
+#define MS NSEC_PER_MSEC
+
+/* ---- settling ------------------------------------------------------------------------ */
+
+static bool flat_answer;
+
+static bool flat(void *userdata)
+{
+	(void)userdata;
+	return flat_answer;
+}
+
+/* A screen whose time we make: each step is a sample. */
+struct world {
+	struct activity a;
+	struct settle q;
+	uint64_t now, run_ns;
+	enum shot_reason reason;
+};
+
+static struct world begin(struct shot_options o)
+{
+	struct world w = { .now = 1000 * MS };
+	settle_begin(&w.q, &o, &w.a, w.now);
+	flat_answer = false;
+	return w;
+}
+
+/* `ms` pass in which the clients use `cpu` of each; true when the picture is taken. */
+static bool pass(struct world *w, unsigned ms, double cpu, bool waiting, double near_ms, bool windows)
+{
+	for (unsigned t = 0; t < ms; t += SETTLE_TICK_MS) {
+		w->now += SETTLE_TICK_MS * MS;
+		w->run_ns += (uint64_t)(cpu * SETTLE_TICK_MS * MS);
+		struct sample s = { .waiting = waiting, .in_loop = waiting, .near_ms = near_ms, .run_ns = w->run_ns };
+		activity_sample(&w->a, &s, w->now);
+		if (settle_decide(&w->q, &w->a, windows, flat, NULL, w->now, &w->reason))
+			return true;
+	}
+	return false;
+}
+
+static void paint(struct world *w)
+{
+	activity_painted(&w->a, w->now);
+}
+
+static const struct shot_options first = { .settle = true, .first_window = true };
+
+static void test_quiet(void)
+{
+	struct world w = begin(first);
+	OK(!pass(&w, 500, 1, false, 1e9, false)); /* no window yet, however long */
+	activity_mapped(&w.a, w.now);
+	OK(!pass(&w, 200, 1, false, 1e9, true)); /* mapped, and computing what to paint */
+	paint(&w);
+	OK(!pass(&w, SETTLE_QUIET_MS - 2, 0, true, 1e9, true));
+	OK(pass(&w, 2 * SETTLE_TICK_MS + 2, 0, true, 1e9, true) && w.reason == SHOT_QUIET);
+}
+
+static void test_animation_is_not_quiet(void)
+{
+	struct world w = begin(first);
+	activity_mapped(&w.a, w.now);
+	for (int frame = 0; frame < 60; frame++) { /* 16 ms between frames, a timeout of 16 ms while it waits */
+		paint(&w);
+		if (pass(&w, 16, 0, true, 16, true))
+			break;
+	}
+	OK(w.reason != SHOT_QUIET && w.reason != SHOT_IDLE);
+	while (!pass(&w, 16, 0, true, 16, true))
+		paint(&w);
+	OK(w.reason == SHOT_CAP && w.now - w.q.start_ns >= SETTLE_MAX_MS * MS);
+}
+
+static void test_idle_waits_for_paint(void)
+{
+	struct world w = begin(first);
+	activity_mapped(&w.a, w.now);
+	flat_answer = true; /* mapped and cleared, not painted */
+	OK(!pass(&w, SETTLE_IDLE_MS * 2, 0.1, true, 5, true));
+	flat_answer = false;
+	OK(pass(&w, SETTLE_IDLE_MS * 2, 0.1, true, 5, true) && w.reason == SHOT_IDLE);
+}
+
+static void test_busy_counts_processor_time(void)
+{
+	struct world w = begin(first);
+	activity_mapped(&w.a, w.now);
+	paint(&w);
+	OK(!pass(&w, 1000, 0.2, false, 0, true)); /* starved: 200 ms of it in a second */
+	OK(pass(&w, 1000, 1, false, 0, true) && w.reason == SHOT_BUSY);
+}
+
+static void test_options(void)
+{
+	struct shot_options o = first;
+	o.render_ms = 50;
+	struct world w = begin(o);
+	OK(pass(&w, 60, 1, false, 0, false) && w.reason == SHOT_NO_WINDOW);
+	o = (struct shot_options){ .settle = true, .max_ms = 100 };
+	w = begin(o);
+	flat_answer = false;
+	w.q.max_ms = 100;
+	while (!pass(&w, 10, 1, false, 0, true))
+		paint(&w);
+	OK(w.reason == SHOT_CAP && w.now - w.q.start_ns < 200 * MS);
+	/* A main loop beside windows nobody touched is a picture too. */
+	w = begin(first);
+	OK(!pass(&w, SETTLE_UNCHANGED_MS - 20, 0, true, 1e9, true));
+	OK(pass(&w, 60, 0, true, 1e9, true) && w.reason == SHOT_QUIET);
+}
+
+/* ---- pictures ---------------------------------------------------------------------------- */
+
+static uint32_t word(const char *p)
+{
+	const unsigned char *u = (const unsigned char *)p;
+	return (uint32_t)u[0] << 24 | (uint32_t)u[1] << 16 | (uint32_t)u[2] << 8 | u[3];
+}
+
+static void test_png(void)
+{
+	uint32_t pixels[64 * 4];
+	struct image i = { .pixels = (uint8_t *)pixels, .width = 64, .height = 4 };
+	struct buffer out = BUFFER_INIT(0), small = BUFFER_INIT(0);
+	for (int k = 0; k < 256; k++)
+		pixels[k] = (uint32_t)k * 7919U;
+	OK(png_encode(&i, 0, &out) == 0 && !memcmp(out.data, "\x89PNG\r\n\x1a\n", 8));
+	OK(word(out.data + 16) == 64 && word(out.data + 20) == 4 && out.data[24] == 8 && out.data[25] == 3); /* 256 colours: indexed */
+	OK(!memcmp(out.data + out.len - 8, "IEND", 4));
+	struct image wide = { .pixels = malloc(512 * 4), .width = 512, .height = 1 };
+	for (uint32_t k = 0; k < 512; k++)
+		((uint32_t *)(void *)wide.pixels)[k] = k;
+	OK(png_encode(&wide, 0, &small) == 0 && small.data[25] == 2); /* 512: RGB */
+	free(wide.pixels);
+	buffer_finish(&out);
+	buffer_finish(&small);
+	struct buffer tight = BUFFER_INIT(64);
+	OK(png_encode(&i, 0, &tight) < 0);
+	buffer_finish(&tight);
+}
+
+static void test_jpeg_and_shrink(void)
+{
+	uint32_t pixels[16] = { 0xff0000, 0xff0000, 0x0000ff, 0x0000ff, 0xff0000, 0xff0000, 0x0000ff, 0x0000ff };
+	struct image i = { .pixels = (uint8_t *)pixels, .width = 4, .height = 2 }, half;
+	struct buffer out = BUFFER_INIT(0);
+	OK(jpeg_encode(&i, 90, &out) == 0 && !memcmp(out.data, "\xff\xd8\xff", 3));
+	buffer_finish(&out);
+	OK(image_shrink(&i, 0.5, &half) == 0 && half.width == 2 && half.height == 1);
+	const uint32_t *p = (const uint32_t *)(const void *)half.pixels;
+	OK(p[0] == 0xff0000 && p[1] == 0x0000ff);
+	free(half.pixels);
+	OK(image_shrink(&i, 0.01, &half) == 0 && half.width == 1 && half.height == 1);
+	free(half.pixels);
+}
+
+/* ---- filters -------------------------------------------------------------------------------- */
+
+static uint32_t ask(const struct filter *f, long call, uint64_t first_argument, uint64_t second, uint64_t third)
+{
+	const uint64_t arguments[6] = { first_argument, second, third };
+	return bpf_answer(f, BPF_NATIVE, (uint32_t)call, arguments);
+}
+
+static void test_filters(void)
+{
+	static const long never[] = { SYS_execve, SYS_execveat, SYS_clone3, SYS_clone, SYS_socket, SYS_connect, SYS_bind, SYS_kill, SYS_ptrace,
+		SYS_mount, SYS_setns, SYS_unshare, SYS_process_vm_writev, SYS_unlinkat, SYS_mkdirat, SYS_renameat, SYS_tgkill };
+	for (int p = 0; p < 2; p++) {
+		struct filter f = { 0 };
+		unsigned open = 0;
+		OK(display_filter_build((enum display_process)p, &f) == 0);
+		for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+			open += ask(&f, never[i], 0, 0, 0) == SECCOMP_RET_ALLOW;
+		OK(open == 0);
+		OK(ask(&f, SYS_openat, 0, 0, O_RDONLY | O_CLOEXEC) == SECCOMP_RET_ALLOW);
+		OK(ask(&f, SYS_openat, 0, 0, O_WRONLY) != SECCOMP_RET_ALLOW && ask(&f, SYS_openat, 0, 0, O_CREAT) != SECCOMP_RET_ALLOW);
+		OK((ask(&f, SYS_process_vm_readv, 0, 0, 0) == SECCOMP_RET_ALLOW) == (p == DISPLAY_SCREEN));
+		filter_finish(&f);
+	}
+}
+
+int main(void)
+{
+	test_quiet();
+	test_animation_is_not_quiet();
+	test_idle_waits_for_paint();
+	test_busy_counts_processor_time();
+	test_options();
+	test_png();
+	test_jpeg_and_shrink();
+	test_filters();
+	return tap_done();
+}
