@@ -100,7 +100,6 @@ WAYS = {
     'tk_interp': 'import tkinter\nprint("ESCAPED", tkinter.Tcl().eval("interp create x; x eval {exec echo}"))',
     'tk_info': 'import tkinter\nprint("ESCAPED", tkinter.Tcl().eval("info nameofexecutable"))',
     'tk_pwd': 'import tkinter\nprint("ESCAPED", tkinter.Tcl().eval("pwd"))',
-    'tk_env': 'import tkinter\nprint("ESCAPED", tkinter.Tcl().eval("array names env"))',
     'tk_cdll': 'import tkinter\nt=tkinter.Tcl()\nprint("ESCAPED", t.tk.eval("package require http"))',
     'tk_create': 'import tkinter\nprint("ESCAPED", tkinter._tkinter)',
     'tk_encdirs': 'import tkinter\nprint("ESCAPED", tkinter.Tcl().eval("encoding dirs /etc"))',

@@ -60,7 +60,11 @@ static int hold(PyObject *app)
 {
 	static const char *const gone[] = { "send", "interp", "exec", "open", "socket", "load", "source", "glob", "file", "cd", "pwd", "exit",
 		"unload", "fconfigure", "package", "auto_exec_ok", "auto_load", "auto_import", "auto_mkindex", "auto_qualify", "auto_reset",
-		"tcl_findLibrary", "unknown", "dde", "registry", "zipfs", "memory", "tk_getOpenFile", "tk_getSaveFile", "tk_chooseDirectory" };
+		"tcl_findLibrary", "unknown", "dde", "registry", "zipfs", "memory", "tk_getOpenFile", "tk_getSaveFile", "tk_chooseDirectory", "pid",
+		/* what the ensembles lead to has names of its own */
+		"::tcl::info::nameofexecutable", "::tcl::info::library", "::tcl::info::hostname", "::tcl::info::script", "::tcl::info::loaded",
+		"::tcl::info::sharedlibextension", "::tcl::chan::create", "::tcl::chan::pipe", "::tcl::chan::postevent", "::tcl::chan::push",
+		"::tcl::encoding::dirs", "::tcl::encoding::system" };
 	make_safe safe = (make_safe)(uintptr_t)symbol("Tcl_MakeSafe");
 	delete_command drop = (delete_command)(uintptr_t)symbol("Tcl_DeleteCommand");
 	PyObject *address = PyObject_CallMethod(app, "interpaddr", NULL);
