@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/fds.h"
 #include "base/text.h"
+#include "packages/packages.h"
 #include "session/session.h"
 
 /* Statuses with a column of their own; the last one takes all others. 0 is a client that left. */
@@ -144,6 +145,16 @@ static void write_cells(struct buffer *b, const struct sessions_stats *s)
 		(unsigned long long)s->stderr_bytes);
 }
 
+static void write_packages(struct buffer *b, const struct packages_stats *p)
+{
+	one(b, "packages_asked_total", "counter", "Requests for packages.", (double)p->asked);
+	one(b, "packages_hits_total", "counter", "Those that the store could answer.", (double)p->hits);
+	one(b, "packages_installed_total", "counter", "Installations that were made.", (double)p->installed);
+	one(b, "packages_failed_total", "counter", "Installations that failed.", (double)p->failed);
+	one(b, "packages_repaired_total", "counter", "Damaged sets that were removed.", (double)p->repaired);
+	one(b, "packages_installing", "gauge", "Installations under way.", p->running);
+}
+
 static void write_network(struct buffer *b, const struct sessions_stats *s)
 {
 	head(b, "network_attempts_total", "counter", "Connections that sessions asked the proxy for, by verdict.");
@@ -236,6 +247,8 @@ int metrics_write(const struct api *a, struct buffer *out)
 	write_sessions(out, stats);
 	write_cells(out, stats);
 	write_network(out, stats);
+	if (a->packages)
+		write_packages(out, packages_stats(a->packages));
 	write_steps(out, &stats->steps);
 	write_requests(out, a->metrics);
 	one(out, "http_in_flight", "gauge", "Requests not yet answered.", a->in_flight);

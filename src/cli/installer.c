@@ -30,7 +30,7 @@
 #include "packages/request.h"
 #include "packages/store.h"
 
-enum { LINE_BYTES = 4 << 20, TEXT_BYTES = 300, WORK_FACTOR = 3, WORK_MEMORY_MB = 2048, TRIES_MAX = 16, REACH_MAX = 64, INCOMPLETE_S = 60 };
+enum { WORK_LEAST = 256 << 20, LINE_BYTES = 4 << 20, TEXT_BYTES = 300, WORK_FACTOR = 3, WORK_MEMORY_MB = 2048, TRIES_MAX = 16, REACH_MAX = 64, INCOMPLETE_S = 60 };
 
 struct installer {
 	json_t *request, *settings; /* settings is part of the request */
@@ -241,12 +241,13 @@ static int start_jail(struct installer *in, struct error *e)
 	if (show_links(in, &shown) < 0)
 		return error_set(e, -ENOMEM, "out of memory");
 	/* Files in the jail are memory: the downloads, what they unpack to, and what builds leave lying about. */
+	uint64_t work = WORK_FACTOR * max > WORK_LEAST ? WORK_FACTOR * max : WORK_LEAST;
 	return local_create(&(struct local_config){ .preload = no_modules,
 				    .state_dir = in->state_dir,
 				    .shown = shown.len ? shown.data : NULL,
 				    .timeout_s = json_number_value(json_object_get(in->request, "timeout_s")),
-				    .disk_bytes = WORK_FACTOR * max,
-				    .memory_bytes = WORK_FACTOR * max + ((uint64_t)WORK_MEMORY_MB << 20),
+				    .disk_bytes = work,
+				    .memory_bytes = work + ((uint64_t)WORK_MEMORY_MB << 20),
 				    .allow = allow[0] ? allow : NULL,
 				    .exec = JAIL_EXEC_ANY },
 		e, &in->local);

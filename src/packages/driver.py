@@ -198,6 +198,17 @@ def top_modules():
     return sorted(found)
 
 
+def unpack_all():
+    wheels = sorted(os.listdir(WHEELS))
+    shutil.rmtree(CACHE, ignore_errors=True)
+    for n, name in enumerate(wheels):
+        say(phase='storing', text=name, done=n, total=len(wheels))
+        unpack(f'{WHEELS}/{name}')
+    if wheels:
+        say(phase='storing', text='compiling', done=len(wheels), total=len(wheels))
+        compile_all()
+
+
 def install(q):
     """All of it: resolves, fetches, builds, unpacks."""
     q['externally_managed'] = os.path.exists(f'{os.path.dirname(os.__file__)}/EXTERNALLY-MANAGED')
@@ -211,17 +222,13 @@ def install(q):
             return
         if items:
             fetch(q, items)
+        unpack_all()
     except Failed as e:
         say(failed=e.log)
         return
-    wheels = sorted(os.listdir(WHEELS))
-    for n, name in enumerate(wheels):
-        say(phase='storing', text=name, done=n, total=len(wheels))
-        unpack(f'{WHEELS}/{name}')
-    shutil.rmtree(CACHE, ignore_errors=True)
-    if wheels:
-        say(phase='storing', text='compiling', done=len(wheels), total=len(wheels))
-        compile_all()
+    except OSError as e:
+        say(failed=[f'ERROR: {e}'])  # such as "No space left on device"
+        return
     dists = {canonical(d.metadata['Name']): d.version for d in importlib.metadata.distributions() if d.metadata['Name']}
     packages = [
         {
