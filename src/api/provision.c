@@ -22,11 +22,16 @@ struct provision {
 	bool *over; /* set when it ends inside packages_ask() */
 };
 
-bool provision_needed(const struct call *c, const struct session_params *p)
+bool provision_params_needed(const struct api *a, const struct session_params *p)
 {
 	bool packages = p->want_packages && p->want_packages[0], imports = p->additional_imports && p->additional_imports[0];
 	/* Where there are no packages, imports are a matter of the profile alone. */
-	return c->api->packages && (packages || (imports && packages_enabled(c->api->packages)));
+	return a->packages && (packages || (imports && packages_enabled(a->packages)));
+}
+
+bool provision_needed(const struct call *c, const struct session_params *p)
+{
+	return provision_params_needed(c->api, p);
 }
 
 void provision_finish(struct run_request *run)
@@ -175,16 +180,15 @@ static void add_corrected(struct session_params *params, const char *report)
 	}
 }
 
-static int take_set(struct provision *p, const struct packages_answer *a)
+int provision_take(struct api *api, const struct packages_answer *a, struct session_params *params)
 {
-	struct session_params *params = &p->run.session;
 	params->packages_report = a->report ? strdup(a->report) : NULL;
 	params->packages_replace = a->replaces;
 	add_corrected(params, a->report);
 	if (!a->set)
 		return 0;
 	struct session_package *one = calloc(1, sizeof(*one));
-	if (!one || !(one->path = strdup(a->path)) || !(one->hold = packages_hold(p->call->api->packages, a->set))) {
+	if (!one || !(one->path = strdup(a->path)) || !(one->hold = packages_hold(api->packages, a->set))) {
 		session_package_free(one);
 		return -ENOMEM;
 	}
@@ -204,7 +208,7 @@ static void on_done(void *userdata, const struct packages_answer *a)
 		fail(p, a->error, a);
 		return;
 	}
-	if (take_set(p, a) < 0) {
+	if (provision_take(p->call->api, a, &p->run.session) < 0) {
 		error_set(&e, -ENOMEM, "the server is short of memory");
 		fail(p, &e, NULL);
 		return;

@@ -5,10 +5,13 @@
 
 #include "api/requests.h"
 
+struct api;
 struct call;
 struct json_writer;
+struct packages_answer;
 
 /* Does the request name packages or modules that must be looked after? */
+bool provision_params_needed(const struct api *a, const struct session_params *p);
 bool provision_needed(const struct call *c, const struct session_params *p);
 
 /*
@@ -20,6 +23,9 @@ void provision(struct call *c, struct run_request *run, void (*then)(struct call
 
 /* Answers an error that came after: as a problem, or as the last event of a stream that has begun. */
 void provision_answer_error(struct call *c, const struct error *e, bool begun);
+
+/* Puts what came of the question into a session's parameters. -ENOMEM. */
+int provision_take(struct api *api, const struct packages_answer *a, struct session_params *params);
 
 /* Ends what `then` got, with what a session did not take over. */
 void provision_finish(struct run_request *run);

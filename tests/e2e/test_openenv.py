@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 import gb
+import package_index
 
 FIRST = {'observation': {'stdout': '', 'stderr': '', 'exit_code': 0}, 'reward': 0.0, 'done': False}
 UUID = re.compile(r'[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}')
@@ -299,7 +300,7 @@ def test_error_messages(env):
         ({'type': 'state', 'data': {}}, 'extra_forbidden', ['data']),
         ({'type': 'reset', 'data': {'seed': 'x'}}, 'int_parsing', ['seed']),
         ({'type': 'reset', 'data': {'limits': {'timeout_s': -1}}}, 'value_error', ['limits']),
-        ({'type': 'reset', 'data': {'packages': ['six']}}, 'value_error', ['packages']),
+        ({'type': 'reset', 'data': {'packages': 5}}, 'value_error', ['packages']),
     ):
         found = error(message)
         assert (found['message'], found['code']) == ('Invalid message', 'VALIDATION_ERROR')
@@ -525,7 +526,9 @@ def test_the_rules_of_coding_env_are_the_default():
         answer = env.step('print("so")\nfinal_answer({"total": 7})')
         assert answer['done'] is True and answer['metadata'] == {'final_answer': {'total': 7}}
         assert answer['observation']['stdout'].startswith('so\n')
-        assert env.step('x = 1')['done'] is False
+        assert env.step('x = 7') == {
+            'observation': {'stdout': '7', 'stderr': '', 'exit_code': 0}, 'reward': 0.1, 'done': False,
+        }  # fmt: skip
         env.reset(additional_imports=['os'])
         assert env.step('import os\nprint(os.sep)')['observation']['stdout'] == '/\n'
         env.reset(profile='python')
@@ -538,3 +541,70 @@ def test_the_variables_of_coding_env_choose_the_profile():
     ) as daemon, Env(daemon) as env:
         assert env.step('import os\nprint(os.sep)')['observation']['stdout'] == '/\n'
         assert env.step('import subprocess')['observation']['exit_code'] == 1
+
+
+# ---- packages ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope='module')
+def stocked(tmp_path_factory):
+    """A daemon that can install one package from a folder of wheels."""
+    wheels = tmp_path_factory.mktemp('wheels')
+    name, data = package_index.wheel('openenv-demo', '1.0', {'openenv_demo.py': 'answer = 42\n'})
+    (wheels / name).write_bytes(data)
+    wheels.chmod(0o755)  # the installer is another user
+    with gb.running_daemon(
+        '--packages-offline', '--packages-find-links', wheels, '--openenv-profile', 'python', '--preload', 'json', '--ready', '2'
+    ) as daemon:
+        yield daemon
+
+
+USE = 'import openenv_demo\nprint(openenv_demo.answer)'
+
+
+def test_a_reset_with_packages(stocked):
+    with Env(stocked) as env:
+        # What is sent meanwhile waits: the step finds the package there.
+        env.send_text(json.dumps({'type': 'reset', 'id': 1, 'data': {'packages': ['openenv-demo'], 'episode_id': 'p'}}))
+        env.send_text(json.dumps({'type': 'step', 'data': {'code': USE}}))
+        assert env.receive() == {'type': 'observation', 'data': FIRST, 'id': 1}
+        assert env.receive()['data']['observation']['stdout'] == '42\n'
+        assert env.state()['episode_id'] == 'p'
+        missing = env.reset(packages=['no-such-package-at-all'])
+        assert missing['type'] == 'error' and missing['data']['code'] == 'EXECUTION_ERROR', missing
+        assert env.step('print(1)')['observation']['stdout'] == '1\n', 'the episode before goes on'
+        pictured = env.reset(packages=['openenv-demo'])
+        assert pictured['type'] == 'observation'
+        answer = env.ask({'type': 'step', 'data': {'code': USE, 'capture_screenshot': True}})['data']
+        assert answer['observation']['stdout'] == '42\n' and is_png(answer['observation']['screenshot'])
+
+
+def test_a_reset_with_packages_over_http(stocked):
+    with stocked.api() as api:
+        named = {'X-Session-Id': 'packaged'}
+        assert api.post('/reset', json={'packages': ['openenv-demo']}, headers=named).json() == FIRST
+        assert step(api, USE, named)['observation']['stdout'] == '42\n'
+        missing = api.post('/reset', json={'packages': ['no-such-package-at-all']}, headers=named)
+        assert missing.status_code >= 400 and 'no-such-package-at-all' in missing.text
+        api.post('/close', headers=named)
+
+
+def test_a_connection_that_breaks_while_packages_are_awaited(stocked):
+    with stocked.api() as api:
+        before = api.metric('glovebox_sessions')
+        env = Env(stocked)
+        env.send_text(json.dumps({'type': 'reset', 'data': {'packages': ['another-missing-package']}}))
+        env.cut()
+        gb.wait_until(lambda: api.metric('glovebox_sessions') == before, 'its session ends')
+        with Env(stocked) as again:
+            assert again.reset()['type'] == 'observation'
+
+
+def test_a_kernel_with_packages(stocked):
+    with stocked.api() as api:
+        kernel = api.post('/api/kernels', json={'packages': ['openenv-demo']})
+        assert kernel.status_code == 201, kernel.text
+        (session,) = [s for s in api.get('/v1/sessions').json()['sessions'] if s['name'] == 'jupyter']
+        answer = api.post(f'/v1/sessions/{session["id"]}/execute', json={'code': USE}).json()
+        assert answer['stdout'] == '42\n'
+        api.delete(f'/api/kernels/{kernel.json()["id"]}')

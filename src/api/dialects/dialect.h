@@ -27,9 +27,4 @@ struct dialect {
 extern const struct dialect dialect_openenv, dialect_jupyter;
 extern const struct dialect *const dialects[DIALECT_COUNT];
 
-struct session_params;
-
-/* What a session of a dialect cannot be given, because nobody waits for an installation there. -EINVAL. */
-int dialect_check_params(const struct session_params *p, struct error *e);
-
 void *dialect_state(const struct api *a, enum dialect_id id);

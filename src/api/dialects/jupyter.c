@@ -10,6 +10,7 @@
 #include "api/dialects/dialect.h"
 #include "api/dialects/jupyter_routes.h"
 #include "api/dialects/uuid.h"
+#include "api/provision.h"
 #include "api/requests.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -273,22 +274,17 @@ static int read_params(const char *body, size_t len, struct session_params *para
 		if (v && !text_eq(session_fields.field[i].name, "name"))
 			json_object_set(fields, session_fields.field[i].name, v);
 	}
-	r = fields_decode(&session_fields, fields, params, e);
-	return r < 0 ? r : dialect_check_params(params, e);
+	return fields_decode(&session_fields, fields, params, e);
 }
 
-void handle_jupyter_start(struct call *c)
+/* The packages are there, or none were asked for. */
+static void start(struct call *c, struct run_request *run, bool begun)
 {
-	struct session_params params = { 0 };
 	struct error e = { 0 };
 	struct kernel *k = NULL;
 	char location[64];
-	size_t len;
-	const char *body = http_body(c->x, &len);
-	int r = read_params(body, len, &params, &e);
-	if (!r)
-		r = kernel_create(home(c), c->owner, &params, &e, &k);
-	fields_finish(&session_fields, &params);
+	int r = kernel_create(home(c), c->owner, &run->session, &e, &k);
+	provision_finish(run);
 	if (r < 0) {
 		respond_error(c, call_status_of(&e), e.text);
 		return;
@@ -296,6 +292,22 @@ void handle_jupyter_start(struct call *c)
 	snprintf(location, sizeof(location), "/api/kernels/%s", k->id);
 	http_add_header(c->x, "Location", location);
 	respond_kernel(c, 201, k);
+}
+
+void handle_jupyter_start(struct call *c)
+{
+	struct run_request run = { 0 };
+	struct error e = { 0 };
+	size_t len;
+	const char *body = http_body(c->x, &len);
+	if (read_params(body, len, &run.session, &e) < 0) {
+		provision_finish(&run);
+		respond_error(c, call_status_of(&e), e.text);
+	} else if (provision_needed(c, &run.session)) {
+		provision(c, &run, start);
+	} else {
+		start(c, &run, false);
+	}
 }
 
 void handle_jupyter_get(struct call *c)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/dialects/dialect.h"
+#include "api/dialects/outfit.h"
 #include "api/dialects/uuid.h"
 #include "api/requests.h"
 #include "base/clock.h"
@@ -50,6 +51,9 @@ static void on_handle_closed(uv_handle_t *h)
 static void env_free(struct env *e)
 {
 	TAILQ_REMOVE(&e->home->envs, e, link);
+	env_outfit_destroy(e->outfit);
+	reset_finish(&e->asked);
+	free(e->reset_id);
 	free(e->answered_id);
 	buffer_finish(&e->answer);
 	free(e);
@@ -114,8 +118,9 @@ static void end_session(struct env *e, const char *why)
 void env_destroy(struct env *e, const char *why)
 {
 	struct step *s;
-	if (!e)
+	if (!e || e->ending)
 		return;
+	e->ending = true;
 	if (e->socket)
 		env_socket_drop(e->socket, 1000, why);
 	/* Those of requests are answered by the end of the session, those of sockets have nobody who listens.
@@ -126,6 +131,7 @@ void env_destroy(struct env *e, const char *why)
 			step_abandon(s);
 	}
 	end_session(e, why);
+	env_outfit_cancel(e, why);
 	while ((s = TAILQ_FIRST(&e->steps)))
 		step_abandon(s);
 	env_free(e);
@@ -145,7 +151,7 @@ static void on_sweep(uv_timer_t *timer)
 		if (!*e->name)
 			continue;
 		bool left = !e->socket && e->lease_until_ns && now > e->lease_until_ns;
-		bool gone = !e->socket && TAILQ_EMPTY(&e->steps) &&
+		bool gone = !e->socket && !e->outfit && TAILQ_EMPTY(&e->steps) &&
 			    (!*e->session || session_find(o->api->sessions, e->session, NULL, &s) < 0);
 		if (left || gone)
 			env_destroy(e, "nobody came back to its environment");
@@ -215,12 +221,16 @@ static void add_field_error(struct pydantic *p, json_t *fields, const struct err
 		p, "value_error", *field ? field : NULL, err->text, json_object_get(fields, field), NULL);
 }
 
-static int read_params(
+int reset_read_params(
 	const struct reset_request *r, struct pydantic *p, struct error *err, struct session_params *params)
 {
-	int result = r && r->session ? fields_decode(&session_fields, r->session, params, err) : 0;
-	if (!result)
-		result = dialect_check_params(params, err);
+	int result = 0;
+	if (r && r->given) {
+		*params = *r->given;
+		*r->given = (struct session_params){ 0 };
+	} else if (r && r->session) {
+		result = fields_decode(&session_fields, r->session, params, err);
+	}
 	if (result < 0 && p)
 		add_field_error(p, r->session, err);
 	if (r && r->display)
@@ -240,7 +250,7 @@ int openenv_session(struct openenv *o, uint64_t owner, const char *name, const s
 	struct session *s;
 	int result = api_check_open(o->api, err);
 	if (!result)
-		result = read_params(r, p, err, &params);
+		result = reset_read_params(r, p, err, &params);
 	if (!result)
 		result = api_check_quota(o->api, owner, err);
 	if (!result && !params.profile && o->config.profile)
@@ -253,7 +263,7 @@ int openenv_session(struct openenv *o, uint64_t owner, const char *name, const s
 		if (!result)
 			params = (struct session_params){ 0 };
 	}
-	fields_finish(&session_fields, &params);
+	outfit_release(&params);
 	if (result < 0)
 		return result;
 	session_info(s, &info);
@@ -261,26 +271,35 @@ int openenv_session(struct openenv *o, uint64_t owner, const char *name, const s
 	return 0;
 }
 
-int env_open(struct env *e, struct error *err)
+/* The request is kept as far as another session like this one may be needed. */
+static void remember(struct env *e, const struct reset_request *r)
 {
-	int r = openenv_session(e->home, e->owner, e->name, NULL, NULL, err, e->session);
-	e->untouched = !r;
-	return r;
+	json_t *fields = r ? json_incref(r->session) : NULL;
+	json_decref(e->asked.session);
+	e->asked = (struct reset_request){
+		.session = fields, .has_seed = r && r->has_seed, .seed = r ? r->seed : 0
+	};
+	e->plain = !fields && !e->asked.has_seed;
+	e->has_display = (r && r->display) || json_object_get(fields, "display");
+	e->ran = false;
 }
 
-int env_show(struct env *e, struct error *err)
+int env_make_session(struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err)
 {
-	const struct reset_request shown = { .display = true };
 	char id[SESSION_ID_LEN + 1];
-	if (!e->untouched || e->has_display)
-		return 0;
-	int r = openenv_session(e->home, e->owner, e->name, &shown, NULL, err, id);
-	if (r < 0)
-		return r;
-	end_session(e, "its environment was given a screen");
+	/* The old one goes first: its place may be the only one there is. */
+	end_session(e, "its environment was reset");
+	int result = openenv_session(e->home, e->owner, e->name, r, p, err, id);
+	if (result < 0)
+		return result;
 	snprintf(e->session, sizeof(e->session), "%s", id);
-	e->has_display = true;
+	remember(e, r);
 	return 0;
+}
+
+int env_open(struct env *e, struct error *err)
+{
+	return env_make_session(e, NULL, NULL, err);
 }
 
 static bool session_is_there(const struct env *e)
@@ -289,24 +308,24 @@ static bool session_is_there(const struct env *e)
 	return *e->session && !session_find(e->home->api->sessions, e->session, NULL, &s);
 }
 
+/* The fields are looked at before the old episode is given up. */
+static int check(const struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err)
+{
+	struct session_params probe = { 0 };
+	int result = r->given ? 0 : reset_read_params(r, p, err, &probe);
+	fields_finish(&session_fields, &probe);
+	return result < 0 ? result : api_check_open(e->home->api, err);
+}
+
 int env_reset(struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err)
 {
-	bool plain = !r->session && !r->has_seed;
-	if (!plain || !e->untouched || !session_is_there(e)) {
-		/* The fields are looked at before the old episode is given up. */
-		struct session_params probe = { 0 };
-		int result = read_params(r, p, err, &probe);
-		fields_finish(&session_fields, &probe);
+	bool plain = !r->session && !r->has_seed && !r->given;
+	if (!plain || !e->plain || e->ran || !session_is_there(e)) {
+		int result = check(e, r, p, err);
 		if (!result)
-			result = api_check_open(e->home->api, err);
+			result = env_make_session(e, r, p, err);
 		if (result < 0)
 			return result;
-		end_session(e, "its environment was reset");
-		result = openenv_session(e->home, e->owner, e->name, r, p, err, e->session);
-		if (result < 0)
-			return result;
-		e->untouched = plain;
-		e->has_display = json_object_get(r->session, "display") != NULL;
 	}
 	if (r->episode)
 		snprintf(e->episode, sizeof(e->episode), "%s", r->episode);

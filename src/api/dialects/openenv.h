@@ -25,6 +25,7 @@
 #include "base/buffer.h"
 
 struct env;
+struct env_outfit;
 struct env_socket;
 struct step;
 
@@ -41,6 +42,16 @@ struct openenv {
 	TAILQ_HEAD(, env_socket) sockets;
 };
 
+/* What a reset asks for, checked: errors go to p. The seed counts when has_seed. */
+struct reset_request {
+	bool has_seed, has_rewards, rewards;
+	bool display; /* a screen even when the data does not say so */
+	struct session_params *given; /* the session's fields as read already, with their packages; taken; or NULL */
+	unsigned long long seed;
+	const char *episode; /* or NULL; points into the data */
+	json_t *session;     /* new reference: the session's fields among the data, or NULL */
+};
+
 struct env {
 	struct openenv *home;
 	TAILQ_ENTRY(env) link;
@@ -50,8 +61,13 @@ struct env {
 	char episode[ENV_EPISODE_MAX + 1]; /* "" before the first reset */
 	unsigned step_count;
 	int last_exit_code;
-	bool untouched; /* its session is as new and has no parameters of its own */
+	bool ran;         /* its session has run something */
+	bool plain;       /* its session has no parameters of its own */
 	bool has_display;
+	struct reset_request asked;  /* what its session was made from */
+	struct env_outfit *outfit;   /* a reset waits for its packages */
+	char *reset_id;              /* JSON text of the id of the message that asked for it, or NULL */
+	bool ending;
 	bool rewards;
 	TAILQ_HEAD(, step) steps;
 	unsigned ws_steps;
@@ -92,24 +108,14 @@ struct env *env_find(struct openenv *o, uint64_t owner, const char *name);
 /* Ends its session, abandons its steps, frees it. NULL is fine. Not from a callback of a cell. */
 void env_destroy(struct env *e, const char *why);
 
-/* What a reset asks for, checked: errors go to p. The seed counts when has_seed. */
-struct reset_request {
-	bool has_seed, has_rewards, rewards;
-	bool display; /* a screen even when the data does not say so */
-	unsigned long long seed;
-	const char *episode; /* or NULL; points into the data */
-	json_t *session;     /* new reference: the session's fields among the data, or NULL */
-};
 void reset_read(json_t *data, struct pydantic *p, struct reset_request *ret);
 void reset_finish(struct reset_request *r);
 
 /* A new episode in a new session. `p` hears of session fields that are wrong (and -EINVAL is returned). */
 int env_reset(struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err);
 int env_open(struct env *e, struct error *err); /* a session without an episode yet */
-
-/* A screenshot is asked of an env that has run nothing yet and has no screen: it gets another session, with
- * one. */
-int env_show(struct env *e, struct error *err);
+int env_make_session(struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err);
+int reset_read_params(const struct reset_request *r, struct pydantic *p, struct error *err, struct session_params *params);
 
 /* Makes a session for this dialect; `fields` may be NULL. */
 int openenv_session(struct openenv *o, uint64_t owner, const char *name, const struct reset_request *r,
@@ -119,6 +125,21 @@ int openenv_session(struct openenv *o, uint64_t owner, const char *name, const s
 bool env_name_is_sound(const char *name);
 
 void env_put_state(struct json_writer *w, const struct env *e);
+
+/* ---- envs whose sessions need packages (openenv_outfit.c) ------------------------ */
+
+/*
+ * As env_reset(), for a request that may have to wait for packages: `done` is called once, now or later, with what env_reset() returned,
+ * or -EIDRM when the env ends first. Only one reset of an env waits at a time: another is -EBUSY.
+ */
+typedef void (*env_reset_done)(struct env *e, void *userdata, int result, struct pydantic *p, const struct error *err);
+void env_reset_outfitted(struct env *e, const struct reset_request *r, struct pydantic *p, env_reset_done done, void *userdata);
+void env_outfit_forget(struct env *e); /* the asker left: done is not called */
+void env_outfit_cancel(struct env *e, const char *why); /* the env ends: its asker hears it */
+void env_outfit_destroy(struct env_outfit *o);
+
+/* A screenshot is asked of an env that has run nothing yet and has no screen: it gets another session, with one. */
+int env_show(struct env *e, struct error *err);
 
 /* ---- steps (openenv_step.c) ----------------------------------------------- */
 

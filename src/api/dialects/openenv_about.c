@@ -184,7 +184,8 @@ void handle_openenv_mcp_socket(struct call *c)
 	static const struct http_ws_handler handler = { .on_message = on_rpc, .on_closed = on_rpc_closed };
 	if (!http_wants_websocket(c->x)) {
 		http_add_header(c->x, "Upgrade", "websocket");
-		call_problem(c, 426, "upgrade_required", "GET /mcp speaks WebSocket only", "POST the JSON-RPC request instead.");
+		call_problem(c, 426, "upgrade_required", "GET /mcp speaks WebSocket only",
+			"POST the JSON-RPC request instead.");
 		return;
 	}
 	struct http_exchange *x = c->x;

@@ -180,20 +180,36 @@ static void respond_first(struct call *c, bool rewards)
 	call_respond(c, 200, &w, &b);
 }
 
+static void on_reset(struct env *e, void *userdata, int result, struct pydantic *p, const struct error *err)
+{
+	struct call *c = userdata;
+	bool rewards = e->rewards;
+	c->work = NULL;
+	c->ops = NULL;
+	if (result < 0 && !*e->session)
+		env_destroy(e, "it could not be reset");
+	if (!result)
+		respond_first(c, rewards);
+	else if (pydantic_count(p))
+		respond_errors(c, p);
+	else
+		call_error(c, err);
+}
+
+static void on_reset_gone(struct call *c)
+{
+	env_outfit_forget(c->work);
+	c->work = NULL;
+	c->ops = NULL;
+}
+
+static const struct call_ops reset_ops = { .on_gone = on_reset_gone };
+
 static void reset_env(struct call *c, struct env *e, const struct reset_request *r, struct pydantic *p)
 {
-	struct error err = { 0 };
-	int result = env_reset(e, r, p, &err);
-	if (!result) {
-		respond_first(c, e->rewards);
-	} else {
-		if (!*e->session)
-			env_destroy(e, "it could not be reset");
-		if (pydantic_count(p))
-			respond_errors(c, p);
-		else
-			call_error(c, &err);
-	}
+	c->work = e;
+	c->ops = &reset_ops;
+	env_reset_outfitted(e, r, p, on_reset, c);
 }
 
 /* Nothing is kept: what would be made and thrown away need not be made. */

@@ -169,28 +169,43 @@ static bool check(struct env_socket *s, const struct message *m, const char *con
 	return sound;
 }
 
+static void on_reset(struct env *e, void *userdata, int result, struct pydantic *p, const struct error *err)
+{
+	const struct message m = { .id = e->reset_id };
+	struct env_socket *s = e->socket;
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	if (!s)
+		return; /* it broke meanwhile, and whoever comes back starts anew */
+	if (!result) {
+		begin(&w, &b, "observation");
+		step_put_first(&w, e->rewards);
+		finish(s, &w, &b, m.id);
+	} else if (pydantic_count(p)) {
+		send_errors(s, &m, p);
+	} else {
+		send_failure(s, &m, err);
+	}
+	if (s->leaving || !STAILQ_EMPTY(&s->waiting))
+		openenv_kick(e->home);
+}
+
 static void reset(struct env_socket *s, const struct message *m)
 {
 	static const char *const known[] = { "type", "data", "id", NULL };
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
-	struct json_writer w;
 	struct reset_request r;
-	struct error err = { 0 };
 	struct pydantic p;
 	json_t *data;
 	if (!check(s, m, known, false, &data))
 		return;
 	pydantic_init(&p, NULL, true);
 	reset_read(data, &p, &r);
-	int result = pydantic_count(&p) ? -EINVAL : env_reset(s->env, &r, &p, &err);
-	if (!result) {
-		begin(&w, &b, "observation");
-		step_put_first(&w, s->env->rewards);
-		finish(s, &w, &b, m->id);
-	} else if (pydantic_count(&p)) {
+	if (pydantic_count(&p)) {
 		send_errors(s, m, &p);
 	} else {
-		send_failure(s, m, &err);
+		free(s->env->reset_id);
+		s->env->reset_id = m->id ? strdup(m->id) : NULL;
+		env_reset_outfitted(s->env, &r, &p, on_reset, NULL);
 	}
 	reset_finish(&r);
 	pydantic_finish(&p);

@@ -22,17 +22,17 @@ static int send_message(void *target, const char *data, size_t len)
 	return http_ws_send(s->ws, data, len);
 }
 
-static void leave_when_done(struct env_socket *s)
-{
-	if (s->leaving && (!s->env || !s->env->ws_steps) && outbox_empty(&s->out))
-		http_ws_close(s->ws, 1001, "the server is shutting down");
-}
-
 /* ---- one after another ------------------------------------------------------------ */
 
 static bool is_busy(const struct env_socket *s)
 {
-	return s->env && s->env->ws_steps;
+	return s->env && (s->env->ws_steps || s->env->outfit);
+}
+
+static void leave_when_done(struct env_socket *s)
+{
+	if (s->leaving && !is_busy(s) && outbox_empty(&s->out))
+		http_ws_close(s->ws, 1001, "the server is shutting down");
 }
 
 static void keep_waiting(struct env_socket *s, const char *text, size_t len)

@@ -305,7 +305,7 @@ int step_start(struct openenv *o, struct env *env, const char *session, const st
 	s->target = target;
 	s->extras = extras;
 	if (env) {
-		env->untouched = false;
+		env->ran = true;
 		TAILQ_INSERT_TAIL(&env->steps, s, link);
 		if (target == env) {
 			env->ws_steps++;
