@@ -19,6 +19,8 @@ static struct support support;
 static PyObject *compile_builtin, *ast_expr, *ast_expression, *globals, *figure_managers_name;
 static bool forked;
 static bool typed_results;
+static const char *variables; /* JSON text, of the cell that comes next */
+static size_t variables_len;
 static int future_flags; /* `from __future__` of earlier cells goes on, as in the interactive interpreter */
 
 /* The cell that runs now, for displays; the innermost when one was left in a main loop. */
@@ -515,6 +517,12 @@ static int end_program(void)
 	return r ? 0 : -1;
 }
 
+void cell_set_variables(const char *json, size_t len)
+{
+	variables = json;
+	variables_len = len;
+}
+
 void cell_type_result(bool yes)
 {
 	typed_results = yes;
@@ -540,6 +548,9 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 	memory_reset_peak();
 	answer_forget();
 	policy_begin();
+	if (variables)
+		tools_give(variables, variables_len, support.set_variables); /* after a profile with fresh names emptied it */
+	variables = NULL;
 	now.out = out;
 	now.serial = serial;
 	now.displays = 0;

@@ -34,6 +34,9 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 /* Whether the results of cells also come with typed markers. */
 void cell_type_result(bool yes);
 
+/* JSON text of variables that the next cell finds; must be there until it runs. */
+void cell_set_variables(const char *json, size_t len);
+
 /* This process is a copy of the guest: its errors go to stderr, because nobody reads its frames. */
 void cell_forked(void);
 

@@ -279,7 +279,7 @@ static void execute(const struct wire_frame *f)
 		} else if (field.tag == WIRE_FINAL) {
 			final = true;
 		} else if (field.tag == WIRE_VARIABLES) {
-			tools_give(field.data, field.len, support.set_variables);
+			cell_set_variables(field.data, field.len);
 		} else if (field.tag == WIRE_TYPED) {
 			typed = true;
 		}
@@ -436,18 +436,39 @@ static void handle(const struct wire_frame *f)
 	}
 }
 
-void guest_take_results(void)
+/* How many bytes the frame lacks that the reader is in the middle of, or that comes next and is a result: 0 when it is another kind. */
+static size_t bytes_of_result(void)
+{
+	unsigned char head[WIRE_HEADER];
+	size_t have = in.in.len - in.done;
+	if (have && have < WIRE_HEADER)
+		return WIRE_HEADER - have;
+	if (have)
+		memcpy(head, in.in.data + in.done, WIRE_HEADER);
+	else if (recv(GUEST_CONTROL_FD, head, WIRE_HEADER, MSG_PEEK | MSG_DONTWAIT) < WIRE_HEADER || head[4] != WIRE_TOOL_RESULT)
+		return 0;
+	return WIRE_HEADER + (head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24) - have;
+}
+
+bool guest_take_result(void)
 {
 	struct wire_frame f;
-	int r;
-	if (reading)
-		return;
-	fill_now();
-	while ((r = wire_reader_next(&in, &f)) == 1)
-		if (f.type == WIRE_TOOL_RESULT)
-			tools_take_result(&f);
+	char *at;
+	size_t room, want;
+	if (reading || !(want = bytes_of_result()))
+		return false;
+	if (wire_reader_room(&in, want, &at, &room) < 0)
+		_exit(1);
+	ssize_t n = recv(GUEST_CONTROL_FD, at, want, MSG_DONTWAIT);
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		_exit(0); /* the daemon is gone */
+	wire_reader_filled(&in, n > 0 ? (size_t)n : 0);
+	int r = wire_reader_next(&in, &f);
 	if (r < 0)
 		_exit(1);
+	if (r == 1 && f.type == WIRE_TOOL_RESULT)
+		tools_take_result(&f);
+	return true;
 }
 
 bool guest_send_now(struct buffer *frames)

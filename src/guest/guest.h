@@ -26,10 +26,10 @@ void guest_settle(void);
 void __attribute__((noreturn)) guest_run(void);
 
 /*
- * While a cell runs, with the GIL held: reads what the daemon sent, without waiting, and gives results of tools to whoever waits. Nothing
- * else comes while a cell runs.
+ * While a cell runs, with the GIL held: reads one result of a tool, or a part of it, without waiting, and gives it to whoever waits.
+ * False when none is there. What else comes while a cell runs (a cell inside it) is left for the main thread.
  */
-void guest_take_results(void);
+bool guest_take_result(void);
 
 /* Sends frames at once. False in a copy made by os.fork(), which has no daemon. */
 bool guest_send_now(struct buffer *frames);

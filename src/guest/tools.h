@@ -9,6 +9,7 @@
 
 #include "guest/python.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,12 @@ void tools_give(const char *json, size_t len, PyObject *function);
 
 /* TOOL_RESULT: stores the answer for whoever waits for it. */
 void tools_take_result(const struct wire_frame *f);
+
+/* Is this the name of one? */
+bool tools_has(PyObject *name);
+
+/* Puts them all into a dict that was emptied. -1 with a Python error. */
+int tools_put_into(PyObject *namespace);
 
 void tools_begin_cell(uint32_t serial);
 void tools_end_cell(void);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "guest/tools.h"
 #include "guest/answer.h"
 #include "guest/policy/internal.h"
 #include "guest/policy/nodes.h"
@@ -85,7 +86,9 @@ static int set_globals(void)
 	PyObject *name = PyUnicode_FromString("__main__");
 	int r = name ? PyDict_SetItemString(policy.globals, "__name__", name) : -1;
 	Py_XDECREF(name);
-	return r == 0 ? PyDict_SetItemString(policy.globals, "__builtins__", policy.builtins) : -1;
+	if (r == 0)
+		r = PyDict_SetItemString(policy.globals, "__builtins__", policy.builtins);
+	return r == 0 ? tools_put_into(policy.globals) : -1;
 }
 
 int policy_apply(void)

@@ -1,6 +1,7 @@
 /* The rules of smolagents' executor (and of tinyAgent's) on a tree, and its counting. */
 #include <string.h>
 
+#include "guest/tools.h"
 #include "guest/policy/check.h"
 
 /* Builtins that are never given; naming one is refused before anything runs, unless the code has a variable of that name. */
@@ -25,6 +26,8 @@ static bool among(PyObject *name, const char *const *list)
 
 static bool is_tool(PyObject *name)
 {
+	if (policy.base == PROFILE_SMOLAGENTS && tools_has(name))
+		return true;
 	if (policy.base != PROFILE_SMOLAGENTS || PyDict_Contains(policy.builtins, name) != 1)
 		return false;
 	PyObject *value = PyDict_GetItem(policy.builtins, name); /* borrowed */

@@ -121,12 +121,12 @@ def _make_tool(definition):
     """A function with the signature that the schema says, as if somebody had written it."""
     name, schema = definition['name'], definition['parameters']
     properties, required = schema.get('properties', {}), schema.get('required', ())
-    optional = {p for p in properties if p not in required and not _takes_null(properties[p])}
+    no_none = {p for p in properties if p not in required and not _takes_null(properties[p])}
     is_async = definition.get('async', False)
 
     def call(arguments):
-        for p in optional:
-            if p in arguments and arguments[p] is None:
+        for p in list(arguments):
+            if arguments[p] is ... or (arguments[p] is None and p in no_none):
                 del arguments[p]  # left out
         return (_await_tool if is_async else _call_tool)(name, arguments)
 
@@ -153,7 +153,7 @@ def _signature(properties, required, more):
         else:
             may_follow = False
             parts.append(f'{p}=__default_{i}')
-            defaults[f'__default_{i}'] = from_json(schema.get('default'))
+            defaults[f'__default_{i}'] = from_json(schema['default']) if 'default' in schema else ...
     collected = ', '.join(f'{p!r}: {p}' for p in properties)
     if more is False:
         return ', '.join(parts), f'{{{collected}}}', defaults

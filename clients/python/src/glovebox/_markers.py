@@ -6,7 +6,14 @@ ever pickled, and reading a value never imports or constructs what the other sid
 inside sessions, so it needs nothing but the standard library.
 """
 
+import base64
+import dataclasses
+import datetime
+import decimal
+import io
+import pathlib
 import sys
+import types
 
 MAX_DEPTH = 56  # the server reads 64 levels, and some are around the value
 
@@ -45,7 +52,7 @@ def _other_to_json(value, depth):
         if isinstance(value, base):
             return {'__type__': name, 'data': [to_json(item, depth + 2) for item in value]}
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return {'__type__': 'bytes', 'data': _base64(bytes(value))}
+        return {'__type__': 'bytes', 'data': _to_base64(bytes(value))}
     if isinstance(value, complex):
         return {'__type__': 'complex', 'real': to_json(value.real), 'imag': to_json(value.imag)}
     for convert in (_time_to_json, _library_to_json, _dataclass_to_json):
@@ -62,18 +69,14 @@ def _other_to_json(value, depth):
 
 
 def _time_to_json(value, depth):
-    from datetime import date, datetime, time, timedelta
-    from decimal import Decimal
-    from pathlib import PurePath
-
-    if isinstance(value, timedelta):
+    if isinstance(value, datetime.timedelta):
         return {'__type__': 'timedelta', 'total_seconds': value.total_seconds()}
-    for base, name in ((datetime, 'datetime'), (date, 'date'), (time, 'time')):
+    for base, name in ((datetime.datetime, 'datetime'), (datetime.date, 'date'), (datetime.time, 'time')):
         if isinstance(value, base):
             return {'__type__': name, 'data': value.isoformat()}
-    if isinstance(value, Decimal):
+    if isinstance(value, decimal.Decimal):
         return {'__type__': 'Decimal', 'data': str(value)}
-    if isinstance(value, PurePath):
+    if isinstance(value, pathlib.PurePath):
         return {'__type__': 'Path', 'data': str(value)}
     return None
 
@@ -88,17 +91,13 @@ def _library_to_json(value, depth):
             return {'__type__': 'ndarray', 'data': to_json(value.tolist(), depth + 1), 'dtype': str(value.dtype)}
     images = sys.modules.get('PIL.Image')
     if images is not None and isinstance(value, images.Image):
-        import io
-
         file = io.BytesIO()
         value.save(file, format='PNG')
-        return {'__type__': 'PIL.Image', 'data': _base64(file.getvalue())}
+        return {'__type__': 'PIL.Image', 'data': _to_base64(file.getvalue())}
     return None
 
 
 def _dataclass_to_json(value, depth):
-    import dataclasses
-
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return None
     data = {f.name: to_json(getattr(value, f.name), depth + 2) for f in dataclasses.fields(value)}
@@ -123,35 +122,25 @@ def from_json(data):
 
 def _read_time(name):
     def read(data):
-        import datetime
-
         return getattr(datetime, name).fromisoformat(data['data'])
 
     return read
 
 
 def _read_timedelta(data):
-    from datetime import timedelta
-
-    return timedelta(seconds=data['total_seconds'])
+    return datetime.timedelta(seconds=data['total_seconds'])
 
 
 def _read_decimal(data):
-    from decimal import Decimal
-
-    return Decimal(data['data'])
+    return decimal.Decimal(data['data'])
 
 
 def _read_path(data):
-    from pathlib import Path
-
-    return Path(data['data'])
+    return pathlib.Path(data['data'])
 
 
 def _read_image(data):
     """A PIL image where PIL is; otherwise the bytes of its PNG file."""
-    import io
-
     raw = _from_base64(data['data'])
     try:
         from PIL import Image
@@ -175,21 +164,15 @@ def _read_array(data):
 
 def _read_dataclass(data):
     """Its fields as attributes: the class itself belongs to the other side."""
-    from types import SimpleNamespace
-
-    return SimpleNamespace(**{str(name): from_json(item) for name, item in data['data'].items()})
+    return types.SimpleNamespace(**{str(name): from_json(item) for name, item in data['data'].items()})
 
 
-def _base64(raw):
-    from binascii import b2a_base64
-
-    return b2a_base64(raw, newline=False).decode('ascii')
+def _to_base64(raw):
+    return base64.b64encode(raw).decode('ascii')
 
 
 def _from_base64(text):
-    from base64 import b64decode
-
-    return b64decode(text, validate=True)
+    return base64.b64decode(text, validate=True)
 
 
 _READERS = {

@@ -99,7 +99,7 @@ class LocalExecutor(_Executor):
         **fields: Any,
     ) -> None:
         self.limits = limits or ExecutionLimits()
-        profile = {'base': 'tinyagent', 'fresh_names': False}
+        profile = {'base': 'tinyagent', 'fresh_namespace': False}
         memory = {'memory_bytes': self.limits.max_memory_mb << 20}
         super().__init__(allowed_imports, box, url, {'profile': profile, **fields, 'limits': {**memory, **fields.get('limits', {})}})
         self._injected: dict[str, Any] = {}
