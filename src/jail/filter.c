@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <seccomp.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -169,10 +170,12 @@ static int add_fifo(scmp_filter_ctx c)
 }
 
 /* Starting programs. A file in memory lies on no mount that could be noexec: where only the system's programs may be started, it must
- * be sealed against execution at birth (Linux 6.3), else it is as on a kernel without such files. */
-static int add_exec(scmp_filter_ctx c, enum jail_exec exec)
+ * be sealed against execution at birth (Linux 6.3), else it is as on a kernel without such files. by_kernel: in this jail the kernel seals
+ * those that do not say (vm.memfd_noexec), so that only asking for an executable one is refused. */
+static int add_exec(scmp_filter_ctx c, enum jail_exec exec, bool by_kernel)
 {
-	enum { NOEXEC_SEAL = 8 };
+	enum { NOEXEC_SEAL = 8, EXECUTABLE = 16 };
+	struct scmp_arg_cmp plain = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, EXECUTABLE, 0);
 	struct scmp_arg_cmp sealed = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, NOEXEC_SEAL, NOEXEC_SEAL);
 	struct scmp_arg_cmp open = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, NOEXEC_SEAL, 0);
 	int memfd = number("memfd_create"), r = 0;
@@ -180,6 +183,8 @@ static int add_exec(scmp_filter_ctx c, enum jail_exec exec)
 		r = seccomp_rule_add(c, SCMP_ACT_ALLOW, number("execve"), 0);
 	if (r == 0 && exec == JAIL_EXEC_ANY)
 		return seccomp_rule_add(c, SCMP_ACT_ALLOW, memfd, 0);
+	if (r == 0 && by_kernel)
+		return seccomp_rule_add_array(c, SCMP_ACT_ALLOW, memfd, 1, &plain);
 	if (r == 0)
 		r = seccomp_rule_add_array(c, SCMP_ACT_ALLOW, memfd, 1, &sealed);
 	if (r == 0)
@@ -188,7 +193,7 @@ static int add_exec(scmp_filter_ctx c, enum jail_exec exec)
 }
 
 /* kill(1): the filter language has no "low 32 bits are not 1", so the one refusal is a check of its own in front (see join). */
-static int add_rules(scmp_filter_ctx c, enum jail_exec exec, enum jail_net net)
+static int add_rules(scmp_filter_ctx c, enum jail_exec exec, enum jail_net net, bool sealed)
 {
 	struct scmp_arg_cmp no_namespaces = SCMP_CMP(0, SCMP_CMP_MASKED_EQ, NAMESPACES, 0);
 	int r = add_simple(c, SCMP_ACT_ALLOW, allowed, ARRAY_LEN(allowed));
@@ -205,14 +210,14 @@ static int add_rules(scmp_filter_ctx c, enum jail_exec exec, enum jail_net net)
 	if (r == 0)
 		r = add_fifo(c);
 	if (r == 0)
-		r = add_exec(c, exec);
+		r = add_exec(c, exec, sealed);
 	if (r == 0)
 		r = seccomp_rule_add_array(c, SCMP_ACT_ALLOW, number("clone"), 1, &no_namespaces);
 	return r;
 }
 
 /* The program libseccomp makes of the rules. */
-static int export(enum jail_exec exec, enum jail_net net, struct filter *ret)
+static int export(enum jail_exec exec, enum jail_net net, bool sealed, struct filter *ret)
 {
 	scmp_filter_ctx c = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	_cleanup_fd_ int fd = memfd_create("filter", MFD_CLOEXEC);
@@ -222,7 +227,7 @@ static int export(enum jail_exec exec, enum jail_net net, struct filter *ret)
 	}
 	seccomp_attr_set(c, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 	seccomp_attr_set(c, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree, not a list: ten steps for any call */
-	int r = add_rules(c, exec, net);
+	int r = add_rules(c, exec, net, sealed);
 	if (r == 0)
 		r = seccomp_export_bpf(c, fd);
 	seccomp_release(c);
@@ -271,14 +276,24 @@ static int join(const struct filter *rest, struct filter *ret)
 	return 0;
 }
 
-int filter_build(enum jail_exec exec, enum jail_net net, struct filter *ret)
+static int build(enum jail_exec exec, enum jail_net net, bool sealed, struct filter *ret)
 {
 	struct filter rest = { 0 }, whole = { 0 };
-	int r = export(exec, net, &rest);
+	int r = export(exec, net, sealed, &rest);
 	if (r == 0)
 		r = join(&rest, &whole);
 	filter_finish(&rest);
 	if (r == 0)
 		*ret = whole;
 	return r;
+}
+
+int filter_build(enum jail_exec exec, enum jail_net net, struct filter *ret)
+{
+	return build(exec, net, false, ret);
+}
+
+int filter_build_sealed(enum jail_exec exec, enum jail_net net, struct filter *ret)
+{
+	return build(exec, net, true, ret);
 }

@@ -22,6 +22,9 @@ struct filter {
 enum { FILTER_NEWEST = 470 };
 
 int filter_build(enum jail_exec exec, enum jail_net net, struct filter *ret);
+
+/* The same for a jail whose files in memory cannot be executed anyhow (vm.memfd_noexec, see init.c): all but those that ask for it pass. */
+int filter_build_sealed(enum jail_exec exec, enum jail_net net, struct filter *ret);
 void filter_finish(struct filter *f);
 
 /* Puts this process and its future children under the filter. no_new_privs must be set. Async-signal-safe. */

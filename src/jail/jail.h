@@ -16,7 +16,8 @@
 enum {
 	JAIL_INNER_ID = 1000,       /* uid and gid as seen inside */
 	JAIL_HOST_ID = 1000000000,  /* first of the host ids when started by root: one per live session */
-	JAIL_HOST_ID_COUNT = 65536,
+	JAIL_HOST_ID_COUNT = 65536, /* of one daemon */
+	JAIL_HOST_ID_BLOCKS = 4096, /* daemons */
 	JAIL_INODES = 65536,        /* of /workspace, and of /tmp, unless asked otherwise */
 	JAIL_SHM_BYTES = 64 << 20,  /* /dev/shm */
 };

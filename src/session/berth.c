@@ -21,15 +21,15 @@ static uint32_t take_host_id(struct nursery *n)
 		uint32_t id = n->next_host_id++ % JAIL_HOST_ID_COUNT;
 		if (!(n->host_ids[id / 8] & (1U << (id % 8)))) {
 			n->host_ids[id / 8] |= (uint8_t)(1U << (id % 8));
-			return JAIL_HOST_ID + id;
+			return n->first_host_id + id;
 		}
 	}
-	return JAIL_HOST_ID; /* more live berths than ids: cannot be, descriptors run out long before */
+	return n->first_host_id; /* more live berths than ids: cannot be, descriptors run out long before */
 }
 
 static void give_back_host_id(struct nursery *n, uint32_t host_id)
 {
-	uint32_t id = host_id - JAIL_HOST_ID;
+	uint32_t id = host_id - n->first_host_id;
 	n->host_ids[id / 8] &= (uint8_t) ~(1U << (id % 8));
 }
 

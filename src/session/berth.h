@@ -64,7 +64,8 @@ struct nursery {
 	struct buffer proxy_closes; /* serials of berths whose end the proxy could not be told yet */
 	unsigned open_timers;
 	struct berth_list berths;
-	uint32_t next_serial, next_host_id;
+	uint32_t next_serial, next_host_id, first_host_id;
+	int host_id_lock; /* while it is open no other daemon of this machine has our ids */
 	uint64_t next_ticket; /* of copies */
 	uint8_t host_ids[JAIL_HOST_ID_COUNT / 8];
 	char report[WIRE_ZYGOTE_TEXT];

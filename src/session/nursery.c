@@ -374,6 +374,24 @@ static void start_helpers(struct nursery *n)
 
 /* ---- life of the nursery ------------------------------------------------------------------ */
 
+/*
+ * A block of host ids that no other daemon of this machine has: two sessions with one id could signal each other's processes through a
+ * shared kernel limit, or be counted together. A byte of a file is locked for each block, for as long as we live; where there is no such file,
+ * the block is chosen by our pid.
+ */
+static void take_host_ids(struct nursery *n)
+{
+	uint32_t block = (uint32_t)getpid() % JAIL_HOST_ID_BLOCKS;
+	n->host_id_lock = geteuid() == 0 ? open("/run/glovebox.ids", O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+	for (unsigned tried = 0; n->host_id_lock >= 0 && tried < JAIL_HOST_ID_BLOCKS; tried++) {
+		struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = block, .l_len = 1 };
+		if (fcntl(n->host_id_lock, F_OFD_SETLK, &lock) == 0)
+			break;
+		block = (block + 1) % JAIL_HOST_ID_BLOCKS;
+	}
+	n->first_host_id = JAIL_HOST_ID + block * JAIL_HOST_ID_COUNT;
+}
+
 int nursery_create(const struct nursery_config *config, struct error *e, struct nursery **ret)
 {
 	if (access(config->guest_module, R_OK) < 0) {
@@ -392,7 +410,7 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 	n->jailer.pidfd = n->jailer.socket = n->zygote.pidfd = n->zygote.socket = n->proxy.pidfd = n->proxy.socket = -1;
 	TAILQ_INIT(&n->berths);
 	TAILQ_INIT(&n->templates);
-	n->next_host_id = (uint32_t)getpid() * 97; /* two daemons on one machine seldom share ids */
+	take_host_ids(n);
 	uv_timer_init(config->loop, &n->refill);
 	uv_timer_init(config->loop, &n->restart);
 	uv_timer_init(config->loop, &n->proxy_restart);
@@ -421,6 +439,7 @@ void nursery_finish_when_empty(struct nursery *n)
 	void *userdata = n->done_userdata;
 	berth_remove_leftovers(n);
 	cgroup_home_finish(&n->cgroups);
+	fd_close(n->host_id_lock);
 	free(n);
 	if (done)
 		done(userdata);

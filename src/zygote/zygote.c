@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -35,7 +36,7 @@
 #include "zygote/zygote.h"
 
 static struct support support;
-static struct filter filters[JAIL_EXEC_COUNT][2]; /* without and with a network; one of them holds every guest */
+static struct filter filters[JAIL_EXEC_COUNT][2][2]; /* without and with a network, with memory files sealed; one of them holds every guest */
 
 static void __attribute__((noreturn)) die(const char *what)
 {
@@ -216,6 +217,16 @@ static void forget_frames(void)
 #endif
 }
 
+/* Seen, not assumed: whether the kernel seals a file in memory that nobody asked it to. */
+static bool memory_files_are_sealed(void)
+{
+	enum { SEAL_EXEC = 0x20 };
+	int fd = memfd_create("", MFD_CLOEXEC);
+	int seals = fd < 0 ? 0 : fcntl(fd, F_GET_SEALS);
+	fd_close(fd);
+	return seals > 0 && seals & SEAL_EXEC;
+}
+
 /* The child, from its first instruction: descriptors, jail, then Python's own after-fork work. */
 static void __attribute__((noreturn)) become_guest(const int *fds, size_t n_join, enum jail_exec exec, enum jail_net net)
 {
@@ -239,7 +250,7 @@ static void __attribute__((noreturn)) become_guest(const int *fds, size_t n_join
 	prctl(PR_SET_NAME, "python3");
 	title_set("python3");
 	/* Last of the walls, before the first line of Python: nothing of a session ever runs without it. */
-	if ((r = filter_load(&filters[exec][net != JAIL_NET_NONE])) < 0)
+	if ((r = filter_load(&filters[exec][net != JAIL_NET_NONE][memory_files_are_sealed()])) < 0)
 		guest_fail(GUEST_CONTROL_FD, "loading the system call filter", r);
 	steps_end(STEP_FILTER);
 	PyOS_AfterFork_Child();
@@ -290,8 +301,10 @@ static PyObject *run(PyObject *self, PyObject *args)
 		return NULL;
 	prctl(PR_SET_NAME, "glovebox-zygote");
 	for (int i = 0; i < JAIL_EXEC_COUNT; i++)
-		if (filter_build((enum jail_exec)i, JAIL_NET_NONE, &filters[i][0]) < 0 ||
-			filter_build((enum jail_exec)i, JAIL_NET_LOOPBACK, &filters[i][1]) < 0)
+		if (filter_build((enum jail_exec)i, JAIL_NET_NONE, &filters[i][0][0]) < 0 ||
+			filter_build((enum jail_exec)i, JAIL_NET_LOOPBACK, &filters[i][1][0]) < 0 ||
+			filter_build_sealed((enum jail_exec)i, JAIL_NET_NONE, &filters[i][0][1]) < 0 ||
+			filter_build_sealed((enum jail_exec)i, JAIL_NET_LOOPBACK, &filters[i][1][1]) < 0)
 			die("the system call filter cannot be built");
 	offer_to_oom_killer();
 	if (*path) {

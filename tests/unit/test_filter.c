@@ -140,6 +140,10 @@ static void programs(void)
 	enum { SEALED = 8 };
 	OK(with(SYS_execve, 0, 0) == ALLOW && with(SYS_memfd_create, 1, 0) == NOT_THERE && with(SYS_memfd_create, 1, SEALED | 1) == ALLOW);
 	filter_finish(&filter);
+	OK(filter_build_sealed(JAIL_EXEC_SYSTEM, JAIL_NET_NONE, &filter) == 0);
+	OK(with(SYS_memfd_create, 1, 0) == ALLOW && with(SYS_memfd_create, 1, SEALED) == ALLOW && with(SYS_memfd_create, 1, 16) == NO &&
+		with(SYS_memfd_create, 1, 17) == NO);
+	filter_finish(&filter);
 	OK(filter_build(JAIL_EXEC_NONE, JAIL_NET_NONE, &filter) == 0);
 	OK(with(SYS_execve, 0, 0) == NO && with(SYS_execveat, 0, 0) == NO && with(SYS_memfd_create, 1, 0) == NOT_THERE);
 	filter_finish(&filter);
