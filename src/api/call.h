@@ -150,6 +150,7 @@ void handle_checkpoint_create(struct call *c);
 void handle_checkpoint_list(struct call *c);
 void handle_checkpoint_delete(struct call *c);
 void handle_rollback(struct call *c);
+void handle_fork(struct call *c);
 void handle_session_packages(struct call *c);
 void handle_logs(struct call *c);
 void handle_screenshot(struct call *c);

@@ -211,6 +211,17 @@ static const struct field run_table[] = {
 };
 const struct fields run_fields = FIELDS("RunRequest", run_table);
 
+static const struct field fork_table[] = {
+	{ "count", FIELD_UINT, .offset = offsetof(struct fork_body, count), .min = 1, .max = LIMIT_FORKS, .default_text = "1", .example = "8",
+		.help = "How many." },
+	{ "at", FIELD_WORD, .offset = offsetof(struct fork_body, at), .min = 1, .max = LIMIT_NAME_BYTES,
+		.help = "A checkpoint, by id or name; left out: as the session is now." },
+	{ "reseed", FIELD_BOOL, FIELD_HAS_FLAG, .offset = offsetof(struct fork_body, reseed),
+		.flag_offset = offsetof(struct fork_body, has_reseed), .default_text = "true",
+		.help = "Each draws other random numbers: random, numpy.random and the generators among the variables." },
+};
+const struct fields fork_fields = FIELDS("ForkRequest", fork_table);
+
 static const struct field checkpoint_table[] = {
 	{ "name", FIELD_WORD, .offset = offsetof(struct checkpoint_request, name), .min = 1, .max = LIMIT_NAME_BYTES,
 		.example = "\"clean data\"", .help = "A name of your own; left out: the number of the last cell." },

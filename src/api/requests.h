@@ -61,6 +61,12 @@ struct checkpoint_request {
 	bool undo;
 };
 
+struct fork_body {
+	char *at;
+	uint64_t count; /* 0: one */
+	bool has_reseed, reseed;
+};
+
 struct session_query {
 	char *name, *state;
 	struct field_match metadata;
@@ -89,6 +95,7 @@ extern const struct fields socket_tools_fields;   /* struct socket_request */
 extern const struct fields socket_answer_fields;  /* struct socket_request */
 extern const struct fields tools_fields;          /* struct tools_request */
 extern const struct fields tool_answer_fields;    /* struct tool_answer */
+extern const struct fields fork_fields; /* struct fork_body */
 extern const struct fields checkpoint_fields, rollback_fields; /* struct checkpoint_request */
 extern const struct fields no_fields;             /* an empty object */
 

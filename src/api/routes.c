@@ -76,6 +76,11 @@ const struct route routes[] = {
 		"To a checkpoint, or with `undo` to before the last cell: variables and files are as they were then. The checkpoint stays.",
 		&rollback_fields, NULL, 200, JSON, &shape_rollback_answer,
 		"curl -s $URL/v1/sessions/$ID/rollback -H 'Content-Type: application/json' -d '{\"undo\":true}'" },
+	{ HTTP_METHOD_POST, "/v1/sessions/{id}/fork", 0, handle_fork, NULL, "forkSession", "Fork a session",
+		"New sessions that go on from its state, each in a jail of its own with its own copy of the files; the session itself is untouched. All "
+		"of them or none. They live on when it ends.",
+		&fork_fields, NULL, 201, JSON, &shape_forks,
+		"curl -s $URL/v1/sessions/$ID/fork -H 'Content-Type: application/json' -d '{\"count\":8}'" },
 	{ HTTP_METHOD_GET, "/v1/sessions/{id}/logs", 0, handle_logs, NULL, "getLogs", "Read the output log",
 		"Everything the session printed, page by page, also what an observation left out. With "
 		"`Accept: text/plain` "

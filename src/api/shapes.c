@@ -312,7 +312,13 @@ static const struct shape_row rollback_answer_rows[] = {
 };
 SHAPE(shape_rollback_answer, "RollbackAnswer", rollback_answer_rows);
 
-const struct shape *const shapes[] = { &shape_checkpoint, &shape_checkpoint_answer, &shape_checkpoint_list, &shape_rollback_answer, &shape_problem, &shape_packages, &shape_profile, &shape_profile_list, &shape_session, &shape_session_list, &shape_limits,
+static const struct shape_row fork_rows[] = {
+	{ "sessions", "array", &shape_session, 0, NULL },
+	{ "same_numbers", "string", NULL, 0, "What kept the seed of its parent: names of variables and modules." },
+};
+SHAPE(shape_forks, "Forks", fork_rows);
+
+const struct shape *const shapes[] = { &shape_forks, &shape_checkpoint, &shape_checkpoint_answer, &shape_checkpoint_list, &shape_rollback_answer, &shape_problem, &shape_packages, &shape_profile, &shape_profile_list, &shape_session, &shape_session_list, &shape_limits,
 	&shape_observation, &shape_bundle, &shape_error, &shape_file, &shape_truncated, &shape_usage,
 	&shape_log, &shape_log_entry, &shape_file_list, &shape_file_entry, &shape_interrupted, &shape_status,
 	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, &shape_display, &shape_window, &shape_window_list, &shape_picture, &shape_picture_error, NULL };

@@ -45,6 +45,7 @@ enum {
 	LIMIT_QUEUED_CELLS = 16,
 	LIMIT_COPIES = 80,       /* parked copies of one session, checkpoints and its own together */
 	LIMIT_CHECKPOINTS = 64,  /* of one session, with a name */
+	LIMIT_FORKS = 256,       /* made by one request */
 	LIMIT_KEPT_CELLS = 14,   /* and without one */
 	LIMIT_PATH_BYTES = 1024,
 	LIMIT_TOMBSTONES = 4096, /* ended sessions whose end is remembered */

@@ -131,11 +131,15 @@ void held_release(void)
 			close(table[i].fd);
 }
 
-void held_reopen(void)
+void held_reopen(bool other_jail)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct held *h = &table[i];
 		char own[64];
+		if (other_jail && !h->path) {
+			close(h->fd);
+			continue;
+		}
 		snprintf(own, sizeof(own), "/proc/self/fd/%d", h->fd);
 		int unnamed = O_TMPFILE & ~O_DIRECTORY, flags = h->flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW);
 		if (flags & unnamed)

@@ -18,5 +18,5 @@ bool held_note(const int *ours, size_t n, char why[HELD_WHY_MAX]);
 /* In the parked copy: lets go of the files. */
 void held_release(void);
 
-/* In the live guest made from it: opens them again, where they were. */
-void held_reopen(void);
+/* In the live guest made from it: opens them again, where they were. In another jail, files without a name are not its own: it loses them. */
+void held_reopen(bool other_jail);

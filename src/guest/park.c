@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
@@ -22,10 +23,12 @@
 #include "guest/memory.h"
 #include "guest/store.h"
 #include "guest/stream.h"
+#include "jail/jail.h"
 
-enum { LIVE_FDS = 3, LIVE_TRIES = 2000, OURS_MAX = FDS_PER_MESSAGE_MAX + 8 };
+enum { LIVE_FDS = 3, LIVE_TRIES = 2000, OURS_MAX = FDS_PER_MESSAGE_MAX + 8, GROUPS_MAX = 4 };
 
 static struct park_host host;
+static char directory[PATH_MAX]; /* the working one, when a copy was parked */
 static int fds[FDS_PER_MESSAGE_MAX]; /* came along and wait for their frame, oldest first */
 static size_t n_fds;
 static uint32_t last_cell;
@@ -181,38 +184,100 @@ static void set_worth(const char *text)
 
 /* ---- a live guest from a copy ------------------------------------------------------------- */
 
-static void say_ready(const char *files_left)
+/* What WIRE_LIVE asks for. */
+struct order {
+	uint64_t ticket, restore, move, reseed;
+	bool moves;
+	int ends[LIVE_FDS];
+	int namespaces[JAIL_NAMESPACES];
+	int groups[GROUPS_MAX];
+};
+
+static void order_read(struct order *o, const struct wire_frame *f)
+{
+	struct wire_field field;
+	size_t at = 0;
+	*o = (struct order){ 0 };
+	while (wire_field_next(f, &at, &field) == 1) {
+		uint64_t *to = field.tag == WIRE_TICKET ? &o->ticket : field.tag == WIRE_RESTORE ? &o->restore :
+			field.tag == WIRE_MOVE ? &o->move : field.tag == WIRE_RESEED ? &o->reseed : NULL;
+		if (to)
+			wire_field_u64(&field, to);
+		o->moves |= field.tag == WIRE_MOVE;
+	}
+	if (o->move > GROUPS_MAX)
+		o->move = GROUPS_MAX;
+	for (int i = 0; i < LIVE_FDS; i++)
+		o->ends[i] = take_fd();
+	for (int i = 0; o->moves && i < JAIL_NAMESPACES; i++)
+		o->namespaces[i] = take_fd();
+	for (uint64_t i = 0; o->moves && i < o->move; i++)
+		o->groups[i] = take_fd();
+}
+
+static void order_close(const struct order *o)
+{
+	for (int i = 0; i < LIVE_FDS; i++)
+		fd_close(o->ends[i]);
+	for (int i = 0; o->moves && i < JAIL_NAMESPACES; i++)
+		fd_close(o->namespaces[i]);
+	for (uint64_t i = 0; o->moves && i < o->move; i++)
+		fd_close(o->groups[i]);
+}
+
+static void say_ready(const char *files_left, const char *note)
 {
 	struct buffer b = BUFFER_INIT(4096);
 	size_t start;
 	if (wire_begin(&b, WIRE_READY, 0, &start) == 0) {
 		if (files_left)
 			wire_put(&b, WIRE_FILES_LEFT, files_left, strlen(files_left));
+		if (note)
+			wire_put(&b, WIRE_NOTE, note, strlen(note));
 		wire_end(&b, start);
 		host.send(&b, -1);
 	}
 	buffer_finish(&b);
 }
 
-/* In the fork of the parked copy. */
-static void come_alive(const int *ends, bool restore, const sigset_t *signals)
+/* A session of its own: not its parent's event loop, and with `reseed` not its random numbers. Returns what kept its seed; new reference or NULL. */
+static PyObject *part_ways(bool reseed)
 {
-	const char *left = NULL;
+	PyObject *r = PyObject_CallFunctionObjArgs(host.support->part_ways, reseed ? Py_True : Py_False, NULL);
+	if (!r) {
+		PyErr_Clear();
+		guest_fail(GUEST_CONTROL_FD, "tasks of its event loop are pending: await them first", EBUSY);
+	}
+	return r;
+}
+
+/* In the fork of the parked copy, or the fork of that in a jail of its own. */
+static void come_alive(const struct order *o, const sigset_t *signals)
+{
+	const char *left = NULL, *note = NULL;
+	PyObject *kept_seed = NULL;
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-	dup3(ends[0], GUEST_CONTROL_FD, O_CLOEXEC);
-	dup2(ends[1], STDOUT_FILENO);
-	dup2(ends[2], STDERR_FILENO);
-	for (int i = 0; i < LIVE_FDS; i++)
-		fd_close(ends[i]);
+	dup3(o->ends[0], GUEST_CONTROL_FD, O_CLOEXEC);
+	dup2(o->ends[1], STDOUT_FILENO);
+	dup2(o->ends[2], STDERR_FILENO);
+	order_close(o);
 	setsid();
 	set_worth(GUEST_OOM_LIVE);
 	stream_start();
-	if (restore && (left = store_problem()) == NULL && store_restore() < 0)
+	if (o->restore && (left = store_problem()) == NULL && store_restore() < 0)
 		left = "some of them could not be written";
-	held_reopen();
+	if (chdir(directory) < 0 && chdir("/workspace") < 0)
+		left = "its directory is gone";
+	held_reopen(o->moves);
 	files_forget_changes();
 	sigprocmask(SIG_SETMASK, signals, NULL);
-	say_ready(left);
+	if (o->moves) {
+		kept_seed = part_ways(o->reseed);
+		note = PyUnicode_Check(kept_seed) ? PyUnicode_AsUTF8(kept_seed) : NULL;
+	}
+	say_ready(left, note && *note ? note : NULL);
+	Py_XDECREF(kept_seed);
+	PyErr_Clear();
 }
 
 /* Processes that were killed count against the limit until the last of them is gone. */
@@ -226,30 +291,71 @@ static pid_t clone_patiently(int *ret_pidfd)
 	}
 }
 
+/* Memory that the copy shares with its parent for good: two sessions must not. Ours, which nobody writes to any more, is not meant. */
+static bool shares_memory(char why[HELD_WHY_MAX])
+{
+	char line[512], flags[8];
+	FILE *f = fopen("/proc/self/maps", "re");
+	bool found = false;
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		found = sscanf(line, "%*s %7s", flags) == 1 && flags[1] == 'w' && flags[3] == 's';
+		if (found) {
+			line[strcspn(line, "\n")] = '\0';
+			const char *name = strchr(line, '/');
+			snprintf(why, HELD_WHY_MAX, "memory is shared (%.160s): let go of it (mmap, numpy.memmap, shared_memory, multiprocessing locks)",
+				name ? name : "mmap");
+		}
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* In a fork of the parked copy: joins the other jail and forks once more, because only children are in its pid namespace. True in those. */
+static bool move(const struct order *o)
+{
+	char text[HELD_WHY_MAX];
+	const char *step = "joining the control groups";
+	int pidfd = -1, r = 0;
+	for (uint64_t i = 0; r == 0 && i < o->move; i++)
+		r = write(o->groups[i], "0", 1) == 1 ? 0 : -errno;
+	if (r == 0)
+		r = jail_move(o->namespaces, &step);
+	pid_t pid = r < 0 ? -1 : clone_self(&pidfd);
+	if (pid == 0) {
+		if ((r = jail_settle(&step)) < 0)
+			guest_fail(o->ends[0], step, r);
+		return true;
+	}
+	if (pid < 0)
+		snprintf(text, sizeof(text), "%s: %s", r < 0 ? step : "forking", strerror(r < 0 ? -r : errno));
+	answer(WIRE_LIVED, o->ticket, pid < 0 ? text : NULL, pidfd);
+	_exit(0);
+}
+
 /* WIRE_LIVE. True in the new guest. */
 static bool live(const struct wire_frame *f, const sigset_t *signals)
 {
-	struct wire_field field;
-	size_t at = 0;
-	uint64_t ticket = 0, restore = 0;
-	int ends[LIVE_FDS], pidfd = -1;
-	while (wire_field_next(f, &at, &field) == 1) {
-		if (field.tag == WIRE_TICKET)
-			wire_field_u64(&field, &ticket);
-		else if (field.tag == WIRE_RESTORE)
-			wire_field_u64(&field, &restore);
+	struct order o;
+	char why[HELD_WHY_MAX];
+	int pidfd = -1;
+	order_read(&o, f);
+	if (o.moves && (store_problem() || shares_memory(why))) {
+		if (store_problem())
+			snprintf(why, sizeof(why), "its files cannot be copied: %s", store_problem());
+		answer(WIRE_LIVED, o.ticket, why, -1);
+		order_close(&o);
+		return false;
 	}
-	for (int i = 0; i < LIVE_FDS; i++)
-		ends[i] = take_fd();
 	pid_t pid = clone_patiently(&pidfd);
-	if (pid == 0) {
-		come_alive(ends, restore != 0, signals);
+	if (pid == 0 && (!o.moves || move(&o))) {
+		come_alive(&o, signals);
 		return true;
 	}
-	answer(WIRE_LIVED, ticket, pid < 0 ? strerror(errno) : NULL, pidfd);
+	if (!o.moves || pid < 0)
+		answer(WIRE_LIVED, o.ticket, pid < 0 ? strerror(errno) : NULL, pidfd);
 	fd_close(pidfd);
-	for (int i = 0; i < LIVE_FDS; i++)
-		fd_close(ends[i]);
+	order_close(&o);
 	return false;
 }
 
@@ -318,6 +424,8 @@ static void park(uint64_t ticket, int control)
 		return;
 	}
 	store_update();
+	if (!getcwd(directory, sizeof(directory)))
+		snprintf(directory, sizeof(directory), "/workspace");
 	set_worth(GUEST_OOM_PARKED);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* code that looks around in /proc never sees the copy */
 	pid_t pid = clone_self(&pidfd);

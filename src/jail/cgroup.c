@@ -387,6 +387,19 @@ int cgroup_ticket_open(struct cgroup_home *h, const char *name, struct cgroup_ti
 	return h->ops->ticket(h, name, ret);
 }
 
+int cgroup_join_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret)
+{
+	int r = h->ops->ticket(h, name, ret);
+	if (r < 0 || !ret->into)
+		return r;
+	cgroup_ticket_close(ret);
+	int fd = open_file(h->dirs[0], name, "cgroup.procs", O_WRONLY);
+	if (fd < 0)
+		return fd;
+	*ret = (struct cgroup_ticket){ .fds = { fd }, .n = 1 };
+	return 0;
+}
+
 void cgroup_ticket_close(struct cgroup_ticket *t)
 {
 	for (unsigned i = 0; i < t->n; i++)

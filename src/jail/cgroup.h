@@ -56,6 +56,8 @@ const char *cgroup_home_kind(const struct cgroup_home *h); /* "v2", "v1" or "non
 int cgroup_make(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits);
 int cgroup_set_limits(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits);
 int cgroup_ticket_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret);
+/* The same for a process that is there already and joins by itself: files to write "0" to, never a directory. */
+int cgroup_join_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret);
 void cgroup_ticket_close(struct cgroup_ticket *t);
 int cgroup_usage_read(struct cgroup_home *h, const char *name, struct cgroup_usage *ret);
 void cgroup_reset_peak(struct cgroup_home *h, const char *name);

@@ -75,3 +75,29 @@ int jail_enter(int init_pidfd, enum jail_exec exec, enum jail_net net, const cha
 		return -errno;
 	return 0;
 }
+
+int jail_move(const int namespaces[JAIL_NAMESPACES], const char **ret_step)
+{
+	static const int kinds[JAIL_NAMESPACES] = { CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWPID };
+	*ret_step = "joining the namespaces";
+	for (int i = 0; i < JAIL_NAMESPACES; i++)
+		if (setns(namespaces[i], kinds[i]) < 0)
+			return -errno;
+	*ret_step = "hiding the control groups";
+	return unshare(CLONE_NEWCGROUP) < 0 ? -errno : 0;
+}
+
+int jail_settle(const char **ret_step)
+{
+	int r = privileges_drop(ret_step);
+	if (r < 0)
+		return r;
+	*ret_step = "becoming dumpable";
+	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+		return -errno;
+	*ret_step = "entering /workspace";
+	if (chdir("/workspace") < 0)
+		return -errno;
+	setsid();
+	return 0;
+}

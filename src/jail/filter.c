@@ -55,6 +55,9 @@ static const char *const allowed[] = {
 	/* who and how much */
 	"getuid", "geteuid", "getgid", "getegid", "getgroups", "getresuid", "getresgid", "getrlimit", "getrusage", "sysinfo", "uname",
 	"getrandom",
+	/* a copy of the guest that moves into a jail of its own (jail_move), and gives up what that gave it; without a descriptor of a
+	 * namespace and without the privilege they do nothing */
+	"setns", "capset",
 	/* shared images of X clients, in the jail's own ipc namespace */
 	"shmget", "shmat", "shmdt", "shmctl",
 };
@@ -78,8 +81,10 @@ static const struct listed listed[] = {
 	{ "socketpair", 0, VALUES(AF_UNIX) },
 	/* Not TIOCSTI and its like, which type into terminals. */
 	{ "ioctl", 1, VALUES(TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, TIOCGPGRP) },
-	{ "prctl", 0, VALUES(PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_SET_DUMPABLE, PR_CAPBSET_READ, PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS,
+	{ "prctl", 0, VALUES(PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_SET_DUMPABLE, PR_CAPBSET_READ, PR_CAPBSET_DROP, PR_SET_SECUREBITS,
+			      PR_CAP_AMBIENT, PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS,
 			      PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_SECCOMP, PR_SET_VMA) },
+	{ "unshare", 0, VALUES(CLONE_NEWCGROUP) },
 	{ "personality", 0, VALUES(0xffffffff) }, /* asking only */
 	{ "prlimit64", 0, VALUES(0) },            /* one's own */
 	{ "setrlimit", 0, VALUES(0, 1, 2, 3, 4, 6, 7, 8, 9) },

@@ -101,6 +101,36 @@ static void __attribute__((noreturn)) serve(int control)
 	}
 }
 
+/* A nested jail's map is its own affair: the one id that its maker had. */
+static int map_self(void)
+{
+	static const struct {
+		const char *path, *text;
+	} maps[] = { { "/proc/self/setgroups", "deny" }, { "/proc/self/uid_map", "1000 1000 1" }, { "/proc/self/gid_map", "1000 1000 1" } };
+	_Static_assert(JAIL_INNER_ID == 1000, "the number in the maps");
+	for (int i = 0; i < 3; i++) {
+		int fd = open(maps[i].path, O_WRONLY | O_CLOEXEC);
+		ssize_t w = fd < 0 ? -1 : write(fd, maps[i].text, strlen(maps[i].text));
+		int err = errno;
+		fd_close(fd);
+		if (w < 0)
+			return -err;
+	}
+	return 0;
+}
+
+static int open_namespaces(int *out)
+{
+	static const char *const names[JAIL_NAMESPACES] = { "user", "mnt", "net", "ipc", "uts", "pid" };
+	for (int i = 0; i < JAIL_NAMESPACES; i++) {
+		char path[32];
+		snprintf(path, sizeof(path), "/proc/self/ns/%s", names[i]);
+		if ((out[i] = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
 /* [control, workspace] and what listens; returns how many. */
 static size_t collect(const struct jail_request *q, const struct jail_network *n, int control, int workspace, int report, int *out)
 {
@@ -112,6 +142,11 @@ static size_t collect(const struct jail_request *q, const struct jail_network *n
 		fail(report, r, step);
 	out[0] = control;
 	out[1] = workspace;
+	if (q->nested) {
+		if ((r = open_namespaces(out + 2)) < 0)
+			fail(report, r, "opening its namespaces");
+		return 2 + JAIL_NAMESPACES;
+	}
 	return 2 + (q->net == JAIL_NET_ALLOW ? n->n_listen : 0);
 }
 
@@ -138,7 +173,9 @@ void init_run(int go, int report, const struct jail_request *q, const struct jai
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	if (read(go, &byte, 1) != 1)
+	if (q->nested && (r = map_self()) < 0)
+		fail(report, r, "writing the user map");
+	if (!q->nested && read(go, &byte, 1) != 1)
 		_exit(1);
 	if (q->exec != JAIL_EXEC_ANY)
 		seal_memory_files();

@@ -66,8 +66,13 @@ struct jail_request {
 	uint64_t inodes; /* of /workspace, and of /tmp; 0: JAIL_INODES */
 	uint32_t exec; /* enum jail_exec */
 	uint32_t net;  /* enum jail_net */
+	uint32_t nested; /* inside the jail whose init's pidfd comes along, for a copy of a guest from there; see jail_move() */
+	uint32_t unused;
 };
 enum { JAIL_ANSWER_FDS = 3, JAIL_ANSWER_FDS_MAX = JAIL_ANSWER_FDS + JAIL_LISTEN_MAX };
+
+/* A nested jail's answer brings its namespaces behind the first three, in this order. */
+enum { JAIL_NS_USER, JAIL_NS_MOUNT, JAIL_NS_NET, JAIL_NS_IPC, JAIL_NS_UTS, JAIL_NS_PID, JAIL_NAMESPACES };
 enum { JAIL_TEXT_MAX = 1024 };
 struct jail_answer {
 	uint32_t serial;
@@ -102,6 +107,14 @@ int jail_enter(int init_pidfd, enum jail_exec exec, enum jail_net net, const cha
  * at processes it does not hold as well. Its system call filter must be a narrow one.
  */
 int jail_enter_beside(int init_pidfd, const char **ret_step);
+
+/*
+ * The same for a guest that is in a jail already, has no privilege and moves into one nested in its own: whoever owns a user namespace may
+ * join it from its parent, and is then its master for as long as it takes to join the rest. The children of the process start in the new
+ * pid namespace; one of them calls jail_settle(), which gives up everything again.
+ */
+int jail_move(const int namespaces[JAIL_NAMESPACES], const char **ret_step);
+int jail_settle(const char **ret_step);
 
 /* Makes the next children of this process start in the jail's pid namespace. */
 int jail_aim_children(int init_pidfd);

@@ -21,6 +21,7 @@
 #include "jail/filter_own.h"
 #include "jail/init.h"
 #include "jail/jail.h"
+#include "jail/privileges.h"
 #include "jail/tree.h"
 
 static bool privileged; /* root of the machine, not just of a namespace */
@@ -62,6 +63,104 @@ static int describe(struct jail_answer *a, int err, const char *step)
 	a->err = err;
 	snprintf(a->text, sizeof(a->text), "%s: %s", step, strerror(-err));
 	return err;
+}
+
+/* Says who the init is: for the jailer, from the helper that made it. */
+static const char is_init[] = "init";
+
+static void __attribute__((noreturn)) report_and_end(int report, int err, const char *step, int pidfd)
+{
+	struct init_report r = { .err = err };
+	strncpy(r.step, step, sizeof(r.step) - 1);
+	fd_send(report, &r, sizeof(r), &pidfd, pidfd >= 0 ? 1 : 0);
+	_exit(err ? 1 : 0);
+}
+
+/* A child of the daemon's, like an init; it ends soon and is reaped with the orphans. */
+static pid_t clone_helper(void)
+{
+	struct clone_args args = { .flags = CLONE_PARENT };
+	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+static const char *why_not_nested(int err)
+{
+	return err == ENOSPC || err == EUSERS ? "forking a fork of a fork too deep (about 30 at most)" : "making the namespaces";
+}
+
+/*
+ * In a helper: joins the outer jail's user and pid namespaces, becomes its user, and makes the init of the nested jail from there. So the
+ * new user namespace has the outer one as parent and its user as owner, which is what lets a guest from there move in.
+ */
+static void __attribute__((noreturn)) nest(int outer, int report, const struct jail_request *q, const struct jail_network *n)
+{
+	const char *step = "";
+	int pidfd = -1, r;
+	if (setns(outer, CLONE_NEWUSER | CLONE_NEWPID) < 0)
+		report_and_end(report, -errno, "joining the outer jail", -1);
+	if ((r = privileges_become(JAIL_INNER_ID, &step)) < 0)
+		report_and_end(report, r, step, -1);
+	pid_t pid = clone_helper(); /* a pid namespace is made from within its parent */
+	if (pid < 0)
+		report_and_end(report, -errno, "entering the outer jail", -1);
+	if (pid > 0)
+		_exit(0);
+	prctl(PR_SET_DUMPABLE, 1); /* until the init has written its map */
+	pid = clone_init(&pidfd);
+	if (pid == 0)
+		init_run(-1, report, q, n);
+	if (pid < 0)
+		report_and_end(report, -errno, why_not_nested(errno), -1);
+	report_and_end(report, 0, is_init, pidfd);
+}
+
+/* Two messages in whatever order: the helper's with the init's pidfd, and the init's own. */
+static int await_nested(int report, struct jail_answer *a, int *fds, size_t *ret_n, int *ret_pidfd)
+{
+	struct init_report said;
+	int got[JAIL_ANSWER_FDS_MAX];
+	size_t n;
+	for (int i = 0; i < 2; i++) {
+		if (fd_recv(report, &said, sizeof(said), got, JAIL_ANSWER_FDS_MAX, &n) != sizeof(said))
+			return describe(a, -EPIPE, "the nested jail's init died");
+		said.step[sizeof(said.step) - 1] = '\0';
+		if (said.err)
+			return describe(a, said.err, said.step);
+		if (!strcmp(said.step, is_init) && n == 1) {
+			*ret_pidfd = got[0];
+		} else {
+			memcpy(fds, got, n * sizeof(int));
+			*ret_n = n;
+		}
+	}
+	return 0;
+}
+
+static int make_nested(const struct jail_request *q, int outer, struct jail_answer *a, int *fds, size_t *ret_n)
+{
+	static const struct jail_network none;
+	int report[2], pidfd = -1, r = fd_socketpair(SOCK_SEQPACKET, report);
+	size_t n_far = 0;
+	if (r < 0)
+		return describe(a, r, "making a socket");
+	pid_t pid = clone_helper();
+	if (pid == 0) {
+		fd_close(report[0]);
+		nest(outer, report[1], q, &none);
+	}
+	fd_close(report[1]);
+	r = pid < 0 ? describe(a, -errno, "making a helper") : await_nested(report[0], a, fds + 1, &n_far, &pidfd);
+	fd_close(report[0]);
+	if (r < 0) {
+		if (pidfd >= 0)
+			process_signal(pidfd, SIGKILL);
+		fd_close(pidfd);
+		return r;
+	}
+	a->pid = process_pid(pidfd);
+	fds[0] = pidfd;
+	*ret_n = 1 + n_far;
+	return 0;
 }
 
 /* Makes one jail; on success fds are [init pidfd, control, workspace, what listens …]. */
@@ -184,7 +283,7 @@ struct asked {
 	struct jail_network network;
 };
 
-static void serve_one(struct asked *asked)
+static void serve_one(struct asked *asked, int outer)
 {
 	struct jail_answer a = { .serial = asked->q.serial };
 	int fds[JAIL_ANSWER_FDS_MAX];
@@ -192,6 +291,8 @@ static void serve_one(struct asked *asked)
 	asked->network.hosts[JAIL_HOSTS_MAX - 1] = '\0';
 	if (asked->network.n_listen > JAIL_LISTEN_MAX)
 		describe(&a, -EINVAL, "reading the request");
+	else if (asked->q.nested)
+		make_nested(&asked->q, outer, &a, fds, &n);
 	else
 		make_jail(&asked->q, &asked->network, &a, fds, &n);
 	fd_send(JAILER_SOCKET_FD, &a, sizeof(a), fds, n);
@@ -211,9 +312,11 @@ int jailer_main(void)
 		snprintf(hello.text, sizeof(hello.text), "%s. %s", e.text, e.remedy);
 	if (fd_send(JAILER_SOCKET_FD, &hello, sizeof(hello), NULL, 0) < 0 || hello.err)
 		return 1;
-	while ((len = fd_recv(JAILER_SOCKET_FD, &asked, sizeof(asked), NULL, 0, NULL)) >= (ssize_t)sizeof(asked.q)) {
+	int outer = -1;
+	while ((len = fd_recv(JAILER_SOCKET_FD, &asked, sizeof(asked), &outer, 1, NULL)) >= (ssize_t)sizeof(asked.q)) {
 		memset((char *)&asked + len, 0, sizeof(asked) - (size_t)len);
-		serve_one(&asked);
+		serve_one(&asked, outer);
+		fd_close_clear(&outer);
 	}
 	return 0;
 }

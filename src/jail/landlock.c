@@ -42,8 +42,6 @@ enum { ASK_VERSION = 1, RULE_PATH_BENEATH = 1 };
 #define ALL_TCP 3ULL           /* bind and connect, version 4 */
 #define ALL_SCOPES 3ULL        /* abstract unix sockets and signals, version 6 */
 
-/* Where code may write; everything else can be read at most. */
-static const char *const writable[] = { "/workspace", "/tmp", "/dev/shm" };
 static const char *const system_dirs[] = { "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64" };
 
 int landlock_version(void)
@@ -75,18 +73,18 @@ static int grant(int ruleset, const char *path, uint64_t rights)
 	return syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule, 0) < 0 ? -errno : 0;
 }
 
+/*
+ * Rules hold on to files, not to names, and a fork of the session takes them into a jail with other private mounts. So they name what all jails share:
+ * programs may be started from the system's directories only, nothing is a device. What is not to be written to is mounted read-only.
+ */
 static int grant_all(int ruleset, uint64_t files, enum jail_exec exec)
 {
 	uint64_t own = files & ~(MAKE_DEVICE | IOCTL_DEV | EXECUTE);
-	int r = grant(ruleset, "/", READ);
+	int r = grant(ruleset, "/", own | (exec == JAIL_EXEC_ANY ? EXECUTE : 0));
 	for (size_t i = 0; r == 0 && exec != JAIL_EXEC_NONE && i < ARRAY_LEN(system_dirs); i++)
 		r = grant(ruleset, system_dirs[i], READ | EXECUTE);
-	for (size_t i = 0; r == 0 && i < ARRAY_LEN(writable); i++)
-		r = grant(ruleset, writable[i], own | (exec == JAIL_EXEC_ANY ? EXECUTE : 0));
 	if (r == 0)
 		r = grant(ruleset, "/dev", (READ | WRITE_FILE | TRUNCATE | IOCTL_DEV) & files); /* null, zero and the like */
-	if (r == 0)
-		r = grant(ruleset, "/proc", (READ | WRITE_FILE | TRUNCATE) & files); /* one's own processes */
 	return r;
 }
 

@@ -68,7 +68,7 @@ static void remove_cgroup(struct berth *b)
 }
 
 /* Made when the guest is about to be: a berth that never gets there needs none. */
-static int make_cgroup(struct berth *b)
+int berth_make_cgroup(struct berth *b)
 {
 	if (b->cgroup[0])
 		return 0;
@@ -100,7 +100,11 @@ static void free_berth(struct berth *b)
 	struct nursery *n = b->nursery;
 	TAILQ_REMOVE(&n->berths, b, link);
 	remove_cgroup(b);
-	give_back_host_id(n, b->host_id);
+	if (!b->outer)
+		give_back_host_id(n, b->host_id);
+	for (int i = 0; i < JAIL_NAMESPACES; i++)
+		fd_close(b->namespaces[i]);
+	struct berth *outer = b->outer;
 	fd_close(b->init_pidfd);
 	fd_close(b->init_control);
 	fd_close(b->workspace);
@@ -108,6 +112,11 @@ static void free_berth(struct berth *b)
 		fd_close(b->far[i]);
 	network_policy_finish(&b->kind.network);
 	free(b);
+	if (outer) {
+		outer->nested--;
+		if (outer->state == BERTH_CLOSED)
+			berth_end_jail(outer);
+	}
 	nursery_finish_when_empty(n);
 }
 
@@ -135,6 +144,20 @@ static void close_poll(uv_poll_t *p)
 		uv_close((uv_handle_t *)p, poll_closed);
 }
 
+void berth_end_jail(struct berth *b)
+{
+	if (b->nested)
+		return; /* its namespaces hold up theirs: the last one of them to go comes here again */
+	if (b->init_pidfd >= 0 && !b->init_reaped)
+		process_signal(b->init_pidfd, SIGKILL);
+	if (b->open_polls) {
+		close_poll(&b->control_poll);
+		if (b->init_reaped)
+			close_poll(&b->init_poll);
+	}
+	free_when_closed(b);
+}
+
 void berth_close(struct berth *b)
 {
 	if (!b || b->state == BERTH_CLOSED)
@@ -147,14 +170,9 @@ void berth_close(struct berth *b)
 	b->copies_leaving++; /* the last one to go would take the berth with it */
 	berth_drop_copies(b);
 	b->copies_leaving--;
-	if (b->init_pidfd >= 0 && !b->init_reaped)
-		process_signal(b->init_pidfd, SIGKILL);
-	if (b->open_polls) {
-		close_poll(&b->control_poll);
-		if (b->init_reaped)
-			close_poll(&b->init_poll);
-	}
-	free_when_closed(b);
+	if (b->nested && b->cgroup[0])
+		cgroup_kill_others(&b->nursery->cgroups, b->cgroup, &b->limits, NULL, 0);
+	berth_end_jail(b);
 }
 
 void berth_fail(struct berth *b, const char *text)
@@ -220,6 +238,7 @@ static void berth_on_frame(void *userdata, const struct wire_frame *f)
 		take_steps(b, f);
 		b->nursery->stock_failed = false;
 		text_of_frame(f, WIRE_FILES_LEFT, b->files_left, sizeof(b->files_left));
+		text_of_frame(f, WIRE_NOTE, b->note, sizeof(b->note));
 		if (b->owner)
 			b->nursery->config.events->on_ready(b->owner);
 		else
@@ -273,7 +292,8 @@ void berth_ask_jail(struct berth *b)
 		return; /* asked when it is up */
 	if (allow)
 		network_plan(b->kind.network.allow, &m.network, unused);
-	if (helper_send(&n->jailer, &m, allow ? sizeof(m) : sizeof(m.q), NULL, 0) == 0)
+	m.q.nested = b->outer != NULL;
+	if (helper_send(&n->jailer, &m, allow ? sizeof(m) : sizeof(m.q), b->outer ? &b->outer->init_pidfd : NULL, b->outer ? 1 : 0) == 0)
 		b->jail_asked = true;
 }
 
@@ -287,8 +307,12 @@ void berth_ask_guest(struct berth *b)
 	struct nursery *n = b->nursery;
 	struct wire_spawn q = { .serial = b->serial, .exec = b->kind.exec, .net = b->kind.network.net };
 	struct cgroup_ticket ticket = { 0 };
+	if (b->moving) {
+		berth_ask_move(b);
+		return;
+	}
 	if (b->spare) {
-		make_cgroup(b); /* a failure is told when it counts */
+		berth_make_cgroup(b); /* a failure is told when it counts */
 		return;
 	}
 	struct template *t = b->kind.template;
@@ -303,7 +327,7 @@ void berth_ask_guest(struct berth *b)
 	}
 	b->from = NULL;
 	b->files_left[0] = '\0';
-	int r = make_cgroup(b);
+	int r = berth_make_cgroup(b);
 	if (r == 0)
 		r = cgroup_ticket_open(&n->cgroups, b->cgroup, &ticket);
 	if (r < 0) {
@@ -438,8 +462,12 @@ void berth_take_jail(struct berth *b, const struct jail_answer *a, int *fds, siz
 		berth_fail(b, uv_strerror(r));
 		return;
 	}
-	for (size_t i = JAIL_ANSWER_FDS; i < n_fds; i++)
-		b->outlets[b->n_outlets++] = TAKE_FD(fds[i]);
+	for (size_t i = JAIL_ANSWER_FDS; i < n_fds; i++) {
+		if (!b->outer)
+			b->outlets[b->n_outlets++] = TAKE_FD(fds[i]);
+		else if (i - JAIL_ANSWER_FDS < JAIL_NAMESPACES)
+			b->namespaces[i - JAIL_ANSWER_FDS] = TAKE_FD(fds[i]);
+	}
 	if (b->n_outlets)
 		egress_open(b);
 	b->state = BERTH_GUEST;
@@ -449,6 +477,11 @@ void berth_take_jail(struct berth *b, const struct jail_answer *a, int *fds, siz
 
 struct berth *berth_new(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner)
 {
+	return berth_new_in(n, kind, limits, owner, NULL);
+}
+
+struct berth *berth_new_in(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner, struct berth *outer)
+{
 	struct berth *b = calloc(1, sizeof(*b));
 	if (!b || network_policy_copy(&kind->network, &b->kind.network) < 0) {
 		free(b);
@@ -457,13 +490,18 @@ struct berth *berth_new(struct nursery *n, const struct berth_kind *kind, const 
 	b->nursery = n;
 	b->owner = owner;
 	b->serial = ++n->next_serial;
-	b->host_id = take_host_id(n);
+	b->outer = outer;
+	b->host_id = outer ? outer->host_id : take_host_id(n); /* a nested user namespace has no other id to give */
+	if (outer)
+		outer->nested++;
 	b->kind.disk_bytes = kind->disk_bytes;
 	b->kind.inodes = kind->inodes;
 	b->kind.exec = kind->exec;
 	b->limits = *limits;
 	b->init_pidfd = b->init_control = b->workspace = b->far[0] = b->far[1] = b->far[2] = -1;
 	TAILQ_INIT(&b->copies);
+	for (int i = 0; i < JAIL_NAMESPACES; i++)
+		b->namespaces[i] = -1;
 	TAILQ_INSERT_TAIL(&n->berths, b, link);
 	berth_ask_jail(b);
 	return b;
@@ -535,7 +573,7 @@ static bool sweep(struct berth *b)
 
 void berth_kill_all(struct berth *b)
 {
-	if (!TAILQ_EMPTY(&b->copies)) {
+	if (!TAILQ_EMPTY(&b->copies) || b->nested) {
 		berth_kill_others(b);
 		return;
 	}
@@ -551,6 +589,12 @@ void berth_replace_guest(struct berth *b)
 	berth_drop_copies(b); /* the sweep takes them too */
 	if (b->state == BERTH_JAIL)
 		return; /* nothing there yet: its first guest will do */
+	if (b->nested) { /* a sweep would reach into the jails that are nested in this one */
+		berth_kill_others(b);
+		b->state = BERTH_GUEST;
+		berth_ask_guest(b);
+		return;
+	}
 	if (!sweep(b)) {
 		berth_fail(b, "the jail's init died");
 		return;

@@ -44,6 +44,11 @@ struct berth {
 	struct copy_list copies; /* parked ones of its guests, oldest first */
 	unsigned copies_leaving; /* dropped and not yet reaped */
 	const struct copy *from; /* its guest comes, or came, from this one and not from the zygote; only compared */
+	struct berth *outer;     /* its jail is nested in that one's; NULL for none */
+	unsigned nested;         /* jails that are nested in this one, which must outlive them */
+	int namespaces[JAIL_NAMESPACES]; /* of a nested jail, until its first guest has moved in */
+	bool moving, reseed;     /* that guest is a copy from the outer jail, and not asked for yet; with random numbers of its own */
+	char note[256];          /* what it could not re-seed */
 	char files_left[96];     /* why a guest from a copy did not put the files back; empty when it did */
 };
 
@@ -77,6 +82,8 @@ struct nursery {
 /* berth.c */
 struct berth *berth_new(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits,
 	void *owner); /* asks for its jail; NULL without memory */
+struct berth *berth_new_in(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner,
+	struct berth *outer); /* nested in that one's jail, when there is one */
 struct berth *berth_find(struct nursery *n, uint32_t serial);
 void berth_want_guest(struct berth *b); /* spare no more */
 void berth_rehearse(struct berth *b);   /* tells its guest to copy now what a first cell would */
@@ -106,6 +113,9 @@ void berth_drop_guest(struct berth *b); /* and the ends that were meant for it *
 int berth_new_guest(struct berth *b);   /* the daemon's end of one, and the far ends */
 
 /* berth_copy.c */
+void berth_ask_move(struct berth *b); /* a copy from the outer jail for its guest */
+int berth_make_cgroup(struct berth *b);
+void berth_end_jail(struct berth *b); /* unless jails are nested in it */
 void berth_drop_copies(struct berth *b);
 void berth_take_live(struct nursery *n, struct copy *from, uint32_t serial, int pidfd, const char *text);
 void berth_copy_died(struct nursery *n, struct copy *c);

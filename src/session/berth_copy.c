@@ -77,7 +77,7 @@ void berth_copy_died(struct nursery *n, struct copy *c)
 {
 	for (struct berth *b = TAILQ_FIRST(&n->berths), *next; b; b = next) {
 		next = TAILQ_NEXT(b, link);
-		if (b->from == c && b->state == BERTH_STARTING && !guest_pid(b->guest))
+		if (b->from == c && b->state != BERTH_CLOSED && (b->moving || (b->state == BERTH_STARTING && !guest_pid(b->guest))))
 			berth_fail(b, "the copy had died");
 	}
 }
@@ -85,4 +85,52 @@ void berth_copy_died(struct nursery *n, struct copy *c)
 const char *berth_files_left(const struct berth *b)
 {
 	return b->files_left;
+}
+
+const char *berth_note(const struct berth *b)
+{
+	return b->note;
+}
+
+/* ---- a guest from the jail around ------------------------------------------------------- */
+
+int nursery_nest(struct nursery *n, struct copy *c, bool reseed, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner,
+	struct berth **ret)
+{
+	struct berth *b = berth_new_in(n, kind, limits, owner, c->berth);
+	if (!b)
+		return -ENOMEM;
+	b->from = c;
+	b->moving = true;
+	b->reseed = reseed;
+	*ret = b;
+	return 0;
+}
+
+void berth_ask_move(struct berth *b)
+{
+	struct cgroup_ticket ticket = { 0 };
+	struct copy *c = (struct copy *)b->from; /* alive: whoever drops it says so to us first */
+	const char *step = "making its ends";
+	b->moving = false;
+	int r = berth_new_guest(b);
+	if (r == 0) {
+		step = "making its control group";
+		r = berth_make_cgroup(b);
+	}
+	if (r == 0)
+		r = cgroup_join_open(&b->nursery->cgroups, b->cgroup, &ticket);
+	if (r == 0) {
+		step = "asking the copy";
+		r = copy_move(c, b, &ticket);
+	}
+	cgroup_ticket_close(&ticket);
+	for (int i = 0; i < JAIL_NAMESPACES; i++)
+		fd_close_clear(&b->namespaces[i]);
+	b->state = BERTH_STARTING;
+	if (r < 0) {
+		char text[128];
+		snprintf(text, sizeof(text), "%s: %s", step, strerror(-r));
+		berth_fail(b, text);
+	}
 }

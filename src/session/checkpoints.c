@@ -11,18 +11,24 @@
 #include "session/berth.h"
 #include "session/internal.h"
 
-enum { CHECKPOINT_MS = 10000, SMAPS_MAX = 16384 };
+enum { CHECKPOINT_MS = 10000, FORK_MS = 60000, SMAPS_MAX = 16384 };
 
 /* A request on its way. */
 struct travel {
-	bool back;       /* a rollback */
+	enum { CHECKPOINT, ROLLBACK, FORK } kind;
 	bool replay;     /* and the session's cells to run again after it */
 	bool from_start; /* not to a copy, but to a fresh interpreter */
 	bool asked;      /* the guest was */
 	uint64_t ticket; /* of the copy that is awaited, or gone back to */
 	char *name;
-	checkpoint_done done; /* NULL when its asker left */
+	checkpoint_done done; /* NULL when its asker left, and for a fork */
 	void *userdata;
+	/* of a fork */
+	fork_done fork_done;
+	bool same_numbers;
+	unsigned count, born;
+	struct session **children; /* owned; those that are there or on their way */
+	char why[256];             /* one of them failed */
 };
 
 /* ---- looking ------------------------------------------------------------------- */
@@ -88,8 +94,19 @@ static void finish(struct session *s, const struct error *e, struct copy *c, con
 		describe(s, c, false, &info);
 	if (t->done)
 		t->done(t->userdata, e, c ? &info : NULL, let_go);
+	if (t->fork_done)
+		t->fork_done(t->userdata, e, t->children, e ? 0 : t->count);
+	for (unsigned i = 0; e && i < t->count && t->children; i++)
+		if (t->children[i])
+			session_end(t->children[i], "not all of the forks could be made");
+	free(t->children);
 	free(t->name);
 	free(t);
+}
+
+static const char *slug_of(const struct travel *t)
+{
+	return t->kind == ROLLBACK ? "cannot_rollback" : t->kind == FORK ? "cannot_fork" : "cannot_checkpoint";
 }
 
 void travel_cancel(struct session *s, const char *why)
@@ -99,15 +116,19 @@ void travel_cancel(struct session *s, const char *why)
 		return;
 	error_set(&e, -ECANCELED, "%s", why);
 	error_remedy(&e, "Look at the session with GET /v1/sessions/ID and try again.");
-	error_slug(&e, s->travel->back ? "cannot_rollback" : "cannot_checkpoint");
+	error_slug(&e, slug_of(s->travel));
 	finish(s, &e, NULL, NULL);
 }
 
 void session_travel_abandon(struct session *s, void *userdata)
 {
-	if (s->travel && s->travel->userdata == userdata)
+	if (s->travel && s->travel->userdata == userdata) {
 		s->travel->done = NULL;
+		s->travel->fork_done = NULL;
+	}
 }
+
+static void spread(struct session *s, struct copy *c);
 
 /* ---- checkpoints ------------------------------------------------------------------- */
 
@@ -143,14 +164,18 @@ static void name_it(struct session *s, struct copy *c)
 void travel_parked(struct session *s, uint64_t ticket, const char *why)
 {
 	struct error e = { 0 };
-	if (!s->travel || s->travel->back || !s->travel->asked || s->travel->ticket != ticket)
+	if (!s->travel || s->travel->kind == ROLLBACK || !s->travel->asked || s->travel->ticket != ticket)
 		return;
+	if (!why && s->travel->kind == FORK) {
+		spread(s, s->latest);
+		return;
+	}
 	if (!why) {
 		name_it(s, s->latest);
 	} else {
 		error_set(&e, -EDEADLK, "no copy of the session can be taken now: %s", why);
 		error_remedy(&e, "Do what it says in a cell, then try again.");
-		error_slug(&e, "cannot_checkpoint");
+		error_slug(&e, slug_of(s->travel));
 		finish(s, &e, NULL, NULL);
 	}
 	session_start_next(s);
@@ -162,8 +187,11 @@ static void begin_checkpoint(struct session *s)
 	if (!s->setup_sent)
 		session_send_setup(s);
 	/* The copy that was taken after the last cell will do, unless it is another checkpoint already. */
-	if (s->latest && !s->latest->name && s->replay.good && !s->replay.n && !s->files_touched) {
-		name_it(s, s->latest);
+	if (s->latest && s->replay.good && !s->replay.n && !s->files_touched && (t->kind == FORK || !s->latest->name)) {
+		if (t->kind == FORK)
+			spread(s, s->latest);
+		else
+			name_it(s, s->latest);
 		return;
 	}
 	if (travel_park(s, &t->ticket) < 0) {
@@ -276,6 +304,96 @@ static bool plan_undo(struct session *s, struct travel *t)
 	return c && !s->since && undo_to_parent(s, t, c);
 }
 
+/* ---- forks ----------------------------------------------------------------------------- */
+
+static void fail_fork(struct session *s, int err, const char *why)
+{
+	struct error e = { 0 };
+	error_set(&e, err, "the session cannot be forked: %s", why);
+	error_remedy(&e, "Do what it says, or fork from a checkpoint that was taken before.");
+	error_slug(&e, "cannot_fork");
+	finish(s, &e, NULL, NULL);
+	session_start_next(s);
+}
+
+/* Asks for all of them; each says travel_born() when it is there. */
+static void spread(struct session *s, struct copy *c)
+{
+	struct travel *t = s->travel;
+	struct error e = { 0 };
+	t->asked = true;
+	if (!c) {
+		fail_fork(s, -ENOENT, "the checkpoint is gone");
+		return;
+	}
+	session_stop_clock(s);
+	struct fork_source from = { c, !t->same_numbers };
+	int r = 0;
+	for (unsigned i = 0; r == 0 && i < t->count; i++) {
+		struct session_params p;
+		if ((r = session_params_copy(&s->params, &p)) < 0)
+			break;
+		s->table->fork_source = &from;
+		r = session_create(s->table, &p, &e, &t->children[i]);
+		s->table->fork_source = NULL;
+		if (r < 0)
+			session_params_finish(&p);
+		else
+			t->children[i]->fork_of = s;
+	}
+	if (r < 0)
+		fail_fork(s, r, e.err ? e.text : "out of memory");
+	else
+		session_start_clock(s, CLOCK_RECOVERING, FORK_MS);
+}
+
+void travel_born(struct session *child, const char *why)
+{
+	struct session *s = child->fork_of;
+	struct travel *t = s ? s->travel : NULL;
+	child->fork_of = NULL;
+	if (!t || t->kind != FORK)
+		return;
+	for (unsigned i = 0; why && i < t->count; i++)
+		if (t->children[i] == child)
+			t->children[i] = NULL; /* it ends by itself */
+	if (why && !t->why[0])
+		snprintf(t->why, sizeof(t->why), "%s", why);
+	if (++t->born < t->count)
+		return;
+	if (t->why[0]) {
+		char text[sizeof(t->why)];
+		memcpy(text, t->why, sizeof(text));
+		fail_fork(s, -ECANCELED, text);
+		return;
+	}
+	s->table->stats.forks += t->count;
+	finish(s, NULL, NULL, NULL);
+	session_start_next(s);
+}
+
+const char *session_fork_note(const struct session *s)
+{
+	return s->berth ? berth_note(s->berth) : "";
+}
+
+/* What a fork cannot have two of. */
+static int check_forkable(struct session *s, const struct fork_request *q, struct error *e)
+{
+	const char *why = s->display ? "it has a display" : s->params.network.net == JAIL_NET_ALLOW ? "it may reach the network" : NULL;
+	if (why) {
+		error_set(e, -ENOTSUP, "the session cannot be forked: %s", why);
+		error_remedy(e, "Make it without, or make a new session and run the cells again.");
+		return error_slug(e, "cannot_fork");
+	}
+	if (s->table->stats.live + q->count > s->table->config.max_sessions) {
+		error_set(e, -ENOSPC, "%u more sessions are more than the %u this server allows", q->count, s->table->config.max_sessions);
+		error_remedy(e, "DELETE sessions that are no longer needed, or raise --max-sessions.");
+		return error_slug(e, "too_many_sessions");
+	}
+	return 0;
+}
+
 /* ---- asking ---------------------------------------------------------------------------- */
 
 static int check_idle(struct session *s, struct error *e)
@@ -301,8 +419,10 @@ void travel_begin(struct session *s)
 {
 	if (!s->travel || s->travel->asked || !s->guest_ready || s->running || s->recovering)
 		return;
-	if (s->travel->back)
+	if (s->travel->kind == ROLLBACK)
 		begin_rollback(s);
+	else if (s->travel->kind == FORK && s->travel->ticket)
+		spread(s, berth_copy(s->berth, s->travel->ticket));
 	else
 		begin_checkpoint(s);
 }
@@ -343,7 +463,7 @@ int session_rollback(struct session *s, const char *which, checkpoint_done done,
 	struct travel *t = calloc(1, sizeof(*t));
 	if (!t)
 		return error_set(e, -ENOMEM, "out of memory");
-	t->back = true;
+	t->kind = ROLLBACK;
 	if (c) {
 		t->ticket = c->ticket;
 	} else if (!s->guest_ready || !plan_undo(s, t)) {
@@ -370,4 +490,27 @@ int session_checkpoint_delete(struct session *s, const char *which, struct error
 		travel_let_go(s, c);
 	}
 	return 0;
+}
+
+int session_fork(struct session *s, const struct fork_request *q, fork_done done, void *userdata, struct error *e)
+{
+	int r = check_idle(s, e);
+	if (r == 0)
+		r = check_forkable(s, q, e);
+	struct copy *c = r == 0 && q->at && s->guest_ready ? find(s, q->at) : NULL;
+	if (r < 0)
+		return r;
+	if (q->at && !c)
+		return not_found(q->at, e);
+	struct travel *t = calloc(1, sizeof(*t));
+	if (!t || !(t->children = calloc(q->count, sizeof(struct session *)))) {
+		free(t);
+		return error_set(e, -ENOMEM, "out of memory");
+	}
+	t->kind = FORK;
+	t->ticket = c ? c->ticket : 0;
+	t->count = q->count;
+	t->same_numbers = q->same_numbers;
+	t->fork_done = done;
+	return begin(s, t, NULL, userdata);
 }

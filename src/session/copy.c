@@ -89,6 +89,7 @@ void copy_drop(struct copy *c)
 	if (!c || c->dropped)
 		return;
 	c->dropped = true;
+	berth_copy_died(c->berth->nursery, c);
 	TAILQ_REMOVE(&c->berth->copies, c, link);
 	c->berth->copies_leaving++;
 	if (c->control_polled)
@@ -160,10 +161,11 @@ static int watch(struct copy *c)
 	return uv_poll_start(&c->control_poll, UV_READABLE, on_control);
 }
 
-int copy_live(struct copy *c, struct berth *to, bool restore_files)
+static int send_order(struct copy *c, struct berth *to, bool restore_files, const struct cgroup_ticket *ticket)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(ANSWER_MAX);
-	size_t start;
+	int fds[3 + JAIL_NAMESPACES + CGROUP_CONTROLLERS_MAX] = { to->far[0], to->far[1], to->far[2] };
+	size_t start, n = 3;
 	int r = watch(c);
 	if (r == 0)
 		r = wire_begin(&b, WIRE_LIVE, 0, &start);
@@ -171,9 +173,28 @@ int copy_live(struct copy *c, struct berth *to, bool restore_files)
 		r = wire_put_u64(&b, WIRE_TICKET, to->serial);
 	if (r == 0)
 		r = wire_put_u64(&b, WIRE_RESTORE, restore_files);
+	if (r == 0 && ticket) {
+		memcpy(fds + n, to->namespaces, sizeof(to->namespaces));
+		n += JAIL_NAMESPACES;
+		memcpy(fds + n, ticket->fds, ticket->n * sizeof(int));
+		n += ticket->n;
+		r = wire_put_u64(&b, WIRE_MOVE, ticket->n);
+	}
+	if (r == 0 && ticket)
+		r = wire_put_u64(&b, WIRE_RESEED, to->reseed);
 	if (r < 0)
 		return r;
 	wire_end(&b, start);
 	c->used_ns = clock_now_ns();
-	return fd_send(c->control, b.data, b.len, to->far, 3);
+	return fd_send(c->control, b.data, b.len, fds, n);
+}
+
+int copy_live(struct copy *c, struct berth *to, bool restore_files)
+{
+	return send_order(c, to, restore_files, NULL);
+}
+
+int copy_move(struct copy *c, struct berth *to, const struct cgroup_ticket *ticket)
+{
+	return send_order(c, to, true, ticket);
 }

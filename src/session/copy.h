@@ -54,4 +54,8 @@ int copy_parked(struct copy *c, int pidfd);
 /* Tells it to make a live guest in the berth `to`, whose far ends go along. Its answer reaches berth_take_live(). */
 int copy_live(struct copy *c, struct berth *to, bool restore_files);
 
+/* The same into the berth's jail, which is nested in the copy's: its namespaces and a ticket of its control group go along. */
+struct cgroup_ticket;
+int copy_move(struct copy *c, struct berth *to, const struct cgroup_ticket *ticket);
+
 void copy_drop(struct copy *c); /* NULL is fine */

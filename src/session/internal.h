@@ -99,6 +99,7 @@ struct session {
 		struct process_exit end;
 		bool broken, out_of_memory;
 	} death;               /* of the guest that the running cell had */
+	struct session *fork_of; /* while it is being made: who waits for it */
 	struct travel *travel; /* a checkpoint or rollback that somebody waits for; NULL for none */
 	unsigned since;        /* cells since its state was that of `head` */
 	char no_copy[256];     /* why there is none */
@@ -117,7 +118,14 @@ struct tombstone {
 	uint64_t wall_ns, owner;
 };
 
+/* Where the next session comes from, when not from the nursery's stock: see session_fork(). */
+struct fork_source {
+	struct copy *copy;
+	bool reseed;
+};
+
 struct sessions {
+	struct fork_source *fork_source;
 	struct sessions_config config;
 	struct nursery *nursery;
 	struct displays *displays;
@@ -142,6 +150,9 @@ struct sessions {
 
 /* What the control group of a session is given: the memory limit, a little more so that Python's MemoryError comes first. */
 struct cgroup_limits session_cgroup_limits(const struct session_limits *l);
+
+/* For a fork: without display, tools, seed and packages. */
+int session_params_copy(const struct session_params *p, struct session_params *ret);
 
 /* A berth for the session, by its parameters. */
 int session_take_berth(struct session *s, bool *ret_ready);
@@ -184,6 +195,7 @@ void travel_begin(struct session *s);                                           
 void travel_parked(struct session *s, uint64_t ticket, const char *why);             /* a copy is there, or why not */
 void travel_arrived(struct session *s);                                              /* the guest of a rollback is there */
 void travel_cancel(struct session *s, const char *why);
+void travel_born(struct session *child, const char *why); /* a fork is ready, or why it will not be */
 
 void session_guest_ready(struct session *s);
 void session_send_path(struct session *s, const struct session_package *p);

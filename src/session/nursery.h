@@ -106,6 +106,13 @@ void berth_kill_others(struct berth *b);
 
 /* Lets go of the guest and makes a new one from the copy: on_ready or on_failed follows, unless this fails. */
 int berth_revive(struct berth *b, struct copy *c, bool restore_files);
+/*
+ * A berth whose jail is nested in that of the copy, with a guest that comes from it. Kind and limits as in nursery_take(), a network of its own but
+ * none that leads outside. on_ready or on_failed follows.
+ */
+int nursery_nest(struct nursery *n, struct copy *c, bool reseed, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner,
+	struct berth **ret);
+const char *berth_note(const struct berth *b); /* after on_ready: what kept its seed; "" for nothing */
 const char *berth_files_left(const struct berth *b); /* after on_ready: why files were not put back; "" when they were */
 
 /* Ends jail and guest; the owner hears nothing more. NULL is fine. */

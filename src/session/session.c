@@ -87,6 +87,39 @@ void session_params_finish(struct session_params *p)
 	*p = (struct session_params){ 0 };
 }
 
+static char **copy_list(const char *const *list);
+
+static char *copy_text(const char *text)
+{
+	return text ? strdup(text) : NULL;
+}
+
+static char **copy_words(char *const *list)
+{
+	return list ? copy_list((const char *const *)list) : NULL;
+}
+
+int session_params_copy(const struct session_params *p, struct session_params *ret)
+{
+	struct session_params c = { .limits = p->limits, .ttl_s = p->ttl_s, .idle_timeout_s = p->idle_timeout_s, .has_exec = true, .exec = p->exec,
+		.has_transactions = true, .transactions = !p->no_transactions, .has_keep_checkpoints = true, .keep_checkpoints = p->keep_checkpoints,
+		.has_keep_files = true, .keep_files_bytes = p->keep_files_bytes, .owner = p->owner, .packages_replace = p->packages_replace };
+	c.name = copy_text(p->name);
+	c.metadata = copy_text(p->metadata);
+	c.profile = copy_text(p->profile);
+	c.env = copy_words(p->env);
+	c.preload = copy_words(p->preload);
+	c.additional_imports = copy_words(p->additional_imports);
+	bool whole = !p->name == !c.name && !p->metadata == !c.metadata && !p->profile == !c.profile && !p->env == !c.env &&
+		     !p->preload == !c.preload && !p->additional_imports == !c.additional_imports;
+	if (!whole || network_policy_copy(&p->network, &c.network) < 0) {
+		session_params_finish(&c);
+		return -ENOMEM;
+	}
+	*ret = c;
+	return 0;
+}
+
 const char *session_state_name(enum session_state s)
 {
 	static const char *const names[] = { "starting", "idle", "busy" };
@@ -299,6 +332,14 @@ int session_take_berth(struct session *s, bool *ret_ready)
 		.exec = s->params.exec, .network = s->params.network, .template = choose_template(s) };
 	snprintf(s->template, sizeof(s->template), "%s", kind.template ? template_name(kind.template) : "default");
 	s->template_warm = kind.template && template_warm(kind.template);
+	struct fork_source *from = s->table->fork_source;
+	if (from && !s->berth) {
+		*ret_ready = false;
+		s->setup_sent = true; /* the copy's was */
+		s->replay.good = s->replay.fresh = false;
+		s->cells = from->copy->cell;
+		return nursery_nest(s->table->nursery, from->copy, from->reseed, &kind, &wall, s, &s->berth);
+	}
 	int r = nursery_take(s->table->nursery, &kind, &wall, s, ret_ready, &s->berth);
 	if (r == 0 && s->display)
 		display_attach(s->display, s->berth);
@@ -459,6 +500,7 @@ void session_end(struct session *s, const char *why)
 	session_fail_all_cells(s, CELL_KILLED, "session_gone", text, "Make a new session.");
 	display_close(s->display);
 	s->display = NULL;
+	travel_born(s, "it ended");
 	travel_cancel(s, "the session ended");
 	travel_forget(s);
 	berth_close(s->berth);

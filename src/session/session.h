@@ -164,7 +164,7 @@ const char *cell_status_name(enum cell_status s); /* "ok", "error", … */
 
 struct sessions_stats {
 	uint64_t live, created, ended, taken_ready, forked, guests_replaced, zygote_restarts;
-	uint64_t copies_parked, copies_refused, cells_rolled_back, checkpoints, rollbacks;
+	uint64_t copies_parked, copies_refused, cells_rolled_back, checkpoints, rollbacks, forks;
 	unsigned ready_guests;
 	uint64_t limit; /* sessions that may be alive at once */
 	uint64_t cells[CELL_STATUS_COUNT];
@@ -430,7 +430,27 @@ int session_rollback(struct session *s, const char *which, checkpoint_done done,
 
 int session_checkpoint_delete(struct session *s, const char *which, struct error *e);
 
-/* The asker of a checkpoint or rollback is gone: done is not called. */
+/* ---- forks ---- */
+
+struct fork_request {
+	const char *at;  /* a checkpoint's id or name; NULL: as it is now */
+	unsigned count;
+	bool same_numbers; /* random numbers go on as in the parent */
+};
+
+/* How a fork ended: *e is NULL when it worked, and then there are n sessions, all of them ready. */
+typedef void (*fork_done)(void *userdata, const struct error *e, struct session *const *sessions, unsigned n);
+
+/*
+ * Makes `count` new sessions that go on from the session's state (or a checkpoint's), each in a jail of its own with its own copy of the files, with the
+ * same limits, environment and profile. All or none. Errors as session_checkpoint(), slug "cannot_fork" with what stands in the way.
+ */
+int session_fork(struct session *s, const struct fork_request *q, fork_done done, void *userdata, struct error *e);
+
+/* What of a forked session kept the seed of its parent, as text; "" for nothing. */
+const char *session_fork_note(const struct session *s);
+
+/* The asker of a checkpoint, rollback or fork is gone: done is not called. */
 void session_travel_abandon(struct session *s, void *userdata);
 
 /* Number `i` from the oldest. False when there are no more. With `size`, memory is looked at, which takes about a millisecond each. */

@@ -604,6 +604,7 @@ void session_guest_ready(struct session *s)
 	}
 	if (!s->warm && !s->cells)
 		stats_observe(&s->table->stats.create_seconds, (double)(clock_now_ns() - s->created_ns) / 1e9);
+	travel_born(s, NULL);
 	travel_begin(s);
 	session_start_next(s);
 }
@@ -631,6 +632,11 @@ void session_guest_failed(struct session *s, const char *text)
 {
 	if (s->recovering) {
 		travel_failed(s);
+		return;
+	}
+	if (s->fork_of) {
+		travel_born(s, text);
+		session_end(s, "it could not be forked");
 		return;
 	}
 	if (s->running) { /* its jail went with it */

@@ -247,6 +247,9 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 	s->head = c->ticket;
 	s->since = 0;
 	s->latest = c;
+	struct copy *same = c->steps || !c->parent ? NULL : berth_copy(s->berth, c->parent);
+	if (same && !same->name)
+		travel_let_go(s, same); /* it was taken by itself a moment ago */
 	prune(s);
 	travel_parked(s, ticket, NULL);
 	return true;

@@ -29,7 +29,7 @@ enum wire_type {
 	WIRE_PARK,      /* TICKET; brings the copy's control socket: leave a copy of yourself behind, now */
 	WIRE_PARK_NEXT, /* the same, when a cell was run and nothing came after it for a moment */
 	WIRE_REPLAY,    /* as EXECUTE, silently: to get from a copy's state to a later one. Serial 0: answer REPLAYED */
-	WIRE_LIVE,      /* to a parked copy: TICKET, RESTORE; brings control, stdout, stderr: make a live guest of yourself */
+	WIRE_LIVE,      /* to a parked copy: TICKET, RESTORE, MOVE, RESEED; brings control, stdout, stderr: make a live guest of yourself */
 	/* guest → daemon */
 	WIRE_READY = 32, /* it is in its jail and waits */
 	WIRE_FAILED,     /* TEXT: it could not get there */
@@ -85,6 +85,9 @@ enum wire_tag {
 	WIRE_WIPE,       /* empty /workspace first */
 	WIRE_RESTORE,    /* put the files back as they were when the copy was made */
 	WIRE_FILES_LEFT, /* why the files are not as they were */
+	WIRE_MOVE,       /* u64: into the jail whose namespaces come along, and then so many files of its control groups */
+	WIRE_RESEED,     /* u64: with random numbers of its own */
+	WIRE_NOTE,       /* READY: what could not be re-seeded */
 	WIRE_FILE_BYTES,
 	WIRE_OPEN_FILES,
 	WIRE_CPU_SECONDS,

@@ -410,6 +410,19 @@ bool session_checkpoint_info(struct session *s, unsigned i, bool size, struct ch
 	return i == 0;
 }
 
+int session_fork(struct session *s, const struct fork_request *q, fork_done done, void *userdata, struct error *e)
+{
+	(void)q, (void)e;
+	done(userdata, NULL, &s, 1);
+	return 0;
+}
+
+const char *session_fork_note(const struct session *s)
+{
+	(void)s;
+	return "";
+}
+
 void session_travel_abandon(struct session *s, void *userdata)
 {
 	(void)s, (void)userdata;

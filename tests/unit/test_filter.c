@@ -62,11 +62,11 @@ static void every_number(void)
 
 static void never(void)
 {
-	static const long calls[] = { SYS_ptrace, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_unshare, SYS_setns, SYS_bpf, SYS_keyctl,
+	static const long calls[] = { SYS_ptrace, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_unshare, SYS_bpf, SYS_keyctl,
 		SYS_add_key, SYS_request_key, SYS_perf_event_open, SYS_userfaultfd, SYS_process_vm_readv, SYS_process_vm_writev,
 		SYS_splice, SYS_tee, SYS_vmsplice, SYS_sendfile, SYS_io_setup, SYS_kexec_load, SYS_init_module, SYS_finit_module,
 		SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_mknod, SYS_mknodat, SYS_chroot, SYS_reboot, SYS_setuid, SYS_setresuid,
-		SYS_capset, SYS_seccomp, SYS_execveat, SYS_pidfd_getfd, SYS_pidfd_send_signal, SYS_chown, SYS_fchown, SYS_setxattr,
+		SYS_seccomp, SYS_execveat, SYS_pidfd_getfd, SYS_pidfd_send_signal, SYS_chown, SYS_fchown, SYS_setxattr,
 		SYS_mlock, SYS_mlockall, SYS_mq_open, SYS_msgget, SYS_semget, SYS_inotify_init1, SYS_fanotify_init, SYS_modify_ldt,
 		SYS_quotactl, SYS_swapon, SYS_settimeofday, SYS_clock_settime, SYS_sethostname, SYS_iopl, SYS_ioperm, SYS_kcmp,
 		SYS_move_pages, SYS_mbind, SYS_memfd_secret, SYS_landlock_create_ruleset, SYS_io_uring_enter };

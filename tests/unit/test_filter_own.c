@@ -80,7 +80,7 @@ static void never_each(void)
 	} out[] = { { FILTER_DAEMON, SYS_execve }, { FILTER_DAEMON, SYS_clone3 }, { FILTER_DAEMON, SYS_mount }, { FILTER_DAEMON, SYS_setns },
 		{ FILTER_DAEMON, SYS_unshare }, { FILTER_DAEMON, SYS_setresuid }, { FILTER_DAEMON, SYS_capset }, { FILTER_DAEMON, SYS_seccomp },
 		{ FILTER_DAEMON, SYS_mknodat }, { FILTER_ZYGOTE, SYS_mount }, { FILTER_ZYGOTE, SYS_sethostname }, { FILTER_ZYGOTE, SYS_fchownat },
-		{ FILTER_ZYGOTE, SYS_setxattr }, { FILTER_JAILER, SYS_execve }, { FILTER_JAILER, SYS_setns }, { FILTER_JAILER, SYS_connect },
+		{ FILTER_ZYGOTE, SYS_setxattr }, { FILTER_JAILER, SYS_execve }, { FILTER_JAILER, SYS_connect },
 		{ FILTER_JAILER, SYS_mknodat }, { FILTER_INIT, SYS_execve }, { FILTER_INIT, SYS_clone3 }, { FILTER_INIT, SYS_mount },
 		{ FILTER_INIT, SYS_setns }, { FILTER_INIT, SYS_unshare }, { FILTER_INIT, SYS_openat2 }, { FILTER_INIT, SYS_socket },
 		{ FILTER_INIT, SYS_seccomp }, { FILTER_INIT, SYS_setresuid }, { FILTER_INIT, SYS_memfd_create } };

@@ -1,0 +1,154 @@
+"""Forks: sessions that go on from another one's state, in jails of their own."""
+
+import os
+from pathlib import Path
+
+import gb
+import pytest
+
+
+def fork(session, **body):
+    answer = session.api.post(f'{session.path}/fork', json=body)
+    assert answer.status_code == 201, answer.text
+    return [gb.Session(session.api, s) for s in answer.json()['sessions']]
+
+
+def refused(session, **body):
+    answer = session.api.post(f'{session.path}/fork', json=body)
+    assert answer.status_code == 409, answer.text
+    return answer.json()
+
+
+def test_each_goes_its_own_way(session):
+    session.execute('x = [1]; f = open("data", "w"); f.write("one"); f.flush(); import os; os.makedirs("d"); os.chdir("d")').ok()
+    children = fork(session, count=3)
+    for i, child in enumerate(children):
+        child.execute(f'x.append({i}); f.write("{i}"); f.flush()').ok()
+    for i, child in enumerate(children):
+        assert child.value('x, open("../data").read(), os.getcwd()') == f"([1, {i}], 'one{i}', '/workspace/d')"
+    assert session.value('x, open("../data").read()') == "([1], 'one')"
+
+
+def test_jails_of_their_own(session):
+    session.execute('import os, socket').ok()
+    child, other = fork(session, count=2)
+    spaces = [
+        {kind: os.readlink(f'/proc/{s.get()["pid"]}/ns/{kind}') for kind in ('user', 'mnt', 'pid', 'net', 'ipc', 'uts', 'cgroup')}
+        for s in (session, child, other)
+    ]
+    for kind in spaces[0]:
+        assert len({s[kind] for s in spaces}) == 3, kind
+    groups = {Path(f'/proc/{s.get()["pid"]}/cgroup').read_text() for s in (session, child, other)}
+    assert len(groups) == 3
+    for s in (child, other):
+        status = Path(f'/proc/{s.get()["pid"]}/status').read_text()
+        for line in ('CapEff:\t0000000000000000', 'CapPrm:\t0000000000000000', 'CapBnd:\t0000000000000000', 'NoNewPrivs:\t1', 'Seccomp:\t2'):
+            assert line in status
+        assert s.value('[p for p in os.listdir("/proc") if p.isdigit() and int(p) not in (1, os.getpid())]') == '[]'
+        assert s.value('os.getuid(), open("/proc/self/cgroup").read().strip().splitlines()[-1][-2:]').startswith('(1000')
+        assert s.execute('open("/usr/x", "w")').error['type'] == 'OSError'
+    child.execute('s = socket.socket(socket.AF_UNIX); s.bind("\\0fork"); s.listen()').ok()
+    assert other.execute('socket.socket(socket.AF_UNIX).connect("\\0fork")').error['type'] == 'ConnectionRefusedError'
+
+
+def test_random_numbers(session):
+    session.execute('import random, numpy as np; random.seed(1); np.random.seed(1); g = np.random.default_rng(1); r = random.Random(1)').ok()
+    draw = 'random.random(), np.random.rand(), g.random(), r.random()'
+    seen = [child.value(draw) for child in fork(session, count=2)]
+    same = [child.value(draw) for child in fork(session, count=2, reseed=False)]
+    assert same[0] == same[1] == session.value(draw)
+    for values in zip(*(eval(v) for v in [*seen, same[0]])):
+        assert len(set(values)) == 3
+
+
+def test_of_a_fork_of_a_fork(session):
+    session.execute('x = 0').ok()
+    line = [session]
+    for i in range(4):
+        line.append(fork(line[-1])[0])
+        line[-1].execute('x += 1').ok()
+    for i, s in enumerate(line):
+        assert s.value('x') == str(i)
+    for s in line[:-1]:
+        s.delete()
+    assert line[-1].value('x') == '4', 'it lives on without its ancestors'
+    assert line[-1].execute('x = -1; import os; os._exit(1)').rolled_back
+    assert line[-1].value('x') == '4'
+
+
+def test_deaths_stay_at_home(session):
+    """Whatever is swept in one jail does not reach those nested in it."""
+    session.execute('x = 1').ok()
+    children = fork(session, count=2)
+    assert session.execute('import os\nwhile True: os.fork()', timeout_s=0.5).status == 'timeout'
+    session.execute('import os; os._exit(1)')
+    session.reset()
+    assert session.execute('x').error['type'] == 'NameError'
+    for child in children:
+        assert child.value('x') == '1'
+    children[0].reset()
+    assert children[0].execute('x').error['type'] == 'NameError'
+    assert children[0].execute('2 + 2').ok().text == '4'
+
+
+def test_from_a_checkpoint(session):
+    session.execute('x = 1; open("f", "w").write("1")').ok()
+    session.api.post(f'{session.path}/checkpoints', json={'name': 'one'})
+    session.execute('x = 2; open("f", "w").write("2")').ok()
+    assert fork(session, at='one')[0].value('x, open("f").read()') == "(1, '1')"
+    assert session.value('x') == '2'
+    assert session.api.post(f'{session.path}/fork', json={'at': 'none'}).status_code == 404
+
+
+def test_many(api):
+    session = api.session()
+    session.execute('import numpy; a = numpy.ones(1 << 20)').ok()
+    children = fork(session, count=40)
+    assert [c.value('a.sum()') for c in children] == ['1048576.0'] * 40
+    session.delete()
+    for c in children:
+        c.delete()
+
+
+@pytest.mark.parametrize(
+    'held, words',
+    [
+        ('import threading, time; threading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()', 'thread'),
+        ('import subprocess; p = subprocess.Popen(["sleep", "1000"])', 'child process'),
+        ('import socket; s = socket.socketpair()', 'socket'),
+        ('import mmap; m = mmap.mmap(-1, 4096)', 'memory is shared'),
+        ('open("f", "wb").write(bytes(4096)); import numpy; m = numpy.memmap("f", mode="r+")', 'memory is shared'),
+        ('import asyncio\nt = asyncio.ensure_future(asyncio.sleep(1e6))\nawait asyncio.sleep(0)', 'tasks'),
+        ('open("big", "wb").write(bytes(80 << 20))', 'files'),
+    ],
+)
+def test_refused_by_name(session, held, words):
+    session.execute(held).ok()
+    problem = refused(session)
+    assert problem['code'] == 'cannot_fork' and words in problem['detail'], problem
+    assert session.execute('1').ok().text == '1', 'the session goes on'
+
+
+def test_wrong_requests(session):
+    for body in ({'count': 0}, {'count': 100000}, {'count': 'x'}, {'reseed': 1}, {'more': 1}):
+        assert session.api.post(f'{session.path}/fork', json=body).status_code == 400, body
+
+
+def test_event_loops_are_their_own(session):
+    session.execute('import asyncio\nawait asyncio.sleep(0)').ok()
+    a, b = fork(session, count=2)
+    for s in (a, session, b):
+        assert s.value('await asyncio.sleep(0.01, 5)') == '5'
+
+
+def test_nothing_is_left(daemon, api):
+    session = api.session()
+    session.execute('x = 1').ok()
+    gb.wait_until(lambda: session.get()['state'] == 'idle', 'idle')
+    for _ in range(3):
+        children = fork(session, count=5)
+        for c in children:
+            c.execute('x += 1').ok()
+            c.delete()
+    session.delete()
+    gb.wait_until(lambda: not [p for p, s in gb.processes().items() if s[0] == daemon.pid and s[2] == 'Z'], 'nobody is left unburied')
