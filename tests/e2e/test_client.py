@@ -480,3 +480,24 @@ def test_executor_and_notebook(s, box):
         id = own.session.id
     with pytest.raises(glovebox.SessionGone):
         box.attach(id)
+
+
+def test_going_back(s):
+    s.run('x = 1', check=True)
+    point = s.checkpoint('one')
+    s.run('x = 2', check=True)
+    s.rollback(point)
+    assert s.run('x').value == 1
+    s.run('x = 3')
+    s.rollback('one')
+    assert s.run('x').value == 1 and 'one' in str(s.checkpoints())
+    with pytest.raises(RuntimeError), s.transaction():
+        s.run('x = 99\nopen("f.txt", "w").write("x")', check=True)
+        raise RuntimeError('undo it')
+    assert s.run('x').value == 1 and s.files() == []
+    with s.transaction():
+        s.run('x = 5')
+    assert s.run('x').value == 5
+    s.run('x = 6')
+    s.undo()
+    assert s.run('x').value == 5

@@ -72,6 +72,11 @@ def file_path(session: str, path: str) -> str:
     return f'{session}/files/{quote(str(path).removeprefix("/workspace/") if hasattr(str, "removeprefix") else str(path))}'
 
 
+def checkpoint_path(session: str, checkpoint: Union[str, Mapping[str, Any]]) -> str:
+    name = checkpoint if isinstance(checkpoint, str) else str(checkpoint['id'])
+    return f'{session}/checkpoints/{quote(name, safe="")}'
+
+
 def as_bytes(data: Any) -> Any:
     """Text as UTF-8; bytes and files as they are."""
     return data.encode() if isinstance(data, str) else data

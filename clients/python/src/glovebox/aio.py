@@ -276,7 +276,10 @@ class AsyncSession:
 
     async def checkpoint(self, name: Optional[str] = None, **fields: Any) -> dict[str, Any]:
         body = {**fields, **({'name': name} if name else {})}
-        return (await self.box.request('POST', f'{self._path}/checkpoints', body)).json()
+        return (await self.box.request('POST', f'{self._path}/checkpoints', body)).json()['checkpoint']
+
+    async def delete_checkpoint(self, checkpoint: Union[str, Mapping[str, Any]]) -> None:
+        await self.box.request('DELETE', requests.checkpoint_path(self._path, checkpoint))
 
     async def checkpoints(self) -> Any:
         return (await self.box.request('GET', f'{self._path}/checkpoints')).json()
@@ -286,6 +289,9 @@ class AsyncSession:
             checkpoint = checkpoint['id']
         body = {**fields, **({'checkpoint': checkpoint} if checkpoint else {})}
         return (await self.box.request('POST', f'{self._path}/rollback', body)).json()
+
+    async def undo(self) -> dict[str, Any]:
+        return await self.rollback(undo=True)
 
     async def fork(self, count: int = 1, **fields: Any) -> list['AsyncSession']:
         made = (await self.box.request('POST', f'{self._path}/fork', {'count': count, **fields})).json()['sessions']
@@ -300,6 +306,8 @@ class AsyncSession:
         except BaseException:
             await self.rollback(point)
             raise
+        finally:
+            await self.delete_checkpoint(point)
 
     async def write_file(self, path: str, data: Any) -> None:
         headers = {'Content-Type': 'application/octet-stream'}

@@ -217,7 +217,11 @@ class Session:
 
     def checkpoint(self, name: Optional[str] = None, **fields: Any) -> dict[str, Any]:
         """Keeps the state of now, to come back to."""
-        return self.box.request('POST', f'{self._path}/checkpoints', {**fields, **({'name': name} if name else {})}).json()
+        body = {**fields, **({'name': name} if name else {})}
+        return self.box.request('POST', f'{self._path}/checkpoints', body).json()['checkpoint']
+
+    def delete_checkpoint(self, checkpoint: Union[str, Mapping[str, Any]]) -> None:
+        self.box.request('DELETE', requests.checkpoint_path(self._path, checkpoint))
 
     def checkpoints(self) -> Any:
         return self.box.request('GET', f'{self._path}/checkpoints').json()
@@ -227,6 +231,10 @@ class Session:
         if isinstance(checkpoint, Mapping):
             checkpoint = checkpoint['id']
         return self.box.request('POST', f'{self._path}/rollback', {**fields, **({'checkpoint': checkpoint} if checkpoint else {})}).json()
+
+    def undo(self) -> dict[str, Any]:
+        """Back to before the last cell."""
+        return self.rollback(undo=True)
 
     def fork(self, count: int = 1, **fields: Any) -> list['Session']:
         """Copies of this session, each a session of its own from here on."""
@@ -242,6 +250,8 @@ class Session:
         except BaseException:
             self.rollback(point)
             raise
+        finally:
+            self.delete_checkpoint(point)
 
     # ---- files ----------------------------------------------------------
 

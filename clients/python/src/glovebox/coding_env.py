@@ -194,7 +194,7 @@ class CodingEnv:
     @staticmethod
     def _result(data: dict[str, Any]) -> StepResult:
         seen, info = data.get('observation') or {}, data.get('info')
-        picture = seen.get('screenshot') or (info or {}).get('screenshot')
+        picture = (info or {}).get('screenshot') or seen.get('screenshot')
         if isinstance(picture, str):
             picture = {'data': picture}
         observation = CodeObservation(

@@ -1,0 +1,79 @@
+"""Every example, as a user would run it."""
+
+import subprocess
+
+import gb
+import package_index
+import pytest
+
+EXAMPLES = gb.ROOT / 'examples'
+
+
+def run(daemon, name, *args):
+    env = gb.clean_env(GLOVEBOX_URL=daemon.url, PYTHONPATH=gb.ROOT / 'clients/python/src', PYTHONDONTWRITEBYTECODE='1')
+    command = [gb.PYTHON, EXAMPLES / name, *args]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=gb.PATIENCE * 2, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_local_coding_env(daemon):
+    lines = run(daemon, 'local_coding_env.py').splitlines()
+    assert lines[0] == 'reset: 0' and 'Result: 8' in lines[1] and '2.828' in lines[2]
+    assert lines[3].startswith('exit code 1') and 'this is kept' in lines[3] and 'undefined_variable' in lines[3]
+    assert '[0, 1, 4, 9, 16]' in lines[4] and lines[5] == 'steps: 4 last exit code: 0'
+
+
+def test_codeact_loop(daemon):
+    said = run(daemon, 'codeact_loop.py')
+    assert "step 1: line 5: KeyError: 'ada'" in said
+    assert said.endswith("final answer: {'customer': 'ada', 'spent': 165}\n")
+
+
+def test_tools(daemon):
+    assert run(daemon, 'tools.py') == (
+        "{'item': 'bolt', 'left': 100}\nmissing: 'no item called gear'\nHow many of an item there are.\nhere: {'bolt': 100, 'nut': 80}\n"
+    )
+
+
+def test_stdlib_filter(daemon):
+    lines = run(daemon, 'stdlib_filter.py').splitlines()
+    assert lines[0] == 'allowed by the profile: ok: 3' and lines[1] == 'added by us: ok: {"a": 1}'
+    assert 'Import of os is not allowed' in lines[2] and 'Import of subprocess is not allowed' in lines[3]
+
+
+def test_screenshot_capture(daemon, tmp_path):
+    said = run(daemon, 'screenshot_capture.py', tmp_path / 'shot.png')
+    assert said.splitlines()[0] == 'the loop returned' and 'png, settled: True' in said
+    from PIL import Image
+
+    picture = Image.open(tmp_path / 'shot.png').convert('RGB')
+    assert (255, 243, 176) in {colour for _, colour in picture.getcolors(1 << 24)}
+
+
+def test_ball_animation(daemon, tmp_path):
+    lines = run(daemon, 'ball_animation.py', tmp_path).splitlines()
+    assert len(lines) == 4 and lines[0].startswith('1 Ball(x=145')
+    from PIL import Image
+
+    frames = [Image.open(tmp_path / f'ball-{n}.png').convert('RGB') for n in range(1, 5)]
+    assert len({f.tobytes() for f in frames}) == 4, 'it moves'
+    assert all((255, 0, 0) in {c for _, c in f.getcolors(1 << 24)} for f in frames)
+
+
+def test_dynamic_install():
+    with package_index.Index() as index, gb.running_daemon('--packages-index', index.url) as daemon:
+        lines = run(daemon, 'dynamic_install.py', 'gbpure').splitlines()
+    assert lines[0] == 'part of Python: json' and lines[1] == 'installed: gbpure' and lines[-1] == 'gbpure imported'
+
+
+def test_every_example_is_run_here():
+    tested = open(__file__).read()
+    for path in EXAMPLES.glob('*.py'):
+        assert f"'{path.name}'" in tested, f'{path.name} has no test'
+
+
+@pytest.fixture(scope='module', autouse=True)
+def no_leftovers():
+    yield
+    assert not list(EXAMPLES.glob('*.png'))
