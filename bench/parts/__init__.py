@@ -10,6 +10,7 @@ from parts.idle import idle
 from parts.modes import modes
 from parts.openenv import openenv
 from parts.others import others
+from parts.packages import packages
 from parts.printing import printing
 from parts.start import start
 from parts.steps import steps
@@ -28,7 +29,8 @@ PARTS = {
     'growth': growth,
     'episodes': episodes,
     'openenv': openenv,
+    'packages': packages,
 }
 
 # Those that need nothing but Glovebox and python3.
-ALONE = 'compute', 'idle', 'printing', 'first_use', 'steps', 'explain', 'modes', 'growth', 'episodes', 'openenv'
+ALONE = 'compute', 'idle', 'printing', 'first_use', 'steps', 'explain', 'modes', 'growth', 'episodes', 'openenv', 'packages'

@@ -33,16 +33,7 @@ static void extend_pythonpath(PyObject *entry)
 	Py_XDECREF(os);
 }
 
-/* Finders remember what a directory held; a set may come after somebody looked. */
-static void forget_caches(void)
-{
-	PyObject *importlib = PyImport_ImportModule("importlib");
-	PyObject *r = importlib ? PyObject_CallMethod(importlib, "invalidate_caches", NULL) : NULL;
-	PyErr_Clear();
-	Py_XDECREF(r);
-	Py_XDECREF(importlib);
-}
-
+/* No cache of a finder is to be forgotten: a set is whole before anybody hears of it, so nobody has looked there. */
 void packages_add(const char *path, size_t len)
 {
 	PyObject *list = PySys_GetObject("path"); /* borrowed */
@@ -52,10 +43,8 @@ void packages_add(const char *path, size_t len)
 		Py_XDECREF(entry);
 		return;
 	}
-	if (PySequence_Contains(list, entry) == 0 && PyList_Insert(list, system_packages(list), entry) == 0) {
+	if (PySequence_Contains(list, entry) == 0 && PyList_Insert(list, system_packages(list), entry) == 0)
 		extend_pythonpath(entry);
-		forget_caches();
-	}
 	PyErr_Clear();
 	Py_DECREF(entry);
 }
