@@ -88,6 +88,9 @@ static void finish(struct session *s, const struct error *e, struct copy *c, con
 {
 	struct travel *t = TAKE_PTR(s->travel);
 	struct checkpoint_info info;
+	struct copy *source = t->kind == FORK && s->berth ? berth_copy(s->berth, t->ticket) : NULL;
+	if (source)
+		source->held = false;
 	if (!s->recovering && s->clock == CLOCK_RECOVERING)
 		session_stop_clock(s);
 	if (c)
@@ -159,6 +162,11 @@ static void name_it(struct session *s, struct copy *c)
 	c->used_ns = clock_now_ns();
 	s->table->stats.checkpoints++;
 	finish(s, NULL, c, gone ? let_go : NULL);
+}
+
+bool travel_awaits(const struct session *s, uint64_t ticket)
+{
+	return s->travel && s->travel->asked && s->travel->ticket == ticket;
 }
 
 void travel_parked(struct session *s, uint64_t ticket, const char *why)
@@ -328,6 +336,8 @@ static void spread(struct session *s, struct copy *c)
 	}
 	session_stop_clock(s);
 	struct fork_source from = { c, !t->same_numbers };
+	t->ticket = c->ticket;
+	c->held = true;
 	int r = 0;
 	for (unsigned i = 0; r == 0 && i < t->count; i++) {
 		struct session_params p;

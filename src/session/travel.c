@@ -86,7 +86,7 @@ static void prune(struct session *s)
 	uint64_t stay = s->params.keep_checkpoints + 1, n = 0;
 	for (struct copy *c = TAILQ_LAST(&s->berth->copies, copy_list), *older; c; c = older) {
 		older = TAILQ_PREV(c, copy_list, link);
-		if (!c->name && c->pidfd >= 0 && n++ >= stay)
+		if (!c->name && !c->held && c->pidfd >= 0 && n++ >= stay)
 			travel_let_go(s, c);
 	}
 }
@@ -234,6 +234,10 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 	}
 	s->table->stats.copies_parked++;
 	s->no_copy[0] = '\0';
+	if (s->latest && s->latest->ticket == s->head && !s->since && !s->files_touched && !travel_awaits(s, ticket)) {
+		copy_drop(c); /* there is one of this state */
+		return true;
+	}
 	TAILQ_REMOVE(&s->berth->copies, c, link); /* in the order in which they were made, not asked for */
 	TAILQ_INSERT_TAIL(&s->berth->copies, c, link);
 	c->cell = f->serial;
@@ -248,7 +252,7 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 	s->since = 0;
 	s->latest = c;
 	struct copy *same = c->steps || !c->parent ? NULL : berth_copy(s->berth, c->parent);
-	if (same && !same->name)
+	if (same && !same->name && !same->held)
 		travel_let_go(s, same); /* it was taken by itself a moment ago */
 	prune(s);
 	travel_parked(s, ticket, NULL);

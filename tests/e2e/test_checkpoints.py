@@ -60,8 +60,8 @@ def test_branches_are_a_tree(session):
     parents = {c['name']: c['parent'] for c in tree(session) if c['name']}
     assert parents['branch 1'] == parents['branch 2'] == root['id']
     rollback(session, 'branch 1')
-    assert session.value('x') == '1'
     assert [c['name'] for c in tree(session) if c['current']] == ['branch 1']
+    assert session.value('x') == '1'
 
 
 @pytest.mark.parametrize('pause', [False, True])
