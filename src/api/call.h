@@ -155,6 +155,7 @@ void handle_session_packages(struct call *c);
 void handle_logs(struct call *c);
 void handle_screenshot(struct call *c);
 void handle_windows(struct call *c);
+void handle_input(struct call *c);
 
 void handle_execute(struct call *c);
 void handle_run(struct call *c);

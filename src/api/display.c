@@ -6,6 +6,7 @@
 
 #include "api/answers.h"
 #include "api/call.h"
+#include "api/display.h"
 #include "api/requests_display.h"
 #include "base/cleanup.h"
 #include "base/text.h"
@@ -129,7 +130,7 @@ static void on_gone(struct call *c)
 
 static const struct call_ops look_ops = { .on_gone = on_gone };
 
-static int status_of(const char *code)
+int display_status_of(const char *code)
 {
 	static const struct {
 		const char *code;
@@ -157,7 +158,7 @@ static bool check_reply(struct call *c, const struct display_reply *r, unsigned 
 	if (r->type == wanted)
 		return true;
 	if (r->type == DISPLAY_SAY_TROUBLE)
-		call_problem(c, status_of(r->code), r->code, r->text, r->remedy);
+		call_problem(c, display_status_of(r->code), r->code, r->text, r->remedy);
 	else
 		call_problem(c, 503, "display_failed", "the display gave an answer that cannot be", "Try again.");
 	return false;

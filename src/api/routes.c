@@ -8,6 +8,7 @@
 #include "api/dialects/jupyter_routes.h"
 #include "api/dialects/openenv_routes.h"
 #include "api/requests.h"
+#include "api/requests_input.h"
 #include "api/shapes.h"
 #include "base/nearest.h"
 #include "base/text.h"
@@ -94,6 +95,12 @@ const struct route routes[] = {
 	{ HTTP_METHOD_GET, "/v1/sessions/{id}/windows", 0, handle_windows, NULL, "listWindows", "List the windows",
 		"Those that can be seen on the session's screen, from the bottom up.", NULL, NULL, 200, JSON, &shape_window_list,
 		"curl -s $URL/v1/sessions/$ID/windows" },
+	{ HTTP_METHOD_POST, "/v1/sessions/{id}/input", 0, handle_input, NULL, "input", "Use mouse and keyboard",
+		"One action, or a list of `actions`; also while a cell runs. Answered when the screen has settled, with a picture of it "
+		"when `screenshot` is asked for. Actions: mouse_move, left_click, right_click, middle_click, double_click, triple_click, "
+		"left_mouse_down, left_mouse_up, left_click_drag, scroll, key, hold_key, type, wait, screenshot, zoom, cursor_position.",
+		&input_fields, NULL, 200, JSON, &shape_input,
+		"curl -s $URL/v1/sessions/$ID/input -H 'Content-Type: application/json' -d '{\"action\":\"left_click\",\"coordinate\":[512,384]}'" },
 	{ HTTP_METHOD_GET, "/v1/sessions/{id}/files", 0, handle_file_list, NULL, "listFiles", "List files",
 		"What is below /workspace, in order of the paths. Links are listed, not followed.", NULL,
 		&list_query_fields, 200, JSON, &shape_file_list,

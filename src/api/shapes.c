@@ -318,10 +318,27 @@ static const struct shape_row fork_rows[] = {
 };
 SHAPE(shape_forks, "Forks", fork_rows);
 
+static const struct shape_row input_result_rows[] = {
+	{ "action", "string", NULL, 0, NULL },
+	{ "x", "integer", NULL, 0, "Of cursor_position." },
+	{ "y", "integer", NULL, 0, "Of cursor_position." },
+	{ "screenshot", "object", &shape_picture, 0, "Of screenshot and zoom." },
+};
+static SHAPE(shape_input_result, "InputResult", input_result_rows);
+
+static const struct shape_row input_rows[] = {
+	{ "results", "array", &shape_input_result, 0, "One for each action." },
+	{ "acted_ms", "number", NULL, 0, "What the actions took, before the screen settled." },
+	{ "settled", "boolean", NULL, 1, "The screen had settled; null when settle was false." },
+	{ "after_ms", "number", NULL, 1, "How long it took to settle." },
+	{ "screenshot", "object", &shape_picture, 1, "When it was asked for." },
+};
+SHAPE(shape_input, "InputAnswer", input_rows);
+
 const struct shape *const shapes[] = { &shape_forks, &shape_checkpoint, &shape_checkpoint_answer, &shape_checkpoint_list, &shape_rollback_answer, &shape_problem, &shape_packages, &shape_profile, &shape_profile_list, &shape_session, &shape_session_list, &shape_limits,
 	&shape_observation, &shape_bundle, &shape_error, &shape_file, &shape_truncated, &shape_usage,
 	&shape_log, &shape_log_entry, &shape_file_list, &shape_file_entry, &shape_interrupted, &shape_status,
-	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, &shape_display, &shape_window, &shape_window_list, &shape_picture, &shape_picture_error, NULL };
+	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, &shape_display, &shape_window, &shape_window_list, &shape_picture, &shape_picture_error, &shape_input, &shape_input_result, NULL };
 
 /* ---- as JSON Schema ------------------------------------------------------ */
 

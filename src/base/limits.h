@@ -98,5 +98,9 @@ enum {
 	LIMIT_PICTURE_BYTES = 40 * 1024 * 1024,  /* of an encoded picture; base64 makes it a third longer */
 	LIMIT_LEFT_CELLS = 8,                    /* cells left in a main loop, one inside the other */
 	LIMIT_DISPLAY_ASKS = 16,                 /* questions to one display at a time */
+	LIMIT_INPUT_ACTIONS = 64,                /* of one request */
+	LIMIT_INPUT_TEXT = 16 * 1024,            /* bytes of text to type */
+	LIMIT_INPUT_KEYS = 8,                    /* pressed together */
+	LIMIT_INPUT_SECONDS = 60,                /* of a pause, or a key held */
 	LIMIT_ANSWER_BYTES = 16 * 1024 * 1024,   /* a final answer, in each of its forms */
 };

@@ -431,3 +431,10 @@ unsigned manager_poke_all(struct screen *s)
 	xcb_flush(s->x);
 	return s->n_clients;
 }
+
+void manager_raise_under_pointer(struct screen *s)
+{
+	_cleanup_free_ xcb_query_pointer_reply_t *p = xcb_query_pointer_reply(s->x, xcb_query_pointer(s->x, s->root), NULL);
+	if (p && p->child && p->child != manager_active(s) && find(s, p->child))
+		focus(s, p->child);
+}

@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/limits.h"
 #include "jail/xsocket.h"
 
 /* ---- forking ---------------------------------------------------------------------- */
@@ -61,6 +62,7 @@ enum display_ask {
 	DISPLAY_ASK_POKE,     /* an event that means nothing to every window: wakes a main loop; answered by DONE */
 	DISPLAY_ASK_CANCEL,   /* the question of this serial needs no answer any more */
 	DISPLAY_ASK_NOW,      /* the shot of this serial waits no longer: the cell is over */
+	DISPLAY_ASK_INPUT,    /* struct input_action; answered by DONE when it was carried out, with where the pointer is then */
 };
 
 enum display_say {
@@ -130,6 +132,48 @@ struct window_entry {
 	bool focused, dialog;
 	char title[192], class_name[64];
 };
+
+/* ---- mouse and keyboard ------------------------------------------------------------------ */
+
+enum input_kind {
+	INPUT_NOTHING,  /* only tells where the pointer is */
+	INPUT_MOVE,
+	INPUT_CLICK,    /* `count` times; where the pointer is, unless there is a point */
+	INPUT_DOWN,     /* a button, until INPUT_UP */
+	INPUT_UP,
+	INPUT_DRAG,     /* with the button held, from the start (or where the pointer is) to the point */
+	INPUT_KEYS,     /* all pressed, for `ms`, then released in reverse */
+	INPUT_KEY_DOWN, /* until INPUT_KEY_UP */
+	INPUT_KEY_UP,
+	INPUT_TYPE,     /* the text, character by character */
+	INPUT_WAIT,     /* `ms` */
+	INPUT_KIND_COUNT
+};
+
+/* Buttons as X numbers them; turning a wheel is clicking one. */
+enum { INPUT_LEFT = 1, INPUT_MIDDLE, INPUT_RIGHT, INPUT_WHEEL_UP, INPUT_WHEEL_DOWN, INPUT_WHEEL_LEFT, INPUT_WHEEL_RIGHT };
+
+struct input_action {
+	uint32_t kind; /* enum input_kind */
+	bool has_point, has_start;
+	int32_t x, y, start_x, start_y;
+	uint32_t button, count;
+	uint32_t n_keys, keys[LIMIT_INPUT_KEYS]; /* X's symbols; around a click they are held meanwhile */
+	uint32_t ms;
+	uint32_t text_len;
+	char text[LIMIT_INPUT_TEXT]; /* UTF-8; only text_len bytes travel */
+};
+
+/* How much of an action travels. */
+static inline size_t input_action_bytes(const struct input_action *a)
+{
+	return offsetof(struct input_action, text) + a->text_len;
+}
+
+/* The count of INPUT's answer: where the pointer is. */
+#define INPUT_POINTER(x, y) ((uint64_t)(uint16_t)(x) << 16 | (uint16_t)(y))
+#define INPUT_POINTER_X(count) ((unsigned)((count) >> 16 & 0xffff))
+#define INPUT_POINTER_Y(count) ((unsigned)((count) & 0xffff))
 
 /* Appends a frame with one struct, or none. -ENOMEM. */
 struct buffer;

@@ -38,7 +38,7 @@ static size_t begin(struct screen *s, enum display_say type, uint32_t serial)
 	return start;
 }
 
-static void say_trouble(struct screen *s, uint32_t serial, const char *code, const char *text, const char *remedy)
+void screen_say_trouble(struct screen *s, uint32_t serial, const char *code, const char *text, const char *remedy)
 {
 	size_t start = begin(s, DISPLAY_SAY_TROUBLE, serial);
 	put(s, DISPLAY_TAG_CODE, code, strlen(code));
@@ -48,7 +48,7 @@ static void say_trouble(struct screen *s, uint32_t serial, const char *code, con
 	say(s);
 }
 
-static void say_done(struct screen *s, uint32_t serial, uint64_t count)
+void screen_say_done(struct screen *s, uint32_t serial, uint64_t count)
 {
 	size_t start = begin(s, DISPLAY_SAY_DONE, serial);
 	if (wire_put_u64(&s->out, (enum wire_tag)DISPLAY_TAG_COUNT, count) < 0)
@@ -69,18 +69,18 @@ static void say_capture_failed(struct screen *s, uint32_t serial, const struct s
 {
 	char text[128];
 	if (err == -ENOENT && o->active) {
-		say_trouble(s, serial, "no_window", "no window has the focus", "Leave `window` out for the whole screen.");
+		screen_say_trouble(s, serial, "no_window", "no window has the focus", "Leave `window` out for the whole screen.");
 	} else if (err == -ENOENT) {
 		snprintf(text, sizeof(text), "there is no window %u on the screen", o->window);
-		say_trouble(s, serial, "window_not_found", text, "GET …/windows lists those there are.");
+		screen_say_trouble(s, serial, "window_not_found", text, "GET …/windows lists those there are.");
 	} else if (err == -ERANGE) {
 		snprintf(text, sizeof(text), "the region lies outside of the picture (the screen has %ux%u pixels)", s->width, s->height);
-		say_trouble(s, serial, "region_outside", text, "Give a region that overlaps it.");
+		screen_say_trouble(s, serial, "region_outside", text, "Give a region that overlaps it.");
 	} else if (err == -E2BIG) {
-		say_trouble(s, serial, "picture_too_large", "the window is larger than a picture may be", "Ask for a region of it.");
+		screen_say_trouble(s, serial, "picture_too_large", "the window is larger than a picture may be", "Ask for a region of it.");
 	} else {
 		snprintf(text, sizeof(text), "the picture could not be taken: %s", strerror(-err));
-		say_trouble(s, serial, "capture_failed", text, "Try again; POST …/reset starts the session's display anew.");
+		screen_say_trouble(s, serial, "capture_failed", text, "Try again; POST …/reset starts the session's display anew.");
 	}
 }
 
@@ -179,6 +179,14 @@ static void sample_clients(struct screen *s)
 	activity_sample(&s->activity, &sample, clock_now_ns());
 }
 
+bool screen_is_quiet(struct screen *s, uint64_t since_ns)
+{
+	sample_clients(s);
+	const struct activity *a = &s->activity;
+	uint64_t from = a->quiet_ns > since_ns ? a->quiet_ns : since_ns;
+	return a->last.waiting && a->quiet_ns && clock_now_ns() - from >= SETTLE_QUIET_MS * NSEC_PER_MSEC;
+}
+
 static void read_events(struct screen *s);
 
 static void decide_all(struct screen *s)
@@ -220,7 +228,7 @@ static void on_shot(struct screen *s, uint32_t serial, const void *options)
 		settle_begin(&w->settle, &o, &s->activity, clock_now_ns());
 		return;
 	}
-	say_trouble(s, serial, "too_many_questions", "too many pictures of this display are awaited", "Wait for their answers.");
+	screen_say_trouble(s, serial, "too_many_questions", "too many pictures of this display are awaited", "Wait for their answers.");
 }
 
 static void on_windows(struct screen *s, uint32_t serial, const void *options)
@@ -237,13 +245,13 @@ static void on_windows(struct screen *s, uint32_t serial, const void *options)
 static void on_close(struct screen *s, uint32_t serial, const void *options)
 {
 	(void)options;
-	say_done(s, serial, manager_close_all(s));
+	screen_say_done(s, serial, manager_close_all(s));
 }
 
 static void on_poke(struct screen *s, uint32_t serial, const void *options)
 {
 	(void)options;
-	say_done(s, serial, manager_poke_all(s));
+	screen_say_done(s, serial, manager_poke_all(s));
 }
 
 static void on_cancel(struct screen *s, uint32_t serial, const void *options)
@@ -252,6 +260,16 @@ static void on_cancel(struct screen *s, uint32_t serial, const void *options)
 	for (unsigned i = 0; i < SCREEN_WAITING; i++)
 		if (s->waiting[i].serial == serial)
 			s->waiting[i].used = false;
+	input_cancel(s, serial);
+}
+
+static void on_input(struct screen *s, uint32_t serial, const void *options)
+{
+	int r = input_add(s, serial, options, s->options_len);
+	if (r == -EBUSY)
+		screen_say_trouble(s, serial, "too_many_questions", "too many actions wait for this display", "Wait for their answers.");
+	else if (r < 0)
+		screen_say_trouble(s, serial, "input_failed", "the display did not understand the action", "Try again.");
 }
 
 /* The cell is over: no first window will come, and what there is settles at once. */
@@ -272,14 +290,16 @@ static void on_now(struct screen *s, uint32_t serial, const void *options)
 static const struct question {
 	enum display_ask ask;
 	size_t options; /* bytes it must bring */
+	size_t most;    /* … or may, when that varies */
 	void (*answer)(struct screen *s, uint32_t serial, const void *options);
 } questions[] = {
-	{ DISPLAY_ASK_SHOT, sizeof(struct shot_options), on_shot },
-	{ DISPLAY_ASK_WINDOWS, 0, on_windows },
-	{ DISPLAY_ASK_CLOSE, 0, on_close },
-	{ DISPLAY_ASK_POKE, 0, on_poke },
-	{ DISPLAY_ASK_CANCEL, 0, on_cancel },
-	{ DISPLAY_ASK_NOW, 0, on_now },
+	{ DISPLAY_ASK_SHOT, sizeof(struct shot_options), 0, on_shot },
+	{ DISPLAY_ASK_WINDOWS, 0, 0, on_windows },
+	{ DISPLAY_ASK_CLOSE, 0, 0, on_close },
+	{ DISPLAY_ASK_POKE, 0, 0, on_poke },
+	{ DISPLAY_ASK_CANCEL, 0, 0, on_cancel },
+	{ DISPLAY_ASK_NOW, 0, 0, on_now },
+	{ DISPLAY_ASK_INPUT, offsetof(struct input_action, text), sizeof(struct input_action), on_input },
 };
 
 static void on_frame(struct screen *s, const struct wire_frame *f)
@@ -288,9 +308,12 @@ static void on_frame(struct screen *s, const struct wire_frame *f)
 	size_t at = 0;
 	while (wire_field_next(f, &at, &field) == 1 && field.tag != DISPLAY_TAG_OPTIONS)
 		;
-	for (size_t i = 0; i < ARRAY_LEN(questions); i++)
-		if (questions[i].ask == f->type && (!questions[i].options || field.len == questions[i].options))
-			questions[i].answer(s, f->serial, field.data);
+	s->options_len = field.len;
+	for (size_t i = 0; i < ARRAY_LEN(questions); i++) {
+		const struct question *q = &questions[i];
+		if (q->ask == f->type && field.len >= q->options && (!q->options || field.len <= (q->most ? q->most : q->options)))
+			q->answer(s, f->serial, field.data);
+	}
 }
 
 /* ---- the loop ---------------------------------------------------------------------------------------- */
@@ -338,7 +361,11 @@ static int serve(struct screen *s)
 		read_events(s);
 		if (any_waiting(s))
 			decide_all(s);
-		if (poll(fds, 2, any_waiting(s) ? SETTLE_TICK_MS : -1) < 0 && errno != EINTR)
+		int wait = input_run(s);
+		if (any_waiting(s) && (wait < 0 || wait > SETTLE_TICK_MS))
+			wait = SETTLE_TICK_MS;
+		xcb_flush(s->x);
+		if (poll(fds, 2, wait) < 0 && errno != EINTR)
 			return 1;
 		if (fds[0].revents && !read_daemon(s))
 			return 0;
@@ -365,7 +392,7 @@ int screen_run(int daemon, int server, const uint8_t cookie[XSOCKET_COOKIE])
 	if (r == 0)
 		r = manager_start(&s);
 	if (r < 0) {
-		say_trouble(&s, 0, "display_failed", "the X server does not answer as it should", "POST …/reset starts it anew.");
+		screen_say_trouble(&s, 0, "display_failed", "the X server does not answer as it should", "POST …/reset starts it anew.");
 		return 1;
 	}
 	s.server_pid = proc_find("Xvfb");

@@ -14,6 +14,7 @@
 #include <xcb/xcb.h>
 
 #include "base/buffer.h"
+#include "display/input.h"
 #include "display/protocol.h"
 #include "display/settle.h"
 #include "wire/wire.h"
@@ -99,7 +100,15 @@ struct screen {
 	/* painting */
 	struct activity activity;
 	struct waiting waiting[SCREEN_WAITING];
+	struct input input;
+	size_t options_len; /* of the question that is being answered */
 };
+
+/* screen.c: answers, for those who give them later */
+void screen_say_done(struct screen *s, uint32_t serial, uint64_t count);
+void screen_say_trouble(struct screen *s, uint32_t serial, const char *code, const char *text, const char *remedy);
+/* Looks at the clients. True when all of them wait and nobody ran for a while since then. */
+bool screen_is_quiet(struct screen *s, uint64_t since_ns);
 
 /* connect.c: the connection, extensions, atoms. -ECONNREFUSED, -EPROTO. */
 int screen_connect(struct screen *s, int server, const uint8_t cookie[XSOCKET_COOKIE]);
@@ -111,6 +120,7 @@ void manager_event(struct screen *s, const xcb_generic_event_t *event);
 xcb_window_t manager_active(const struct screen *s); /* the window that has the focus, or 0 */
 unsigned manager_close_all(struct screen *s);        /* asks every window to close; how many there were */
 unsigned manager_poke_all(struct screen *s);
+void manager_raise_under_pointer(struct screen *s); /* a click: that window comes to the top and gets the keyboard */
 
 /* windows.c: mapped top-level windows from the bottom up; returns how many there are, of which at most max are in the list */
 unsigned windows_list(struct screen *s, struct window_entry *list, unsigned max);
