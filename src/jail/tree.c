@@ -114,11 +114,10 @@ static int copy_etc_file(const char *root, const char *name)
 	_cleanup_free_ char *data = NULL;
 	size_t len;
 	snprintf(inner, sizeof(inner), "%s/etc/%s", root, name);
-	int r = find_etc_file(name, host, sizeof(host));
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	_cleanup_fd_ int fd = r;
-	r = fd_read_file(host, ETC_FILE_MAX, &data, &len);
+	_cleanup_fd_ int fd = find_etc_file(name, host, sizeof(host));
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	int r = fd_read_file(host, ETC_FILE_MAX, &data, &len);
 	if (r == -ENOENT || r == -EACCES || r == -EFBIG)
 		return 0;
 	return r < 0 ? r : write_file(inner, data, len);
