@@ -14,6 +14,7 @@ from parts.packages import packages
 from parts.printing import printing
 from parts.start import start
 from parts.steps import steps
+from parts.tools import tools
 
 PARTS = {
     'start': start,
@@ -30,7 +31,8 @@ PARTS = {
     'episodes': episodes,
     'openenv': openenv,
     'packages': packages,
+    'tools': tools,
 }
 
 # Those that need nothing but Glovebox and python3.
-ALONE = 'compute', 'idle', 'printing', 'first_use', 'steps', 'explain', 'modes', 'growth', 'episodes', 'openenv', 'packages'
+ALONE = 'compute', 'idle', 'printing', 'first_use', 'steps', 'explain', 'modes', 'growth', 'episodes', 'openenv', 'packages', 'tools'
