@@ -49,23 +49,12 @@ static bool caller_is(const char *file_end, const char *function)
 	return yes;
 }
 
-/* Import machinery: importlib's frozen files, or C code importing for a library. */
-static bool importing(void)
-{
-	PyObject *code = top_code();
-	const char *file = code ? PyUnicode_AsUTF8(((PyCodeObject *)code)->co_filename) : NULL;
-	bool yes = file && !strncmp(file, "<frozen importlib", 17);
-	PyErr_Clear();
-	Py_XDECREF(code);
-	return yes;
-}
-
 /* ---- files --------------------------------------------------------------------------- */
 
 /* Read-only places that libraries need: code, fonts, time zones, certificates, their own data. */
 static const char *const readable[] = { "/usr/lib/", "/usr/share/", "/usr/local/lib/", "/etc/matplotlibrc", "/etc/fonts/", "/etc/localtime",
-	"/etc/mime.types", "/var/cache/fontconfig/", "/opt/glovebox/", "/packages/", "/dev/null", "/dev/urandom", NULL };
-static const char *const own[] = { "/workspace/", "/tmp/", "/dev/shm/", NULL };
+	"/etc/mime.types", "/var/cache/fontconfig/", "/opt/glovebox/", "/packages/", "/dev/urandom", NULL };
+static const char *const own[] = { "/workspace/", "/tmp/", "/dev/shm/", "/dev/null", NULL };
 
 static bool below(const char *path, const char *const *list)
 {
@@ -200,8 +189,8 @@ static int on_compile(PyObject *args)
 			 source && PyUnicode_Check(source) ? Py_NewRef(source) :
 							     NULL;
 	int r;
-	if (importing() || (!text && !caller_is_cell())) {
-		r = 0; /* a module's file; a tree that was checked as text */
+	if (!text && !caller_is_cell()) {
+		r = 0; /* a tree that was checked as text */
 	} else if (!text) {
 		r = refuse_code();
 	} else if (caller_is("/dataclasses.py", NULL) || caller_is("/collections/__init__.py", "namedtuple")) {
@@ -260,23 +249,6 @@ static int refuse_native(void)
 static int on_native(PyObject *args)
 {
 	(void)args;
-	return importing() ? 0 : refuse_native();
-}
-
-/* Libraries that are imported load others; what a cell can make them load later is another matter. */
-static int on_library(PyObject *args)
-{
-	(void)args;
-	for (PyFrameObject *f = PyEval_GetFrame(), *next; f; f = next) {
-		PyCodeObject *code = PyFrame_GetCode(f);
-		const char *file = PyUnicode_AsUTF8(code->co_filename);
-		bool loading = file && !strncmp(file, "<frozen importlib", 17);
-		Py_DECREF(code);
-		if (loading)
-			return 0;
-		next = PyFrame_GetBack(f);
-		Py_XDECREF(next); /* the thread's own stack keeps it */
-	}
 	return refuse_native();
 }
 
@@ -336,10 +308,7 @@ static const struct event events[] = {
 	{ "sys.set_asyncgen_hooks_firstiter", on_frames },
 	{ "sys.monitoring.register_callback", on_native },
 	{ "gc.", on_native },
-	{ "ctypes.dlopen", on_library },
-	{ "ctypes.dlsym", on_library },
-	{ "ctypes.dlsym/handle", on_library },
-	{ "ctypes.", on_library },
+	{ "ctypes.", on_native },
 	{ "marshal.loads", on_frames },
 	{ "marshal.load", on_frames },
 	{ "marshal.dumps", on_frames },
@@ -413,8 +382,8 @@ static int hook(const char *name, PyObject *args, void *unused)
 	if (!policy.active || policy.trust || PyErr_Occurred())
 		return 0;
 	const struct event *e = find(name);
-	if (!e)
-		return 0;
+	if (!e || !asked_by_cell())
+		return 0; /* a module that is imported does for itself what it needs */
 	policy.trust++; /* what the check itself does */
 	int r = e->act(args);
 	policy.trust--;

@@ -339,7 +339,7 @@ static int add_mathematics(void)
 {
 	static const char *const names[] = { "ceil", "floor", "log", "exp", "sin", "cos", "tan", "asin", "acos", "atan", "atan2",
 		"degrees", "radians", "sqrt" };
-	PyObject *math = PyImport_ImportModule("math");
+	PyObject *math = import_real("math");
 	int r = math ? 0 : -1;
 	for (size_t i = 0; r == 0 && i < sizeof(names) / sizeof(names[0]); i++) {
 		PyObject *function = PyObject_GetAttrString(math, names[i]);

@@ -94,6 +94,27 @@ int import_refuse(PyObject *name, bool from)
 	return -1;
 }
 
+PyObject *import_real(const char *name)
+{
+	PyObject *text = PyUnicode_FromString(name), *top = text ? PyImport_ImportModuleLevelObject(text, NULL, NULL, Py_None, 0) : NULL;
+	PyObject *module = top ? PyImport_GetModule(text) : NULL;
+	Py_XDECREF(text);
+	Py_XDECREF(top);
+	return module;
+}
+
+/* Whether there is a module of this name, without running it. */
+static bool exists(PyObject *name)
+{
+	PyObject *util = import_real("importlib.util");
+	PyObject *spec = util ? PyObject_CallMethod(util, "find_spec", "O", name) : NULL;
+	bool yes = spec && spec != Py_None;
+	PyErr_Clear();
+	Py_XDECREF(util);
+	Py_XDECREF(spec);
+	return yes;
+}
+
 /* Brings in what `from package import name` names, where it is a module that is allowed. */
 static int import_names(PyObject *package, PyObject *name, PyObject *names)
 {
@@ -108,8 +129,11 @@ static int import_names(PyObject *package, PyObject *name, PyObject *names)
 		}
 		PyErr_Clear();
 		full = PyUnicode_FromFormat("%U.%U", name, item);
-		PyObject *module = full && import_allowed(full) ? PyImport_Import(full) : NULL;
-		if (!module && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_ImportError)) {
+		bool allowed = full && import_allowed(full);
+		PyObject *module = allowed ? PyImport_ImportModuleLevelObject(full, NULL, NULL, Py_None, 0) : NULL;
+		if (full && !allowed && exists(full))
+			import_refuse(full, false);
+		if (!module && PyErr_Occurred() && (!allowed || !PyErr_ExceptionMatches(PyExc_ImportError))) {
 			Py_XDECREF(full);
 			Py_DECREF(list);
 			return -1;
@@ -153,6 +177,9 @@ static PyObject *cell_import(PyObject *self, PyObject *args, PyObject *kwargs)
 	(void)self;
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|OOOi:__import__", keys, &name, &globals, &locals, &names, &level))
 		return NULL;
+	/* PyImport_Import(): C code of a library imports for itself while the cell's frame is on top. Statements give a tuple or None. */
+	if (names && PyList_CheckExact(names) && PyUnicode_CheckExact(name))
+		return PyImport_ImportModuleLevelObject(name, NULL, NULL, names, 0);
 	if (!PyUnicode_CheckExact(name) || level != 0)
 		return violation_null(PyExc_ImportError, POLICY_IMPORT, "Import modules by their full names.", "relative imports are not allowed");
 	if (!import_allowed(name)) {

@@ -65,6 +65,8 @@ int import_allowed(PyObject *name);
 
 /* Raises the profile's error for it. Always -1. `from`: it was `from X import`. */
 int import_refuse(PyObject *name, bool from);
+/* The real module, whoever's frame is on top. */
+PyObject *import_real(const char *name);
 PyObject *import_function(void); /* the cells' __import__, a new reference */
 
 /* What a cell gets in place of a value: the copy for a module that is allowed, the value itself for what is none, or NULL
@@ -115,6 +117,9 @@ void value_forget(void);
 
 /* ---- audit.c, tcl.c ----------------------------------------------------------- */
 int audit_install(void);
+
+/* True when what happens now happens for a cell, not because a module is being imported. */
+bool asked_by_cell(void);
 
 /* True when the Python frame on top is a cell's own code. */
 bool caller_is_cell(void);

@@ -40,7 +40,7 @@ static bool may_ask(PyObject *name)
 		yes = !strncmp(file, "/usr/", 5) && strstr(file, *f);
 	PyErr_Clear();
 	Py_XDECREF(code);
-	return yes;
+	return yes || !asked_by_cell();
 }
 
 static PyObject *library_getattr(PyObject *self, PyObject *const *args, Py_ssize_t n)

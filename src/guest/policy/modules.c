@@ -187,7 +187,7 @@ static PyObject *checked_wraps(PyObject *self, PyObject *args, PyObject *kwargs)
 
 static PyObject *find_update_wrapper(void)
 {
-	PyObject *functools = update_wrapper ? NULL : PyImport_ImportModule("functools");
+	PyObject *functools = update_wrapper ? NULL : import_real("functools");
 	if (functools)
 		update_wrapper = PyObject_GetAttrString(functools, "update_wrapper");
 	Py_XDECREF(functools);

@@ -12,7 +12,7 @@
 static newfunc original_new;
 
 /* A module that is imported defines classes of its own; what a cell asks for does not have the importer in between. */
-static bool made_for_cell(void)
+bool asked_by_cell(void)
 {
 	bool cell = true;
 	PyFrameObject *f = PyEval_GetFrame();
@@ -85,7 +85,7 @@ static PyObject *checked_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 {
 	PyObject *dict = PyTuple_GET_SIZE(args) == 3 ? PyTuple_GET_ITEM(args, 2) : NULL, *name, *value;
 	Py_ssize_t at = 0;
-	if (!dict || !PyDict_Check(dict) || policy.trust || !made_for_cell())
+	if (!dict || !PyDict_Check(dict) || policy.trust || !asked_by_cell())
 		return original_new(type, args, kwargs);
 	while (PyDict_Next(dict, &at, &name, &value))
 		if (check_entry(name, value) < 0)
