@@ -284,6 +284,12 @@ static const struct {
 	{ "sys.path_hooks", NULL },
 	{ "sys.path_importer_cache", NULL },
 	{ "typing.get_type_hints", NULL },
+	{ "logging.config.dictConfig", NULL },
+	{ "logging.config.dictConfigClass", NULL },
+	{ "logging.config.DictConfigurator", NULL },
+	{ "logging.config.BaseConfigurator", NULL },
+	{ "logging.config.fileConfig", NULL },
+	{ "logging.config.listen", NULL },
 	{ "typing.ForwardRef", NULL },
 };
 
