@@ -62,7 +62,7 @@ static void on_done(void *userdata, const struct packages_answer *a)
 		return;
 	}
 	if (one)
-		one->release = packages_release;
+		one->retain = packages_retain, one->release = packages_release;
 	answer(p, one, a->report, NULL);
 }
 

@@ -93,7 +93,7 @@ static void on_progress(void *userdata, const char *phase, const char *text, uns
 		http_sse_event(p->call->x, "packages", NULL, b.data, b.len);
 }
 
-static void put_problem(struct json_writer *w, const struct error *e, const struct packages_answer *a)
+static void put_problem(struct json_writer *w, const struct call *c, const struct error *e, const struct packages_answer *a)
 {
 	json_open_object(w);
 	json_field_cstr(w, "type", "about:blank");
@@ -102,6 +102,7 @@ static void put_problem(struct json_writer *w, const struct error *e, const stru
 	json_field_cstr(w, "code", e->slug);
 	json_field_cstr(w, "detail", e->text);
 	json_field_cstr(w, "remediation", e->remedy);
+	json_field_cstr(w, "request_id", http_request_id(c->x));
 	if (a && a->report)
 		json_field_raw(w, "packages", a->report, strlen(a->report));
 	if (a && a->log)
@@ -114,7 +115,7 @@ static void answer_problem(struct call *c, const struct error *e, const struct p
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
 	json_writer_init(&w, &b);
-	put_problem(&w, e, a);
+	put_problem(&w, c, e, a);
 	if (json_writer_end(&w) < 0)
 		b.len = 0;
 	if (begun) {
@@ -192,7 +193,7 @@ int provision_take(struct api *api, const struct packages_answer *a, struct sess
 		session_package_free(one);
 		return -ENOMEM;
 	}
-	one->release = packages_release;
+	one->retain = packages_retain, one->release = packages_release;
 	params->packages = one;
 	if (a->template)
 		params->template_modules = copy_list(a->modules);

@@ -139,7 +139,7 @@ struct session_package *fetched_package(struct fetched *f)
 		session_package_free(p);
 		return NULL;
 	}
-	p->release = packages_release;
+	p->retain = packages_retain, p->release = packages_release;
 	return p;
 }
 

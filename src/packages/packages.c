@@ -152,6 +152,12 @@ struct packages_hold *packages_hold(struct packages *p, const char *set)
 	return h;
 }
 
+void packages_retain(void *hold)
+{
+	struct packages_hold *h = hold;
+	h->refs++;
+}
+
 /* What is known about the set stays; the lock is given back. */
 void packages_release(void *hold)
 {

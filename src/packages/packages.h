@@ -61,7 +61,8 @@ void packages_forget(struct packages_wait *w);
 
 /* Keeps a set from being removed. NULL when it is gone. */
 struct packages_hold *packages_hold(struct packages *p, const char *set);
-void packages_release(void *hold); /* struct packages_hold * */
+void packages_retain(void *hold);  /* struct packages_hold *: once more */
+void packages_release(void *hold);
 
 /* From now on answers with this set say that it has a template. */
 void packages_give_template(struct packages_hold *h);

@@ -99,6 +99,28 @@ static char **copy_words(char *const *list)
 	return list ? copy_list((const char *const *)list) : NULL;
 }
 
+static struct session_package *copy_packages(const struct session_package *p)
+{
+	struct session_package *first = NULL, **at = &first;
+	for (; p; p = p->next) {
+		struct session_package *one = calloc(1, sizeof(*one));
+		if (!one || !(one->path = strdup(p->path))) {
+			free(one);
+			session_package_free(first);
+			return NULL;
+		}
+		if (p->retain) {
+			p->retain(p->hold);
+			one->retain = p->retain;
+			one->release = p->release;
+			one->hold = p->hold;
+		}
+		*at = one;
+		at = &one->next;
+	}
+	return first;
+}
+
 int session_params_copy(const struct session_params *p, struct session_params *ret)
 {
 	struct session_params c = { .limits = p->limits, .ttl_s = p->ttl_s, .idle_timeout_s = p->idle_timeout_s, .has_exec = true, .exec = p->exec,
@@ -110,7 +132,9 @@ int session_params_copy(const struct session_params *p, struct session_params *r
 	c.env = copy_words(p->env);
 	c.preload = copy_words(p->preload);
 	c.additional_imports = copy_words(p->additional_imports);
-	bool whole = !p->name == !c.name && !p->metadata == !c.metadata && !p->profile == !c.profile && !p->env == !c.env &&
+	c.packages = copy_packages(p->packages);
+	c.packages_report = copy_text(p->packages_report);
+	bool whole = !p->packages == !c.packages && !p->name == !c.name && !p->metadata == !c.metadata && !p->profile == !c.profile && !p->env == !c.env &&
 		     !p->preload == !c.preload && !p->additional_imports == !c.additional_imports;
 	if (!whole || network_policy_copy(&p->network, &c.network) < 0) {
 		session_params_finish(&c);

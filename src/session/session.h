@@ -47,10 +47,12 @@ struct session_limits {
 	uint64_t log_bytes;    /* output kept for GET …/logs */
 };
 
-/* A set of packages a session sees. `release` (may be NULL) is called with `hold` when the session is gone. */
+/* A set of packages a session sees. `retain` is called with `hold` for every copy of the session, `release` when one of them is gone;
+ * both may be NULL. */
 struct session_package {
 	struct session_package *next;
 	char *path; /* inside the jail */
+	void (*retain)(void *hold);
 	void (*release)(void *hold);
 	void *hold;
 };
