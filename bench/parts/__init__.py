@@ -2,6 +2,7 @@
 
 from parts.cell import cell
 from parts.compute import compute
+from parts.display import display
 from parts.episodes import episodes
 from parts.explain import explain
 from parts.first_use import first_use
@@ -32,6 +33,7 @@ PARTS = {
     'openenv': openenv,
     'packages': packages,
     'tools': tools,
+    'display': display,
 }
 
 # Those that need nothing but Glovebox and python3.

@@ -85,6 +85,10 @@ static void put_picture(struct json_writer *w, const struct screenshot *s)
 	json_field_uint(w, "height", s->info.height);
 	json_field_bool(w, "settled", s->info.settled);
 	json_field_double(w, "after_ms", round(s->info.after_ms * 100) / 100);
+	if (s->info.paint_ms >= 0)
+		json_field_double(w, "since_paint_ms", round(s->info.paint_ms * 100) / 100);
+	else
+		json_field_null(w, "since_paint_ms");
 	json_key(w, "windows");
 	answer_put_windows(w, s->windows, s->n_windows);
 	json_field_cstr(w, "note", note_of(s));

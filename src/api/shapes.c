@@ -154,6 +154,7 @@ static const struct shape_row picture_rows[] = {
 	{ "height", "integer", NULL, 0, NULL },
 	{ "settled", "boolean", NULL, 0, "Nothing was about to change any more." },
 	{ "after_ms", "number", NULL, 0, "From the first window to the picture." },
+	{ "since_paint_ms", "number", NULL, 1, "From the last paint to the picture; null when nothing was painted." },
 	{ "windows", "array", &shape_window, 0, "What could be seen, from the bottom up." },
 	{ "note", "string", NULL, 1, "What there is to know about it." },
 	{ "data", "string", NULL, 1, "The file in base64." },

@@ -20,7 +20,15 @@ static const char *const common[] = { "read", "write", "readv", "writev", "pread
 /* Files are opened for reading only: fonts, keyboard rules, the cookie; processes of the session. */
 static const char *const server_calls[] = { "accept", "accept4", "setsockopt", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait",
 	"epoll_pwait", "setitimer", "getitimer", "times", "uname", "shmat", "shmdt", "shmctl", "shmget", "access", "readlink", "statfs",
-	"fstatfs", "umask", "sysinfo", "eventfd2", "fallocate", "dup", "dup2", "lstat", "statx" };
+	"fstatfs", "umask", "sysinfo", "eventfd2", "fallocate", "dup", "dup2", "lstat", "statx",
+	"setresuid" /* to the user it is: on its way to the cookie */ };
+
+/* An X server's start, and what sh and xkbcomp need. */
+static const char *const plain_calls[] = { "execve", "vfork", "fork", "wait4", "waitid", "pipe", "pipe2", "dup3", "openat", "open", "creat", "unlink",
+	"unlinkat", "link", "linkat", "rename", "mkdir", "mkdirat", "chmod", "fchmod", "getdents", "getcwd", "chdir", "arch_prctl", "set_tid_address",
+	"set_robust_list", "prlimit64", "getrlimit", "setrlimit", "getppid", "getpgrp", "setgid", "setuid", "setresgid", "setreuid", "setregid",
+	"sigaltstack", "faccessat", "faccessat2", "readlinkat", "pwrite64", "fsync", "ioctl", "getpgid", "setpgid", "alarm", "rt_sigsuspend",
+	"rt_sigpending", "getgroups", "sched_getparam", "sched_getscheduler", "socketpair", "capget", "prctl", "utime", "utimensat" };
 
 static const char *const screen_calls[] = { "process_vm_readv", "setsockopt" };
 
@@ -45,19 +53,32 @@ static int allow_reading_files(scmp_filter_ctx c)
 	return r;
 }
 
-static int add_rules(scmp_filter_ctx c, enum display_process process)
+/* Processes, not namespaces. clone3, whose flags a filter cannot see, is as on an older kernel. */
+static int allow_plain(scmp_filter_ctx c)
+{
+	enum { NAMESPACES = 0x7e020080 };
+	struct scmp_arg_cmp no_namespaces = SCMP_CMP(0, SCMP_CMP_MASKED_EQ, NAMESPACES, 0);
+	int r = allow(c, plain_calls, ARRAY_LEN(plain_calls));
+	if (r == 0)
+		r = seccomp_rule_add_array(c, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, &no_namespaces);
+	return r == 0 ? seccomp_rule_add(c, SCMP_ACT_ERRNO(ENOSYS), seccomp_syscall_resolve_name("clone3"), 0) : r;
+}
+
+static int add_rules(scmp_filter_ctx c, enum display_process process, bool plain)
 {
 	int r = allow(c, common, ARRAY_LEN(common));
-	if (r == 0)
+	if (r == 0 && !plain)
 		r = allow_reading_files(c);
 	if (r == 0 && process == DISPLAY_SERVER)
 		r = allow(c, server_calls, ARRAY_LEN(server_calls));
+	if (r == 0 && plain)
+		r = allow_plain(c);
 	if (r == 0 && process == DISPLAY_SCREEN)
 		r = allow(c, screen_calls, ARRAY_LEN(screen_calls));
 	return r;
 }
 
-int display_filter_build(enum display_process process, struct filter *ret)
+int display_filter_build(enum display_process process, bool plain, struct filter *ret)
 {
 	scmp_filter_ctx c = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	_cleanup_fd_ int fd = memfd_create("filter", MFD_CLOEXEC);
@@ -67,7 +88,7 @@ int display_filter_build(enum display_process process, struct filter *ret)
 	}
 	seccomp_attr_set(c, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 	seccomp_attr_set(c, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	int r = add_rules(c, process);
+	int r = add_rules(c, process, plain);
 	if (r == 0)
 		r = seccomp_export_bpf(c, fd);
 	seccomp_release(c);

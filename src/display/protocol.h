@@ -25,7 +25,7 @@
 
 /* ---- forking ---------------------------------------------------------------------- */
 
-enum display_process { DISPLAY_SERVER, DISPLAY_SCREEN };
+enum display_process { DISPLAY_SERVER, DISPLAY_SCREEN, DISPLAY_PROCESSES };
 
 /*
  * Start a process in a jail. Descriptors: [jail init pidfd, A, B], then the control group's ticket as for wire_spawn.

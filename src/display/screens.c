@@ -45,7 +45,7 @@ static void keep_two(int a, int b)
 	syscall(SYS_close_range, XZYGOTE_COOKIE_FD + 1U, ~0U, 0);
 }
 
-/* Where the zygote cannot be used: Xvfb started as a program of the jail, under the filter of guests. Slower and larger, no weaker. */
+/* Where the zygote cannot be used: Xvfb started as a program of the jail. Slower and larger. */
 static void __attribute__((noreturn)) become_plain_server(const struct display_spawn *q, const int *fds)
 {
 	char screen[48], dpi[16], pid[32];
@@ -55,6 +55,7 @@ static void __attribute__((noreturn)) become_plain_server(const struct display_s
 	snprintf(pid, sizeof(pid), "LISTEN_PID=%d", getpid());
 	const char *argv[] = { "Xvfb", XSOCKET_DISPLAY, "-screen", "0", screen, "-dpi", dpi, XZYGOTE_ARGUMENTS, NULL };
 	char *envp[] = { (char *)"PATH=/usr/bin:/bin", (char *)"LISTEN_FDS=1", pid, NULL };
+	unlink("/tmp/.X0-lock"); /* of a server that was killed */
 	if (filter_load(&plain_filter) < 0)
 		_exit(1);
 	execve(XZYGOTE_PROGRAM, (char **)argv, envp);
@@ -95,9 +96,9 @@ int screens_main(void)
 	int fds[DISPLAY_SPAWN_FDS_MAX];
 	size_t n;
 	prctl(PR_SET_NAME, "glovebox-screens");
-	hello.err = display_filter_build(DISPLAY_SCREEN, &screen_filter);
+	hello.err = display_filter_build(DISPLAY_SCREEN, false, &screen_filter);
 	if (hello.err == 0)
-		hello.err = filter_build(JAIL_EXEC_SYSTEM, JAIL_NET_NONE, &plain_filter);
+		hello.err = display_filter_build(DISPLAY_SERVER, true, &plain_filter);
 	if (hello.err == 0)
 		hello.err = display_join_jailer();
 	strncpy(hello.text, "preparing the display helper", sizeof(hello.text) - 1);

@@ -42,6 +42,7 @@ static int (*real_ctl)(int, int, int, struct epoll_event *);
 static int (*real_wait)(int, struct epoll_event *, int, int);
 static bool zygote; /* until this process is a server */
 static struct filter filter;
+static char lock_file[32];
 
 /* The programs that Xvfb starts (xkbcomp) must not meet us. */
 static void __attribute__((constructor)) prepare(void)
@@ -50,6 +51,8 @@ static void __attribute__((constructor)) prepare(void)
 	real_wait = (int (*)(int, struct epoll_event *, int, int))dlsym(RTLD_NEXT, "epoll_wait");
 	zygote = getenv("LD_PRELOAD") && getenv(XZYGOTE_VARIABLE);
 	unsetenv("LD_PRELOAD");
+	if (zygote)
+		snprintf(lock_file, sizeof(lock_file), "/tmp/.X%.8s-lock", getenv(XZYGOTE_VARIABLE));
 	unsetenv(XZYGOTE_VARIABLE);
 	if (zygote) {
 		char pid[16];
@@ -152,10 +155,11 @@ static void serve(int set)
 static void begin_serving(int set)
 {
 	struct display_spawned hello = { .process = DISPLAY_SERVER };
-	hello.err = display_filter_build(DISPLAY_SERVER, &filter);
+	hello.err = display_filter_build(DISPLAY_SERVER, false, &filter);
 	if (hello.err == 0)
 		hello.err = display_join_jailer();
 	strncpy(hello.text, "preparing the X zygote", sizeof(hello.text) - 1);
+	unlink(lock_file); /* nobody else will want this number, and we end without a word */
 	prctl(PR_SET_DUMPABLE, 0); /* what all servers are copied from */
 	fd_send(DISPLAY_HELPER_SOCKET, &hello, sizeof(hello), NULL, 0);
 	if (hello.err)

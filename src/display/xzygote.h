@@ -3,9 +3,9 @@
 
 #define XZYGOTE_PROGRAM "/usr/bin/Xvfb"
 #define XZYGOTE_LIBRARY "glovebox-xserver.so" /* beside the guest module */
-#define XZYGOTE_VARIABLE "GLOVEBOX_XSERVER"
+#define XZYGOTE_VARIABLE "GLOVEBOX_XSERVER" /* the number of its display */
 
-enum { XZYGOTE_LISTEN_FD = 3, XZYGOTE_COOKIE_FD = 5 };
+enum { XZYGOTE_LISTEN_FD = 3, XZYGOTE_COOKIE_FD = 5, XZYGOTE_FIRST_DISPLAY = 1000, XZYGOTE_DISPLAYS = 50000 };
 
 /* Opened by the server at its first client. */
 #define XZYGOTE_COOKIE_PATH "/proc/self/fd/5"

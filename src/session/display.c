@@ -228,6 +228,9 @@ static void on_tick(uv_timer_t *t)
 {
 	struct display *d = t->data;
 	uint64_t now = clock_now_ns();
+	/* Our connection waits in the socket's queue, where the end of a server that never took it does not show. */
+	if (d->state == DISPLAY_STARTING && d->server >= 0 && process_signal(d->server, 0) == -ESRCH)
+		stop(d, "display_failed", "the session's X server ended while it started", "`glovebox doctor` checks the machine.");
 	if ((d->state == DISPLAY_STARTING || d->state == DISPLAY_WAITING) && now - d->start_ns > START_SECONDS * NSEC_PER_SEC)
 		stop(d, "display_failed", "the session's X server does not start", "The server's log says more; `glovebox doctor` checks the machine.");
 	for (unsigned i = 0; i < LIMIT_DISPLAY_ASKS; i++) {

@@ -140,7 +140,7 @@ static void start_screens(struct displays *d)
 
 static void start_zygote(struct displays *d, struct maker *m)
 {
-	char screen[48], dpi[16], preload[PATH_MAX + 16];
+	char name[16], number[40], screen[48], dpi[16], preload[PATH_MAX + 16];
 	if (m->state != HELPER_OFF || m->helper.open_polls)
 		return;
 	prepare(d, m);
@@ -151,9 +151,12 @@ static void start_zygote(struct displays *d, struct maker *m)
 	snprintf(screen, sizeof(screen), "%ux%ux%u", m->size.width, m->size.height, m->size.depth);
 	snprintf(dpi, sizeof(dpi), "%u", m->size.dpi);
 	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", d->library);
-	const char *argv[] = { "Xvfb", XSOCKET_DISPLAY, "-screen", "0", screen, "-dpi", dpi, XZYGOTE_ARGUMENTS, NULL };
+	/* A number of its own: where -nolock is refused (to all but root), a lock file of that number stands in /tmp until the zygote is up. */
+	snprintf(name, sizeof(name), ":%u", XZYGOTE_FIRST_DISPLAY + ((unsigned)getpid() * LIMIT_DISPLAY_CLASSES + (unsigned)(m - d->servers)) % XZYGOTE_DISPLAYS);
+	snprintf(number, sizeof(number), XZYGOTE_VARIABLE "=%s", name + 1);
+	const char *argv[] = { "Xvfb", name, "-screen", "0", screen, "-dpi", dpi, XZYGOTE_ARGUMENTS, NULL };
 	/* Pixmaps go back to the system when their window closes, instead of staying in the heap. */
-	char *envp[] = { (char *)"PATH=/usr/bin:/bin", preload, (char *)XZYGOTE_VARIABLE "=1", (char *)"LISTEN_FDS=1",
+	char *envp[] = { (char *)"PATH=/usr/bin:/bin", preload, number, (char *)"LISTEN_FDS=1",
 		(char *)"MALLOC_MMAP_THRESHOLD_=65536", (char *)"MALLOC_TRIM_THRESHOLD_=65536", NULL };
 	m->helper.silent = true;
 	if (helper_start(&m->helper, d->config.loop, XZYGOTE_PROGRAM, (char **)argv, envp, nursery_jailer_pidfd(d->config.nursery)) < 0)

@@ -185,7 +185,7 @@ static void test_filters(void)
 	for (int p = 0; p < 2; p++) {
 		struct filter f = { 0 };
 		unsigned open = 0;
-		OK(display_filter_build((enum display_process)p, &f) == 0);
+		OK(display_filter_build((enum display_process)p, false, &f) == 0);
 		for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
 			open += ask(&f, never[i], 0, 0, 0) == SECCOMP_RET_ALLOW;
 		OK(open == 0);
@@ -194,6 +194,11 @@ static void test_filters(void)
 		OK((ask(&f, SYS_process_vm_readv, 0, 0, 0) == SECCOMP_RET_ALLOW) == (p == DISPLAY_SCREEN));
 		filter_finish(&f);
 	}
+	struct filter plain = { 0 };
+	OK(display_filter_build(DISPLAY_SERVER, true, &plain) == 0 && ask(&plain, SYS_execve, 0, 0, 0) == SECCOMP_RET_ALLOW);
+	OK(ask(&plain, SYS_clone, 0x11, 0, 0) == SECCOMP_RET_ALLOW && ask(&plain, SYS_clone, 0x10000000, 0, 0) != SECCOMP_RET_ALLOW);
+	OK(ask(&plain, SYS_socket, 0, 0, 0) != SECCOMP_RET_ALLOW && ask(&plain, SYS_kill, 0, 0, 0) != SECCOMP_RET_ALLOW);
+	filter_finish(&plain);
 }
 
 int main(void)

@@ -1,0 +1,85 @@
+"""Screens of two sessions: neither sees, grabs or types into the other's, and what one does to its own stays its own trouble."""
+
+import pytest
+
+import gb
+from screens import colours, image
+
+# Answers what a connection without the right cookie gets: "refused", or "let in".
+KNOCK = """
+import socket
+def knock(family, address, cookie=b''):
+    s = socket.socket(family)
+    s.settimeout(2)
+    try:
+        s.connect(address)
+        name = b'MIT-MAGIC-COOKIE-1' if cookie else b''
+        pad = lambda b: b + bytes(-len(b) % 4)
+        s.sendall(b'l\\0\\x0b\\0\\0\\0' + len(name).to_bytes(2, 'little') + len(cookie).to_bytes(2, 'little') + b'\\0\\0' + pad(name) + pad(cookie))
+        return 'let in' if s.recv(1) == b'\\1' else 'refused'
+    except OSError as e:
+        return type(e).__name__
+    finally:
+        s.close()
+"""
+
+
+@pytest.fixture
+def pair(api):
+    two = api.session(display=True), api.session(display=True)
+    for session in two:
+        session.execute('pass', capture_screenshot=True).ok()  # its X server runs
+    return two
+
+
+def test_only_the_own_screen_can_be_reached(pair):
+    one, two = pair
+    one.execute(KNOCK).ok()
+    cookie = "open('/tmp/.X11-unix/cookie', 'rb').read()[-16:]"
+    assert one.value(f"knock(socket.AF_UNIX, '/tmp/.X11-unix/X0', {cookie})") == "'let in'"
+    assert one.value("knock(socket.AF_UNIX, '/tmp/.X11-unix/X0')") == "'refused'"
+    foreign = eval(two.value(cookie))
+    assert one.value(f"knock(socket.AF_UNIX, '/tmp/.X11-unix/X0', {foreign!r})") == "'refused'"
+    tries = "[knock(socket.AF_UNIX, name) for n in range(1, 20) for name in (f'/tmp/.X11-unix/X{n}', f'\\0/tmp/.X11-unix/X{n}', '\\0/tmp/.X11-unix/X0')]"
+    assert 'let in' not in one.value(tries)
+
+
+def test_windows_of_another_session_are_not_there(pair):
+    one, two = pair
+    window = "import tkinter as tk\nroot = tk.Tk()\nroot.title('secret')\nroot.update()"
+    one.execute(window).ok()
+    assert two.execute("import tkinter as tk\nroot = tk.Tk()\nroot.update()\nroot.winfo_interps()").ok().text == "('tk',)"
+    titles = [w['title'] for w in two.api.get(f'{two.path}/windows').json()['windows']]
+    assert titles == ['tk']
+
+
+def test_giant_pixmaps_and_many_windows_are_ones_own_trouble(pair):
+    one, two = pair
+    greedy = '''
+import subprocess, sys
+code = """
+import ctypes
+X = ctypes.CDLL('libX11.so.6')
+X.XOpenDisplay.restype = ctypes.c_void_p
+X.XDefaultRootWindow.restype = X.XCreatePixmap.restype = X.XCreateSimpleWindow.restype = ctypes.c_ulong
+d = ctypes.c_void_p(X.XOpenDisplay(None))
+root = ctypes.c_ulong(X.XDefaultRootWindow(d))
+for i in range(5000):
+    w = X.XCreateSimpleWindow(d, root, 1, 1, 10, 10, 0, 0, 0)
+    X.XMapWindow(d, ctypes.c_ulong(w))
+X.XSync(d, 0)
+print('windows', flush=True)
+for i in range(64):
+    X.XCreatePixmap(d, root, 16000, 16000, 24)
+X.XSync(d, 0)
+print('pixmaps')
+"""
+done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+print(done.stdout, done.stderr)
+'''
+    seen = one.execute(greedy, timeout_s=90).ok()
+    assert 'windows' in seen.stdout and 'pixmaps' not in seen.stdout, 'a gigabyte of pixels was refused'
+    assert 'BadAlloc' in seen.stdout
+    for session in pair:
+        assert session.execute('pass', capture_screenshot=True).ok().screenshot['data']
+    assert colours(image(two.execute('pass', capture_screenshot=True).screenshot)) == {(0, 0, 0): 1024 * 768}
