@@ -157,7 +157,7 @@ class Daemon:
     def _give_to(self, user):
         """A copy of the program where this user can start it, wherever it was built."""
         self.dir.chmod(0o755)
-        for name in ('glovebox', 'glovebox-guest.so'):
+        for name in ('glovebox', 'glovebox-guest.so', 'glovebox-xserver.so'):
             shutil.copy(Path(PROGRAM).parent / name, self.dir / name)
         (self.dir / 'state').mkdir()
         os.chown(self.dir / 'state', user, user)
