@@ -55,7 +55,7 @@ _glovebox() {
 	fi
 	case $verb in
 	run) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
-	kill | logs) mapfile -t COMPREPLY < <(compgen -W "$(_glovebox_sessions "$program")" -- "$current") ;;
+	kill | logs | checkpoint | rollback | fork | tree) mapfile -t COMPREPLY < <(compgen -W "$(_glovebox_sessions "$program")" -- "$current") ;;
 	help) mapfile -t COMPREPLY < <(compgen -W "$(_glovebox_verbs "$program")" -- "$current") ;;
 	esac
 }

@@ -70,9 +70,15 @@ static int problem(const struct client *c, int status, const json_t *body, struc
 
 int client_call(struct client *c, const char *method, const char *target, struct error *e, json_t **ret)
 {
+	return client_send(c, method, target, NULL, e, ret);
+}
+
+int client_send(struct client *c, const char *method, const char *target, const char *json, struct error *e, json_t **ret)
+{
 	_cleanup_http_response_ struct http_client_response response = { 0 };
 	_cleanup_json_ json_t *body = NULL;
-	struct http_client_request request = { .method = method, .target = target, .silence_ms = SILENCE_MS };
+	struct http_client_request request = { .method = method, .target = target, .silence_ms = SILENCE_MS, .body = json,
+		.body_len = json ? strlen(json) : 0 };
 	int r = http_client_call(c->http, &request, e, &response);
 	if (r < 0) {
 		if (r == -ECONNREFUSED || r == -ENOENT)

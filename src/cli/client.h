@@ -36,6 +36,9 @@ static inline void client_cleanup(struct client **c)
  */
 int client_call(struct client *c, const char *method, const char *target, struct error *e, json_t **ret);
 
+/* The same with a JSON body (NULL for none). */
+int client_send(struct client *c, const char *method, const char *target, const char *json, struct error *e, json_t **ret);
+
 /* The id (malloc'd) for a word of the user's: an id as it is; a name is looked up (-ENOENT, or -EEXIST when
  * several sessions have it). */
 int client_find_session(struct client *c, const char *word, struct error *e, char **ret_id);

@@ -21,6 +21,8 @@ static const int watched[] = { SIGINT, SIGTERM, SIGHUP };
 
 const char *const local_exec_names[] = { "system", "none", "any", NULL };
 
+enum { FORKS_MAX = 64 }; /* sessions of a shell that forks its own */
+
 struct local {
 	uv_loop_t loop;
 	struct sessions *sessions;
@@ -135,7 +137,7 @@ static int start_table(struct local *l, const struct local_config *config, struc
 	sc.profiles = l->profiles;
 	sc.ready_guests = 1;
 	sc.default_exec = config->exec;
-	sc.max_sessions = 1;
+	sc.max_sessions = FORKS_MAX;
 	sc.default_ttl_s = sc.default_idle_timeout_s = forever_s;
 	sc.defaults.timeout_s = config->timeout_s > 0 ? config->timeout_s : forever_s;
 	sc.maxima.timeout_s = forever_s;
@@ -397,4 +399,63 @@ int local_reset(struct local *l, struct error *e)
 const char *local_display_kind(struct local *l)
 {
 	return sessions_display_kind(l->sessions);
+}
+
+/* ---- time travel ---------------------------------------------------------------- */
+
+struct trip {
+	struct local *local;
+	struct error e;
+	bool over;
+	char id[SESSION_ID_LEN + 1]; /* of a fork */
+};
+
+static void on_arrived(void *userdata, const struct error *e, const struct checkpoint_info *c, const char *let_go)
+{
+	struct trip *t = userdata;
+	(void)c, (void)let_go;
+	if (e)
+		t->e = *e;
+	t->over = true;
+}
+
+static void on_forked(void *userdata, const struct error *e, struct session *const *sessions, unsigned n)
+{
+	struct trip *t = userdata;
+	struct session_info info;
+	if (n) {
+		session_info(sessions[0], &info);
+		snprintf(t->id, sizeof(t->id), "%s", info.id);
+	}
+	on_arrived(userdata, e, NULL, NULL);
+}
+
+int local_travel(struct local *l, enum local_travel kind, const char *name, struct error *e)
+{
+	struct trip t = { .local = l };
+	struct session *s;
+	int r = session_find(l->sessions, l->id, e, &s);
+	if (r < 0)
+		return r;
+	if (kind == LOCAL_CHECKPOINT)
+		r = session_checkpoint(s, name, on_arrived, &t, e);
+	else if (kind == LOCAL_ROLLBACK)
+		r = session_rollback(s, name, on_arrived, &t, e);
+	else
+		r = session_fork(s, &(struct fork_request){ .at = name, .count = 1 }, on_forked, &t, e);
+	while (r == 0 && !t.over)
+		uv_run(&l->loop, UV_RUN_ONCE);
+	if (r == 0 && t.e.err) {
+		*e = t.e;
+		r = t.e.err;
+	}
+	if (r == 0 && t.id[0])
+		memcpy(l->id, t.id, sizeof(l->id));
+	return r;
+}
+
+bool local_checkpoint(struct local *l, unsigned i, struct checkpoint_info *ret)
+{
+	struct session *s = find(l);
+	return s && session_checkpoint_info(s, i, true, ret);
 }

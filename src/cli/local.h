@@ -61,6 +61,14 @@ const char *local_preload_report(struct local *l);
 /* A fresh interpreter; files stay. */
 int local_reset(struct local *l, struct error *e);
 
+/* A checkpoint (`name` may be NULL), a way back (NULL: to before the last cell), or a fork in which the session goes on from now. */
+enum local_travel { LOCAL_CHECKPOINT, LOCAL_ROLLBACK, LOCAL_FORK };
+int local_travel(struct local *l, enum local_travel kind, const char *name, struct error *e);
+
+/* Number `i` of its checkpoints; false when there are no more. */
+struct checkpoint_info;
+bool local_checkpoint(struct local *l, unsigned i, struct checkpoint_info *ret);
+
 /* The session's /workspace (O_PATH), or -1. */
 int local_workspace(struct local *l);
 

@@ -62,7 +62,7 @@ static const struct cli_page page = {
 	.usage = "[options]",
 	.about = "An interactive Python session in a sandbox; no server is needed. Ctrl-C interrupts, Ctrl-D "
 		 "ends.\n"
-		 "Lines that begin with % are the shell's own: %help, %reset, %quit.",
+		 "Lines that begin with % are the shell's own: %help, %undo, %checkpoint, %fork, %tree, %reset, %quit.",
 	.rows = rows,
 	.examples = "  glovebox shell\n"
 		    "  glovebox shell --preload numpy,pandas --memory 4G\n",
@@ -79,6 +79,7 @@ struct shell {
 	bool line_open; /* the last output did not end its line */
 	bool over;
 	int exit_code;
+	const char *line; /* of the command that runs */
 };
 
 /* ---- what a cell shows ------------------------------------------------ */
@@ -196,11 +197,59 @@ static void run_cell(struct shell *sh)
 static void do_help(struct shell *sh)
 {
 	(void)sh;
-	printf("%%reset   a fresh interpreter: variables are gone, files in /workspace stay\n"
+	printf("%%undo [NAME]        back to before the last cell, or to a checkpoint: variables and files\n"
+	       "%%checkpoint [NAME]  something to go back to\n"
+	       "%%fork [NAME]        go on in a copy of the session (at a checkpoint)\n"
+	       "%%tree              the checkpoints there are\n"
+	       "%%reset   a fresh interpreter: variables are gone, files in /workspace stay\n"
 	       "%%quit    ends the shell (so do Ctrl-D and exit)\n"
 	       "%%help    this text\n"
 	       "Ctrl-C interrupts a running cell, a second one ends its session.\n"
 	       "A block (def, for, …) ends with an empty line.\n");
+}
+
+/* What stands behind a command, without blanks around it; NULL when there is nothing. The line's own memory. */
+static const char *argument(char *line)
+{
+	char *at = line + strspn(line, " \t");
+	at += strcspn(at, " \t\r\n");
+	at += strspn(at, " \t\r\n");
+	for (size_t n = strlen(at); n && strchr(" \t\r\n", at[n - 1]); n--)
+		at[n - 1] = '\0';
+	return *at ? at : NULL;
+}
+
+static void travel(struct shell *sh, enum local_travel kind, const char *said)
+{
+	struct error e = { 0 };
+	_cleanup_free_ char *line = sh->line ? strdup(sh->line) : NULL;
+	if (local_travel(sh->local, kind, line ? argument(line) : NULL, &e) < 0)
+		cli_show_error(page.verb, &e);
+	else
+		printf("(%s)\n", said);
+}
+
+static void do_checkpoint(struct shell *sh)
+{
+	travel(sh, LOCAL_CHECKPOINT, "a checkpoint; %undo NAME goes back to it");
+}
+
+static void do_undo(struct shell *sh)
+{
+	travel(sh, LOCAL_ROLLBACK, "variables and files are as they were");
+}
+
+static void do_fork(struct shell *sh)
+{
+	travel(sh, LOCAL_FORK, "this is a fork now; the session it came from stays as it is");
+}
+
+static void do_tree(struct shell *sh)
+{
+	struct checkpoint_info c;
+	for (unsigned i = 0; local_checkpoint(sh->local, i, &c); i++)
+		printf("%s %-24s after cell %-4u %6.1f MB\n", c.current ? "*" : "-", c.name ? c.name : "(kept by itself)", c.cell,
+			(double)c.size_bytes / 1e6);
 }
 
 static void do_reset(struct shell *sh)
@@ -223,6 +272,11 @@ static const struct command {
 } commands[] = {
 	{ "%help", do_help },
 	{ "%reset", do_reset },
+	{ "%undo", do_undo },
+	{ "%rollback", do_undo },
+	{ "%checkpoint", do_checkpoint },
+	{ "%fork", do_fork },
+	{ "%tree", do_tree },
 	{ "%quit", do_quit },
 	{ "%exit", do_quit },
 	/* Python's own words for it would only end the cell. */
@@ -238,7 +292,9 @@ static bool run_command(struct shell *sh, const char *line)
 	size_t start = strspn(line, " \t"), len = strcspn(line + start, " \t\r\n");
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
 		if (strlen(commands[i].word) == len && !strncmp(commands[i].word, line + start, len)) {
+			sh->line = line;
 			commands[i].run(sh);
+			sh->line = NULL;
 			return true;
 		}
 	}

@@ -151,7 +151,7 @@ struct sessions {
 /* What the control group of a session is given: the memory limit, a little more so that Python's MemoryError comes first. */
 struct cgroup_limits session_cgroup_limits(const struct session_limits *l);
 
-/* For a fork: without display, tools, seed and packages. */
+/* For a fork: without name, display, seed and packages. */
 int session_params_copy(const struct session_params *p, struct session_params *ret);
 
 /* A berth for the session, by its parameters. */

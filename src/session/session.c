@@ -126,7 +126,6 @@ int session_params_copy(const struct session_params *p, struct session_params *r
 	struct session_params c = { .limits = p->limits, .ttl_s = p->ttl_s, .idle_timeout_s = p->idle_timeout_s, .has_exec = true, .exec = p->exec,
 		.has_transactions = true, .transactions = !p->no_transactions, .has_keep_checkpoints = true, .keep_checkpoints = p->keep_checkpoints,
 		.has_keep_files = true, .keep_files_bytes = p->keep_files_bytes, .owner = p->owner, .packages_replace = p->packages_replace };
-	c.name = copy_text(p->name);
 	c.metadata = copy_text(p->metadata);
 	c.profile = copy_text(p->profile);
 	c.env = copy_words(p->env);
@@ -134,7 +133,7 @@ int session_params_copy(const struct session_params *p, struct session_params *r
 	c.additional_imports = copy_words(p->additional_imports);
 	c.packages = copy_packages(p->packages);
 	c.packages_report = copy_text(p->packages_report);
-	bool whole = !p->packages == !c.packages && !p->name == !c.name && !p->metadata == !c.metadata && !p->profile == !c.profile && !p->env == !c.env &&
+	bool whole = !p->packages == !c.packages && !p->metadata == !c.metadata && !p->profile == !c.profile && !p->env == !c.env &&
 		     !p->preload == !c.preload && !p->additional_imports == !c.additional_imports;
 	if (!whole || network_policy_copy(&p->network, &c.network) < 0) {
 		session_params_finish(&c);

@@ -152,3 +152,32 @@ def test_nothing_is_left(daemon, api):
             c.delete()
     session.delete()
     gb.wait_until(lambda: not [p for p, s in gb.processes().items() if s[0] == daemon.pid and s[2] == 'Z'], 'nobody is left unburied')
+
+
+# ---- the command line ----------------------------------------------------------------
+
+
+def test_verbs(daemon, api):
+    session = api.session(name='travel')
+    session.execute('x = 1').ok()
+    verb = lambda *args: gb.cli(args[0], '--url', daemon.url, *args[1:])
+    assert verb('checkpoint', 'travel', 'one').stdout.startswith('k_')
+    session.execute('x = 2').ok()
+    made = verb('fork', 'travel', '--count', 2, '--at', 'one')
+    assert made.returncode == 0 and len(made.stdout.split()) == 2, made.stderr
+    assert verb('rollback', 'travel', 'one').stdout == 'back after cell 1\n'
+    assert session.value('x') == '1'
+    shown = verb('tree', 'travel').stdout
+    assert ' one ' in shown and 'after cell 1' in shown
+    assert verb('rollback', 'travel', '--undo').returncode == 0
+    failed = verb('rollback', 'travel', 'none')
+    assert failed.returncode == 1 and 'no checkpoint none' in failed.stderr
+    assert verb('rollback', 'travel').returncode == 2
+    assert '"checkpoints"' in verb('tree', 'travel', '--json').stdout
+
+
+def test_shell():
+    lines = ['x = 1', 'x = 2', '%undo', 'print("x", x)', '%checkpoint one', 'x = 5', '%fork one', 'print("fork", x)', '%tree', '%undo nothing']
+    seen = gb.cli('shell', input='\n'.join(lines) + '\n')
+    assert 'x 1\n' in seen.stdout and 'fork 1\n' in seen.stdout, seen
+    assert 'no checkpoint nothing' in seen.stderr
