@@ -128,6 +128,10 @@ def test_optional_parameters_odd_names_and_more(serve):
     assert s.run('late(y=5), late(3, y=4)').text == "({'x': 1, 'y': 5}, {'x': 3, 'y': 4})"
     assert s.run('left_out("a"), left_out("a", None), left_out("a", 3)').text == "({'q': 'a'}, {'q': 'a'}, {'q': 'a', 'limit': 3})"
     assert s.run('nothing()').text == '{}'
+    names = tool('call', {**schema(call=INT, more=INT, arguments=INT, name=INT, space=INT), 'additionalProperties': True})
+    s.give(names)
+    s.handlers['call'] = echo
+    assert s.run('call(1, 2, 3, 4, space=5, x=6)').result['application/json'] == {'call': 1, 'more': 2, 'arguments': 3, 'name': 4, 'space': 5, 'x': 6}
 
 
 def test_typed_values_go_both_ways(serve):

@@ -131,8 +131,9 @@ def _make_tool(definition):
         return (_await_tool if is_async else _call_tool)(name, arguments)
 
     parameters, collected, defaults = _signature(properties, required, schema.get('additionalProperties'))
-    source = f'def {name}({parameters}):\n    return {"await " if is_async else ""}call({collected})\n'
-    space = {'call': call, '__name__': '__main__', '__builtins__': builtins, **defaults}
+    # Names of ours begin with two underscores, which neither tools nor plain parameters may.
+    source = f'def {name}({parameters}):\n    return {"await " if is_async else ""}__call({collected})\n'
+    space = {'__call': call, '__name__': '__main__', '__builtins__': builtins, **defaults}
     exec(compile(('async ' if is_async else '') + source, _OURS, 'exec', dont_inherit=True), space)
     tool = space[name]
     tool.__annotations__ = _annotations(properties, definition.get('returns'))
@@ -143,7 +144,7 @@ def _make_tool(definition):
 def _signature(properties, required, more):
     """(parameters, the expression that collects them, names the defaults have) of the function's source."""
     if not all(p.isidentifier() and not keyword.iskeyword(p) and not p.startswith('__') for p in properties):
-        return '**arguments', 'arguments', {}
+        return '**__arguments', '__arguments', {}
     parts, defaults, may_follow = [], {}, True
     for i, (p, schema) in enumerate(properties.items()):
         if p in required and 'default' not in schema:
@@ -157,7 +158,7 @@ def _signature(properties, required, more):
     collected = ', '.join(f'{p!r}: {p}' for p in properties)
     if more is False:
         return ', '.join(parts), f'{{{collected}}}', defaults
-    return ', '.join([*parts, '**more']), f'{{{collected}, **more}}' if collected else 'more', defaults
+    return ', '.join([*parts, '**__more']), f'{{{collected}, **__more}}' if collected else '__more', defaults
 
 
 def _takes_null(schema):

@@ -143,7 +143,7 @@ class Http:
     def _ask(self, connection: _Connection, method: str, path: str, body: Body, headers: Optional[Mapping[str, str]]) -> Answer:
         connection.request(method, self.address.prefix + path, body, {**self.address.headers(), **(headers or {})})
         response = connection.getresponse()
-        answer = Answer(response.status, response.headers, response.read())
+        answer = Answer(response.status, {k.lower(): v for k, v in response.headers.items()}, response.read())
         self._give_back(connection, response)
         return answer
 
@@ -368,9 +368,12 @@ class WebSocket:
             body = b'' if status == 101 else self._read_problem(headers)
             _check_handshake(status, headers, body, accept)
             self._socket.settimeout(None)
+        except ConnectionFailed:
+            self._socket.close()
+            raise
         except OSError as e:
             self._socket.close()
-            raise e if isinstance(e, ConnectionFailed) else address.failed(e) from e
+            raise address.failed(e) from e
         except BaseException:
             self._socket.close()
             raise
@@ -449,9 +452,12 @@ class AsyncWebSocket:
             status, headers = _parse_head(head)
             body = b'' if status == 101 else await _read_body(reader, headers)
             _check_handshake(status, headers, body, accept)
+        except ConnectionFailed:
+            writer.close()
+            raise
         except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError) as e:
             writer.close()
-            raise e if isinstance(e, ConnectionFailed) else address.failed(e) from e
+            raise address.failed(e) from e
         except BaseException:
             writer.close()
             raise

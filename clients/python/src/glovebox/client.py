@@ -338,7 +338,7 @@ def _screenshot(answer: Answer) -> Screenshot:
     """From the picture itself, or from the object that an observation has."""
     import base64
 
-    kind = answer.headers.get('Content-Type') or answer.headers.get('content-type') or ''
+    kind = answer.headers.get('content-type', '')
     if kind.startswith('application/json'):
         return Screenshot(answer.json())
     data = answer.body

@@ -69,8 +69,8 @@ class Unavailable(ApiError):
     """The server starts, ends, or is short of something."""
 
 
-_BY_CODE = {'session_not_found': SessionNotFound, 'file_not_found': FileMissing, 'session_gone': SessionGone}
-_BY_STATUS = {
+_BY_CODE: dict[str, type[ApiError]] = {'session_not_found': SessionNotFound, 'file_not_found': FileMissing, 'session_gone': SessionGone}
+_BY_STATUS: dict[int, type[ApiError]] = {
     401: Unauthorized,
     403: Unauthorized,
     404: NotFound,
@@ -94,7 +94,8 @@ def error_of(status: int, body: bytes | dict[str, Any]) -> ApiError:
             problem = None
     if not isinstance(problem, dict):
         problem = {'detail': f'HTTP status {status}'}
-    kind = _BY_CODE.get(problem.get('code') or '') or _BY_STATUS.get(status, InvalidRequest)
+    code = problem.get('code') or ''
+    kind = _BY_CODE[code] if code in _BY_CODE else _BY_STATUS.get(status, InvalidRequest)
     return kind(status, problem)
 
 
@@ -129,7 +130,7 @@ class CellRefused(CellError):
 
 
 def cell_error_of(observation: 'Observation') -> CellError:
-    kinds = {
+    kinds: dict[str, type[CellError]] = {
         'timeout': CellTimeout,
         'interrupted': CellInterrupted,
         'out_of_memory': CellOutOfMemory,

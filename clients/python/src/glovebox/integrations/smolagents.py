@@ -14,7 +14,7 @@ from ..models import Observation
 from ..tools import Tool
 
 try:
-    from smolagents.local_python_executor import CodeOutput, InterpreterError, PythonExecutor  # type: ignore[import-not-found]
+    from smolagents.local_python_executor import CodeOutput, InterpreterError, PythonExecutor  # type: ignore
 except ImportError:
     from dataclasses import dataclass
 

@@ -52,7 +52,8 @@ class _Executor:
             box = self._box
             if box is None:
                 box = self._own_box = self._own_box or (Glovebox(self._url) if self._url else Glovebox.local())
-            self._session = box.session(additional_imports=sorted(self.imports), **{'profile': 'tinyagent', **self._fields})
+            fields: dict[str, Any] = {'profile': 'tinyagent', **self._fields}
+            self._session = box.session(additional_imports=sorted(self.imports), **fields)
         return self._session
 
     def close(self) -> None:
