@@ -13,6 +13,7 @@ from parts.openenv import openenv
 from parts.others import others
 from parts.packages import packages
 from parts.printing import printing
+from parts.profiles import profiles
 from parts.start import start
 from parts.steps import steps
 from parts.tools import tools
@@ -34,7 +35,8 @@ PARTS = {
     'packages': packages,
     'tools': tools,
     'display': display,
+    'profiles': profiles,
 }
 
 # Those that need nothing but Glovebox and python3.
-ALONE = 'compute', 'idle', 'printing', 'first_use', 'steps', 'explain', 'modes', 'growth', 'episodes', 'openenv', 'packages', 'tools'
+ALONE = 'compute', 'idle', 'printing', 'first_use', 'steps', 'explain', 'modes', 'growth', 'episodes', 'openenv', 'packages', 'tools', 'profiles'

@@ -71,9 +71,29 @@ PyObject *node_fields(enum node_kind kind)
 	return fields[kind];
 }
 
+/* The field's name as Python's text. Names are literals: their addresses are few. */
+static PyObject *field_name(const char *field)
+{
+	static struct {
+		const char *text;
+		PyObject *name;
+	} cache[SLOTS];
+	unsigned i = (slot_of(field) ^ (unsigned)((uintptr_t)field & 15)) % SLOTS;
+	for (unsigned tries = 0; tries < SLOTS; tries++, i = (i + 1) % SLOTS) {
+		if (cache[i].text == field)
+			return cache[i].name;
+		if (!cache[i].text) {
+			cache[i].name = PyUnicode_InternFromString(field);
+			cache[i].text = cache[i].name ? field : NULL;
+			return cache[i].name;
+		}
+	}
+	return NULL;
+}
+
 PyObject *node_get(PyObject *node, const char *field)
 {
-	PyObject *value = PyObject_GetAttrString(node, field);
+	PyObject *name = field_name(field), *value = name ? PyObject_GetAttr(node, name) : NULL;
 	if (!value)
 		PyErr_Clear();
 	if (value == Py_None)

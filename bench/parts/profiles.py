@@ -1,0 +1,85 @@
+"""What executor profiles cost: the same code under `python`, `restricted` and `smolagents`, and the check before a cell runs."""
+
+import contextlib
+import json
+
+from harness.daemon import Daemon
+from harness.stats import Section
+
+TURNS = 15
+PROFILES = {'python': 'python', 'restricted': 'restricted', 'smolagents': {'base': 'smolagents', 'max_operations': 10**15}}
+
+# Name: code of work(), the limit of `restricted` and of `smolagents` against `python`.
+PROGRAMS = {
+    'additions': ('    s = 0\n    for i in range(1_000_000):\n        s += i\n    return s', 1.1, 2.0),
+    'strings': (
+        '    words = []\n    for i in range(50_000):\n        words.append(f"{i:05d}".replace("0", "o").upper() + "{} {}".format(i, "x"))\n'
+        '    return len(",".join(words).split(","))',
+        1.5,
+        2.0,
+    ),
+    'attributes': ('    p = Point()\n    for i in range(200_000):\n        p.x = p.y + i\n        p.total()\n    return p.x', 1.5, 2.0),
+    'calls': ('    def fib(n):\n        return n if n < 2 else fib(n - 1) + fib(n - 2)\n    return fib(20)', 1.5, 2.0),
+    'comprehension': ('    return sum([x * 2 for x in range(300_000) if x % 3])', 1.5, 2.0),
+}
+CLASS = 'class Point:\n    def __init__(self):\n        self.x = 0\n        self.y = 1\n    def total(self):\n        return self.x + self.y\n'
+TIMED = 'import time\n{definitions}\ndef work():\n{body}\nbegan = time.process_time()\nwork()\nanswer = time.process_time() - began\nanswer'
+
+# A hundred lines as models write them: never run, only looked at.
+BLOCK = (
+    'def name_{n}(values, limit=10):\n    total = 0\n    for i, v in enumerate(values):\n        if v > limit and i % 2 == 0:\n'
+    '            total += v * 2 - len(str(v))\n        elif v is None:\n            continue\n    result = {{"n": {n}, "total": total, "values": [x for x in values if x]}}\n'
+    '    print(f"{{result}} of {{limit:>5}}")\n    return result.get("total", 0), sorted(values, key=lambda x: -x)\n'
+)
+HUNDRED_LINES = ''.join(BLOCK.format(n=n) for n in range(10))
+
+
+class _Session:
+    def __init__(self, daemon, profile):
+        self.connection = daemon.connect()
+        self.session = self.connection.create(profile=profile)['id']
+
+    def run(self, code):
+        observation = self.connection.cell(self.session, code)
+        if observation['status'] != 'ok':
+            raise RuntimeError(observation['error']['message'])
+        return observation
+
+    def seconds(self, code):
+        return json.loads(self.run(code)['result']['text/plain'])
+
+    def close(self):
+        self.connection.delete(self.session)
+        self.connection.close()
+
+
+def profiles(effort):
+    """loops, strings, attributes and calls under each executor profile"""
+    section = Section(
+        'profiles',
+        'Speed under executor profiles',
+        'CPU time of the same function in sessions of three profiles by turns, and the CPU time of a cell of a hundred lines that only '
+        'defines functions: what it takes more than under python is the check.',
+    )
+    rows, lines = {}, {}
+    for name in PROGRAMS:
+        plain = section.row(f'{name}: python', 'ms')
+        rows[name] = {'python': plain} | {p: section.row(f'{name}: {p}', 'ms', plain) for p in list(PROFILES)[1:]}
+    plain = section.row('100 lines: python', 'ms')
+    lines = {'python': plain} | {p: section.row(f'100 lines: {p}', 'ms', plain) for p in list(PROFILES)[1:]}
+    with Daemon() as daemon, contextlib.ExitStack() as stack:
+        sessions = {p: stack.enter_context(contextlib.closing(_Session(daemon, how))) for p, how in PROFILES.items()}
+        for turn in range(effort(TURNS, 3)):
+            order = list(sessions) if turn % 2 else list(sessions)[::-1]
+            for name, (body, _, _) in PROGRAMS.items():
+                code = TIMED.format(definitions=CLASS, body=body)
+                for p in order:
+                    rows[name][p].attempt(lambda: sessions[p].seconds(code) * 1e3)
+            for p in order:
+                lines[p].attempt(lambda: sessions[p].run(HUNDRED_LINES)['usage']['cpu_ms'])
+    for name, (_, restricted, smolagents) in PROGRAMS.items():
+        for p, limit in (('restricted', restricted), ('smolagents', smolagents)):
+            section.target(f'{name} under {p} against python, best against best', rows[name][p].best / rows[name]['python'].best, limit, '×')
+    for p in ('restricted', 'smolagents'):
+        section.target(f'the check of 100 lines under {p}', lines[p].best - lines['python'].best, 2, 'ms')
+    return section
