@@ -61,8 +61,10 @@ static void on_done(void *userdata, const struct packages_answer *a)
 		answer(p, NULL, NULL, "the server is short of memory");
 		return;
 	}
-	if (one)
-		one->retain = packages_retain, one->release = packages_release;
+	if (one) {
+		one->retain = packages_retain;
+		one->release = packages_release;
+	}
 	answer(p, one, a->report, NULL);
 }
 

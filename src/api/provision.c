@@ -193,7 +193,8 @@ int provision_take(struct api *api, const struct packages_answer *a, struct sess
 		session_package_free(one);
 		return -ENOMEM;
 	}
-	one->retain = packages_retain, one->release = packages_release;
+	one->retain = packages_retain;
+	one->release = packages_release;
 	params->packages = one;
 	if (a->template)
 		params->template_modules = copy_list(a->modules);

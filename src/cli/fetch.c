@@ -139,7 +139,8 @@ struct session_package *fetched_package(struct fetched *f)
 		session_package_free(p);
 		return NULL;
 	}
-	p->retain = packages_retain, p->release = packages_release;
+	p->retain = packages_retain;
+	p->release = packages_release;
 	return p;
 }
 

@@ -104,7 +104,8 @@ int store_remove(struct store *s, const char *id, struct error *e)
 		return error_set(e, -ENOENT, "there is no set %s in the store", id);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		error_set(e, -EBUSY, "the set %s is in use", id);
-		return error_remedy(e, "End the sessions that use it, then try again.");
+		error_remedy(e, "End the sessions that use it, then try again.");
+		return -EBUSY;
 	}
 	if (unlinkat(s->sets, record, 0) < 0)
 		return error_set_errno(e, -errno, "removing the set %s", id);
@@ -184,8 +185,9 @@ int store_collect(struct store *s, double age_s, uint64_t max_bytes, struct erro
 	struct store_list list = { 0 };
 	_cleanup_fd_ int lock = store_lock(s, LOCK_EX | LOCK_NB);
 	if (lock < 0) {
-		error_set_errno(e, lock, lock == -EWOULDBLOCK ? "packages are being installed" : "locking the package store");
-		return error_remedy(e, "Try again when that is over.");
+		error_set_errno(e, lock, "%s", lock == -EWOULDBLOCK ? "packages are being installed" : "locking the package store");
+		error_remedy(e, "Try again when that is over.");
+		return lock;
 	}
 	int r = store_list(s, &list);
 	if (r < 0)
