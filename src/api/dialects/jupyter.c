@@ -237,21 +237,28 @@ void handle_jupyter_spec(struct call *c)
 		respond_error(c, 404, text);
 }
 
-void handle_jupyter_list(struct call *c)
+/* Sessions end by limits of their own; their kernels are found out when somebody asks. */
+static void drop_ended(struct jupyter *j)
 {
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
-	struct json_writer w;
 	struct session *s;
-	struct jupyter *j = home(c);
-	json_writer_init(&w, &b);
-	json_open_array(&w);
 	for (struct kernel *k = TAILQ_FIRST(&j->kernels), *next; k; k = next) {
 		next = TAILQ_NEXT(k, link);
 		if (kernel_session(k, NULL, &s) < 0)
 			kernel_end(k, "its session ended");
-		else if (k->owner == c->owner)
-			put_kernel(&w, k);
 	}
+}
+
+void handle_jupyter_list(struct call *c)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	struct kernel *k;
+	drop_ended(home(c));
+	json_writer_init(&w, &b);
+	json_open_array(&w);
+	TAILQ_FOREACH(k, &home(c)->kernels, link)
+		if (k->owner == c->owner)
+			put_kernel(&w, k);
 	json_close(&w);
 	call_respond(c, 200, &w, &b);
 }
@@ -283,6 +290,7 @@ static void start(struct call *c, struct run_request *run, bool begun)
 	struct error e = { 0 };
 	struct kernel *k = NULL;
 	char location[64];
+	drop_ended(home(c));
 	int r = kernel_create(home(c), c->owner, &run->session, &e, &k);
 	provision_finish(run);
 	if (r < 0) {
