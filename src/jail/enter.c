@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "jail/jail.h"
@@ -81,10 +82,10 @@ int jail_move(const int namespaces[JAIL_NAMESPACES], const char **ret_step)
 	static const int kinds[JAIL_NAMESPACES] = { CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWPID };
 	*ret_step = "joining the namespaces";
 	for (int i = 0; i < JAIL_NAMESPACES; i++)
-		if (setns(namespaces[i], kinds[i]) < 0)
+		if (syscall(SYS_setns, namespaces[i], kinds[i], JAIL_MARK) < 0)
 			return -errno;
 	*ret_step = "hiding the control groups";
-	return unshare(CLONE_NEWCGROUP) < 0 ? -errno : 0;
+	return syscall(SYS_unshare, CLONE_NEWCGROUP, JAIL_MARK) < 0 ? -errno : 0;
 }
 
 int jail_settle(const char **ret_step)

@@ -19,6 +19,7 @@ enum {
 	JAIL_HOST_ID_COUNT = 65536, /* of one daemon */
 	JAIL_HOST_ID_BLOCKS = 4096, /* daemons */
 	JAIL_INODES = 65536,        /* of /workspace, and of /tmp, unless asked otherwise */
+	JAIL_MARK = 0x6c696a67,     /* in an argument that a call does not have, see add_moving() in filter.c */
 	JAIL_SHM_BYTES = 64 << 20,  /* /dev/shm */
 };
 

@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "jail/jail.h"
+
 int privileges_become(unsigned id, const char **ret_step)
 {
 	*ret_step = "dropping groups";
@@ -32,16 +34,16 @@ int privileges_drop(const char **ret_step)
 
 	*ret_step = "dropping the bounding set";
 	for (int cap = 0; cap < 64; cap++)
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
+		if (syscall(SYS_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0, JAIL_MARK) < 0 && errno != EINVAL)
 			return -errno;
 	*ret_step = "locking securebits";
-	if (prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+	if (syscall(SYS_prctl, PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
 				SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
-				SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED, 0, 0, 0) < 0)
+				SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED, 0, 0, 0, JAIL_MARK) < 0)
 		return -errno;
 	*ret_step = "dropping capabilities";
-	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	if (syscall(SYS_capset, &head, none) < 0)
+	syscall(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, JAIL_MARK);
+	if (syscall(SYS_capset, &head, none, JAIL_MARK) < 0)
 		return -errno;
 	*ret_step = "setting no_new_privs";
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

@@ -62,11 +62,11 @@ static void every_number(void)
 
 static void never(void)
 {
-	static const long calls[] = { SYS_ptrace, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_unshare, SYS_bpf, SYS_keyctl,
+	static const long calls[] = { SYS_ptrace, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_unshare, SYS_setns, SYS_bpf, SYS_keyctl,
 		SYS_add_key, SYS_request_key, SYS_perf_event_open, SYS_userfaultfd, SYS_process_vm_readv, SYS_process_vm_writev,
 		SYS_splice, SYS_tee, SYS_vmsplice, SYS_sendfile, SYS_io_setup, SYS_kexec_load, SYS_init_module, SYS_finit_module,
 		SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_mknod, SYS_mknodat, SYS_chroot, SYS_reboot, SYS_setuid, SYS_setresuid,
-		SYS_seccomp, SYS_execveat, SYS_pidfd_getfd, SYS_pidfd_send_signal, SYS_chown, SYS_fchown, SYS_setxattr,
+		SYS_capset, SYS_seccomp, SYS_execveat, SYS_pidfd_getfd, SYS_pidfd_send_signal, SYS_chown, SYS_fchown, SYS_setxattr,
 		SYS_mlock, SYS_mlockall, SYS_mq_open, SYS_msgget, SYS_semget, SYS_inotify_init1, SYS_fanotify_init, SYS_modify_ldt,
 		SYS_quotactl, SYS_swapon, SYS_settimeofday, SYS_clock_settime, SYS_sethostname, SYS_iopl, SYS_ioperm, SYS_kcmp,
 		SYS_move_pages, SYS_mbind, SYS_memfd_secret, SYS_landlock_create_ruleset, SYS_io_uring_enter };
@@ -100,6 +100,14 @@ static void arguments(void)
 	for (unsigned i = 0; i < sizeof(namespaces) / sizeof(namespaces[0]); i++)
 		OK(with(SYS_clone, 0, namespaces[i]) == NO && with(SYS_clone, 0, namespaces[i] | 17) == NO);
 	OK(with(SYS_clone3, 0, 0) == NOT_THERE);
+	/* What a copy that moves needs carries the mark; without it none of these is there. */
+	uint64_t move[6] = { 7, CLONE_NEWUSER, JAIL_MARK }, leave[6] = { CLONE_NEWCGROUP, JAIL_MARK };
+	OK(answer(AUDIT_ARCH_X86_64, SYS_setns, move) == ALLOW && answer(AUDIT_ARCH_X86_64, SYS_unshare, leave) == ALLOW);
+	move[1] = 0, leave[0] = CLONE_NEWUSER;
+	OK(answer(AUDIT_ARCH_X86_64, SYS_setns, move) == NO && answer(AUDIT_ARCH_X86_64, SYS_unshare, leave) == NO);
+	OK(with(SYS_setns, 1, CLONE_NEWUSER) == NO && with(SYS_unshare, 0, CLONE_NEWCGROUP) == NO && with(SYS_prctl, 0, PR_SET_SECUREBITS) == NO);
+	uint64_t attach[6] = { 5, SOL_SOCKET, SO_ATTACH_FILTER }, reuse[6] = { 5, SOL_SOCKET, SO_REUSEADDR };
+	OK(answer(AUDIT_ARCH_X86_64, SYS_setsockopt, attach) == NO && answer(AUDIT_ARCH_X86_64, SYS_setsockopt, reuse) == ALLOW);
 }
 
 static void *set_flag(void *flag)
