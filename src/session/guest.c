@@ -90,7 +90,7 @@ void guest_set_owner(struct guest *g, void *owner)
 
 pid_t guest_pid(const struct guest *g)
 {
-	return g->pid;
+	return g ? g->pid : 0; /* a berth may wait for its guest */
 }
 
 /* ---- reading ---------------------------------------------------------------- */
