@@ -76,7 +76,7 @@ const struct route routes[] = {
 	{ HTTP_METHOD_POST, "/v1/sessions/{id}/rollback", 0, handle_rollback, NULL, "rollback", "Go back",
 		"To a checkpoint, or with `undo` to before the last cell: variables and files are as they were then. The checkpoint stays.",
 		&rollback_fields, NULL, 200, JSON, &shape_rollback_answer,
-		"curl -s $URL/v1/sessions/$ID/rollback -H 'Content-Type: application/json' -d '{\"undo\":true}'" },
+		"curl -s $URL/v1/sessions/$ID/rollback -H 'Content-Type: application/json' -d '{\"checkpoint\":\"clean\"}'" },
 	{ HTTP_METHOD_POST, "/v1/sessions/{id}/fork", 0, handle_fork, NULL, "forkSession", "Fork a session",
 		"New sessions that go on from its state, each in a jail of its own with its own copy of the files; the session itself is untouched. All "
 		"of them or none. They live on when it ends.",
