@@ -9,6 +9,7 @@ from parts.first_use import first_use
 from parts.growth import growth
 from parts.idle import idle
 from parts.modes import modes
+from parts.neighbours import neighbours
 from parts.openenv import openenv
 from parts.others import others
 from parts.packages import packages
@@ -36,6 +37,7 @@ PARTS = {
     'tools': tools,
     'display': display,
     'profiles': profiles,
+    'neighbours': neighbours,
 }
 
 # Those that need nothing but Glovebox and python3.
