@@ -8,6 +8,7 @@ from parts.explain import explain
 from parts.first_use import first_use
 from parts.growth import growth
 from parts.idle import idle
+from parts.jail import jail
 from parts.modes import modes
 from parts.neighbours import neighbours
 from parts.openenv import openenv
@@ -38,6 +39,7 @@ PARTS = {
     'display': display,
     'profiles': profiles,
     'neighbours': neighbours,
+    'jail': jail,
 }
 
 # Those that need nothing but Glovebox and python3.
