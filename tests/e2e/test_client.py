@@ -17,6 +17,9 @@ from glovebox._net import Frames, frame  # noqa: E402
 from glovebox.tools import describe, schema_of  # noqa: E402
 
 
+SMALL = '--preload', 'json', '--ready', '1'  # daemons that are up at once
+
+
 @pytest.fixture
 def box(daemon):
     with Glovebox(daemon.url) as box:
@@ -154,12 +157,12 @@ def test_api_errors_have_classes(box, s, daemon):
 
 def test_tokens_and_unix_sockets(tmp_path):
     where = tmp_path / 'box.sock'
-    with gb.running_daemon(listen=f'unix:{where}', wait=False) as daemon:
+    with gb.running_daemon(*SMALL, listen=f'unix:{where}', wait=False) as daemon:
         gb.wait_until(where.exists, 'the socket is there')
         with Glovebox(f'unix:{where}') as box, box.session() as s:
             assert s.run('1 + 1', on_stdout=print).value == 2
         assert daemon.process.poll() is None
-    with gb.running_daemon('--token', 'sesame-sesame-sesame', token='sesame-sesame-sesame') as daemon:
+    with gb.running_daemon(*SMALL, '--token', 'sesame-sesame-sesame', token='sesame-sesame-sesame') as daemon:
         with pytest.raises(glovebox.Unauthorized):
             Glovebox(daemon.url).sessions()
         with Glovebox(daemon.url, 'sesame-sesame-sesame') as box, box.session(tools=[len_of]) as s:
@@ -167,7 +170,7 @@ def test_tokens_and_unix_sockets(tmp_path):
 
 
 def test_connections_that_went_away_are_made_again(daemon):
-    with gb.running_daemon() as other:
+    with gb.running_daemon(*SMALL) as other:
         box = Glovebox(other.url)
         assert box.health() == {'status': 'healthy'}
         for connection in box._http._idle:
@@ -349,6 +352,7 @@ def test_asyncio_tools(daemon):
 
 def test_local_starts_one_server_and_ends_it(monkeypatch):
     monkeypatch.setenv('GLOVEBOX_PROGRAM', str(gb.PROGRAM))
+    monkeypatch.setenv('GLOVEBOX_PRELOAD', 'json')
     monkeypatch.setattr('glovebox._local.DEFAULT_URL', 'http://127.0.0.1:9')
     monkeypatch.delenv('GLOVEBOX_URL', raising=False)
     one, two = Glovebox.local(), Glovebox.local()

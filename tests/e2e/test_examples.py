@@ -62,7 +62,7 @@ def test_ball_animation(daemon, tmp_path):
 
 
 def test_dynamic_install():
-    with package_index.Index() as index, gb.running_daemon('--packages-index', index.url) as daemon:
+    with package_index.Index() as index, gb.running_daemon('--preload', 'json', '--ready', '1', '--packages-index', index.url) as daemon:
         lines = run(daemon, 'dynamic_install.py', 'gbpure').splitlines()
     assert lines[0] == 'part of Python: json' and lines[1] == 'installed: gbpure' and lines[-1] == 'gbpure imported'
 

@@ -104,6 +104,7 @@ def test_smolagents_errors(executor):
     executor.timeout_seconds = 0.3
     with pytest.raises(smolagents.InterpreterError, match='exceeded the maximum execution time of 0.3 seconds'):
         executor('import time\ntime.sleep(60)')
+    executor.timeout_seconds = 30
     assert executor('x').output == 5, 'the state survives'
     with pytest.raises(TypeError, match='Cannot safely serialize'):
         executor.send_variables({'o': object()})
@@ -167,7 +168,7 @@ def test_tinyagent_python_executor(box):
 
 
 def test_tinyagent_local_executor(box):
-    limits = tinyagent.ExecutionLimits(timeout_seconds=0.4, max_output_bytes=20)
+    limits = tinyagent.ExecutionLimits(max_output_bytes=20)
     with tinyagent.LocalExecutor(limits=limits, box=box) as executor:
         executor.inject('k', 5)
         executor.inject('twice', lambda n: n * 2)
@@ -179,7 +180,9 @@ def test_tinyagent_local_executor(box):
         assert not executor.run('print(1)').is_final, 'an answer is that of its own run'
         assert executor.run('print("y" * 99)').output == 'y' * 20 + '\n[OUTPUT TRUNCATED]'
         assert executor.run('1 / 0').error == 'ZeroDivisionError: division by zero'
+        executor.limits.timeout_seconds = 0.4
         slow = executor.run('while True: pass')
+        executor.limits.timeout_seconds = 30.0
         assert slow.timeout and not slow.success and slow.error == 'Execution timed out after 0.4s'
         executor.reset()
         assert 'not defined' in executor.run('print(x)').error

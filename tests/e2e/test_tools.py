@@ -233,11 +233,11 @@ def test_a_tool_that_does_not_answer_times_out(serve):
 
 def test_time_spent_in_a_tool_does_not_count(serve):
     def slow(a):
-        threading.Event().wait(0.8)
+        threading.Event().wait(2)
         return a['x']
 
     s = serve(tool(), ask=slow)
-    assert s.run('ask(1) + ask(2)', timeout_s=0.7).ok().text == '3'
+    assert s.run('ask(1)', timeout_s=1.5).ok().text == '1'
     assert s.run('ask(1)\nwhile True: pass', timeout_s=0.5).status == 'timeout', 'what comes after does'
 
 
