@@ -16,7 +16,9 @@
 
 enum {
 	LAST_PICTURE_S = 8,   /* a cell that is over waits no longer than this for its picture */
-	CLOSE_AFTER_MS = 400, /* a program that does not wait for events may be about to end by itself */
+	CLOSE_AFTER_MS = 400, /* a program that moves for ever may be about to end by itself */
+	LOOK_MS = 300,        /* for a program that rests without waiting for events: looked at again and again … */
+	LOOK_PATIENCE_MS = 2500, /* … and asked to close after so long at the latest */
 	CLOSE_TICK_MS = 250,
 	CLOSE_TICKS = 8,      /* without progress, before it is interrupted */
 };
@@ -54,6 +56,7 @@ struct capture {
 	enum cell_status status; /* of a cell that is over */
 	int exit_code;
 	unsigned ticks;
+	uint64_t picture_ms;    /* when the first picture was there, by the loop */
 	uint64_t progress;      /* what was open when it was last asked to close */
 	uv_timer_t timer;
 };
@@ -140,6 +143,27 @@ static void on_close_tick(uv_timer_t *t)
 	}
 }
 
+static void look_again(struct capture *p);
+
+/* Does it wait for events by now? It slept or computed when the picture was taken, and closing its windows then would break it. */
+static void on_look(void *userdata, const struct display_reply *r)
+{
+	struct capture *p = userdata;
+	bool patient = uv_now(p->session->table->config.loop) < p->picture_ms + LOOK_PATIENCE_MS;
+	if (p->finishing || p->closed)
+		return;
+	if (r->type == DISPLAY_SAY_PICTURE && !r->info.in_event_loop && patient)
+		look_again(p);
+	else
+		uv_timer_start(&p->timer, on_close_tick, 0, CLOSE_TICK_MS); /* not from inside the display's answer */
+}
+
+static void look_again(struct capture *p)
+{
+	struct shot_options o = { .settle = true, .max_ms = LOOK_MS, .scale = 0.02 };
+	display_ask(p->session->display, DISPLAY_ASK_SHOT, &o, sizeof(o), true, LAST_PICTURE_S, on_look, p, NULL);
+}
+
 /* The first picture is there while the code runs. */
 static void after_picture(struct capture *p)
 {
@@ -148,7 +172,9 @@ static void after_picture(struct capture *p)
 	if (p->first.info.in_event_loop && p->on_block == ON_BLOCK_CLOSE)
 		close_windows(p);
 	else if (p->first.info.in_event_loop)
-		uv_timer_start(&p->timer, on_close_tick, 0, CLOSE_TICK_MS); /* not from inside the display's answer */
+		uv_timer_start(&p->timer, on_close_tick, 0, CLOSE_TICK_MS);
+	else if (p->first.info.reason != SHOT_CAP)
+		look_again(p);
 	else
 		uv_timer_start(&p->timer, on_close_tick, CLOSE_AFTER_MS, CLOSE_TICK_MS);
 }
@@ -161,6 +187,7 @@ static void on_picture(void *userdata, const struct display_reply *r)
 {
 	struct capture *p = userdata;
 	p->question = 0;
+	p->picture_ms = uv_now(p->session->table->config.loop);
 	keep(p->asking, r);
 	if (!p->finishing)
 		after_picture(p);

@@ -130,3 +130,13 @@ def test_picture_while_it_runs_and_a_loop_that_returns(api, name):
     window = only_window(seen.screenshot)
     assert window['title'] == 'kit'
     assert colours(image(seen.screenshot), box_of(window)).get(RED, 0) >= red * 0.98
+
+
+@pytest.mark.parametrize('name', ['bytedesign', 'clock', 'colormixer', 'forest', 'nim', 'paint'])
+def test_turtle_demos(api, name):
+    """Programs of CPython's own, as they are; the picture is there when they wait for their user, or tick."""
+    session = api.session(display=True)
+    code = f"import runpy\nrunpy.run_module('turtledemo.{name}', run_name='__main__')"
+    seen = session.execute(code, screenshot={'wait': {'max_ms': 30000}}, timeout_s=90)
+    assert seen.screenshot['settled'], seen.screenshot['note']
+    assert len(colours(image(seen.screenshot), box_of(only_window(seen.screenshot)))) >= 3
