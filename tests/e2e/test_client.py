@@ -505,3 +505,17 @@ def test_going_back(s):
     s.run('x = 6')
     s.undo()
     assert s.run('x').value == 5
+
+
+def test_forks(box):
+    with box.session(tools=[len_of]) as s:
+        s.run('x = 1', check=True)
+        copies = s.fork(2)
+        try:
+            for i, copy in enumerate(copies):
+                copy.run(f'x += {i + 10}', check=True)
+            assert [c.run('x, len_of("abc")').value for c in copies] == [[11, 3], [12, 3]]
+            assert s.run('x').value == 1 and len({s.id, *(c.id for c in copies)}) == 3
+        finally:
+            for copy in copies:
+                copy.close()

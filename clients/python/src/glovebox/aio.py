@@ -295,7 +295,11 @@ class AsyncSession:
 
     async def fork(self, count: int = 1, **fields: Any) -> list['AsyncSession']:
         made = (await self.box.request('POST', f'{self._path}/fork', {'count': count, **fields})).json()['sessions']
-        return [AsyncSession(self.box, info) for info in made]
+        copies = [AsyncSession(self.box, info) for info in made]
+        for copy in copies:
+            if self._tools:
+                await copy.set_tools(self._tools.values())
+        return copies
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator['AsyncSession']:

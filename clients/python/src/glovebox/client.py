@@ -237,9 +237,13 @@ class Session:
         return self.rollback(undo=True)
 
     def fork(self, count: int = 1, **fields: Any) -> list['Session']:
-        """Copies of this session, each a session of its own from here on."""
+        """Copies of this session, each a session of its own from here on; with the same tools."""
         made = self.box.request('POST', f'{self._path}/fork', {'count': count, **fields}).json()['sessions']
-        return [Session(self.box, info) for info in made]
+        copies = [Session(self.box, info) for info in made]
+        for copy in copies:
+            if self._tools:
+                copy.set_tools(self._tools.values())
+        return copies
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator['Session']:
