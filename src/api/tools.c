@@ -40,10 +40,12 @@ void answer_put_tools(struct json_writer *w, const struct session *s)
 	json_close(w);
 }
 
-int api_answer_call(struct session *s, const void *client, uint64_t call, const struct tool_answer *a, struct error *e)
+int api_answer_call(
+	struct session *s, const void *client, uint64_t call, const struct tool_answer *a, struct error *e)
 {
 	if (a->error.type)
-		return session_fail_call(s, client, call, a->error.type, a->error.message.data ? a->error.message.data : "", e);
+		return session_fail_call(s, client, call, a->error.type,
+			a->error.message.data ? a->error.message.data : "", e);
 	json_t *value = a->value ? json_incref(a->value) : json_null();
 	int r = session_answer_call(s, client, call, value, e);
 	json_decref(value);
@@ -167,7 +169,8 @@ static void on_calls(struct tool_waiter *waiter, struct session *s)
 	if (s)
 		respond_calls(c, s);
 	else
-		call_problem(c, 410, "session_gone", "the session ended while you waited for calls", "Make a new session.");
+		call_problem(c, 410, "session_gone", "the session ended while you waited for calls",
+			"Make a new session.");
 }
 
 static void on_timeout(uv_timer_t *timer)

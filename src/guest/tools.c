@@ -13,7 +13,8 @@
 #include "guest/stream.h"
 #include "wire/wire.h"
 
-/* How long a thread that is not the main one waits before it looks whether its cell is still there; answers wake it at once. */
+/* How long a thread that is not the main one waits before it looks whether its cell is still there; answers
+ * wake it at once. */
 enum { LOOK_MS = 50, NAP_US = 1000 };
 
 struct slot {
@@ -99,10 +100,11 @@ void tools_take_result(const struct wire_frame *f)
 	if (!s || s->done)
 		return; /* nobody waits any more */
 	if (type.data)
-		finish_slot(s, Py_BuildValue("Os#s#", Py_False, type.data, (Py_ssize_t)type.len, text.data ? text.data : "",
-				       (Py_ssize_t)text.len));
+		finish_slot(s, Py_BuildValue("Os#s#", Py_False, type.data, (Py_ssize_t)type.len,
+				       text.data ? text.data : "", (Py_ssize_t)text.len));
 	else
-		finish_slot(s, Py_BuildValue("Os#", Py_True, json.data ? json.data : "null", (Py_ssize_t)(json.data ? json.len : 4)));
+		finish_slot(s, Py_BuildValue("Os#", Py_True, json.data ? json.data : "null",
+				       (Py_ssize_t)(json.data ? json.len : 4)));
 	wake_sleepers();
 }
 
@@ -130,7 +132,8 @@ static void send_cancel(uint64_t number)
 {
 	struct buffer b = BUFFER_INIT(256);
 	size_t start;
-	if (cell && wire_begin(&b, WIRE_TOOL_CANCEL, cell, &start) == 0 && wire_put_u64(&b, WIRE_CALL, number) == 0) {
+	if (cell && wire_begin(&b, WIRE_TOOL_CANCEL, cell, &start) == 0 &&
+		wire_put_u64(&b, WIRE_CALL, number) == 0) {
 		wire_end(&b, start);
 		guest_send_now(&b);
 	}
@@ -196,8 +199,8 @@ static struct slot *next_for_loop(bool *ret_any)
 	return NULL;
 }
 
-/* Waits until the slot (NULL: any that an event loop wants) is done. NULL with an error when interrupted, and without one when there is
- * nothing to wait for. */
+/* Waits until the slot (NULL: any that an event loop wants) is done. NULL with an error when interrupted, and
+ * without one when there is nothing to wait for. */
 static struct slot *wait_for(struct slot *wanted)
 {
 	for (;;) {
@@ -266,7 +269,8 @@ static PyObject *tool_wait(PyObject *self, PyObject *number)
 	return outcome;
 }
 
-/* _tool_next() → (number, outcome) of the next call that an event loop waits for, or None when it waits for none */
+/* _tool_next() → (number, outcome) of the next call that an event loop waits for, or None when it waits for
+ * none */
 static PyObject *tool_next(PyObject *self, PyObject *unused)
 {
 	(void)self, (void)unused;
@@ -276,7 +280,8 @@ static PyObject *tool_next(PyObject *self, PyObject *unused)
 			return NULL;
 		Py_RETURN_NONE;
 	}
-	PyObject *both = Py_BuildValue("KO", (unsigned long long)s->number, s->outcome ? s->outcome : Py_None);
+	PyObject *both =
+		Py_BuildValue("KO", (unsigned long long)s->number, s->outcome ? s->outcome : Py_None);
 	remove_slot(s);
 	wake_sleepers();
 	return both;
@@ -298,8 +303,9 @@ static PyObject *tool_drop(PyObject *self, PyObject *number)
 	Py_RETURN_NONE;
 }
 
-static PyMethodDef methods[] = { { "_tool_send", tool_send, METH_VARARGS, NULL }, { "_tool_wait", tool_wait, METH_O, NULL },
-	{ "_tool_next", tool_next, METH_NOARGS, NULL }, { "_tool_drop", tool_drop, METH_O, NULL } };
+static PyMethodDef methods[] = { { "_tool_send", tool_send, METH_VARARGS, NULL },
+	{ "_tool_wait", tool_wait, METH_O, NULL }, { "_tool_next", tool_next, METH_NOARGS, NULL },
+	{ "_tool_drop", tool_drop, METH_O, NULL } };
 
 int tools_prepare(void)
 {
@@ -340,7 +346,9 @@ void tools_give(const char *json, size_t len, PyObject *function)
 {
 	PyObject *main = PyImport_AddModule("__main__"); /* borrowed */
 	policy_trust(true); /* it makes functions, and their client is no part of the profile */
-	PyObject *r = main ? PyObject_CallFunction(function, "s#O", json, (Py_ssize_t)len, PyModule_GetDict(main)) : NULL;
+	PyObject *r =
+		main ? PyObject_CallFunction(function, "s#O", json, (Py_ssize_t)len, PyModule_GetDict(main))
+		     : NULL;
 	policy_trust(false);
 	if (!r)
 		PyErr_WriteUnraisable(function);
@@ -359,6 +367,7 @@ void tools_end_cell(void)
 	cell = 0;
 	for (struct slot *s = slots; s; s = s->next)
 		if (!s->done)
-			finish_slot(s, Py_BuildValue("Oss", Py_False, "ToolCancelled", "the cell ended before the answer came"));
+			finish_slot(s, Py_BuildValue("Oss", Py_False, "ToolCancelled",
+					       "the cell ended before the answer came"));
 	wake_sleepers();
 }

@@ -2,8 +2,8 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,8 @@ static size_t write_path(const struct spot *s, char *out, size_t size)
 
 /* ---- checking a schema ------------------------------------------------------ */
 
-static const char *const type_words[] = { "null", "boolean", "integer", "number", "string", "array", "object", "any", NULL };
+static const char *const type_words[] = { "null", "boolean", "integer", "number", "string", "array", "object",
+	"any", NULL };
 
 struct checker {
 	const char *where;
@@ -70,7 +71,9 @@ static int check_type(const struct checker *c, const json_t *v, const struct spo
 		if (text_eq(type_words[i], word))
 			return 0;
 	if (!json_is_array(v) || depth > 1 || !json_array_size(v))
-		return bad_schema(c, s, "must be null, boolean, integer, number, string, array, object, any, or a list of these");
+		return bad_schema(c, s,
+			"must be null, boolean, integer, number, string, array, object, any, or a list of "
+			"these");
 	for (size_t i = 0; i < json_array_size(v); i++) {
 		struct spot item = { s, NULL, i };
 		int r = check_type(c, json_array_get(v, i), &item, 2);
@@ -86,7 +89,8 @@ static int check_map(const struct checker *c, const json_t *v, const struct spot
 	json_t *value;
 	if (!json_is_object(v))
 		return bad_schema(c, s, "must be an object of schemas");
-	json_object_foreach((json_t *)v, key, value) {
+	json_object_foreach((json_t *)v, key, value)
+	{
 		struct spot member = { s, key, 0 };
 		int r = check(c, value, &member, depth + 1);
 		if (r < 0)
@@ -142,7 +146,9 @@ static int check_number(const struct checker *c, const json_t *v, const struct s
 static int check_size(const struct checker *c, const json_t *v, const struct spot *s, unsigned depth)
 {
 	(void)depth;
-	return json_is_integer(v) && json_integer_value(v) >= 0 ? 0 : bad_schema(c, s, "must be a whole number, 0 or more");
+	return json_is_integer(v) && json_integer_value(v) >= 0
+		       ? 0
+		       : bad_schema(c, s, "must be a whole number, 0 or more");
 }
 
 static int check_bool(const struct checker *c, const json_t *v, const struct spot *s, unsigned depth)
@@ -192,12 +198,14 @@ static const struct {
 	{ "$comment", check_nothing },
 };
 
-static int check_keyword(const struct checker *c, const char *word, const json_t *v, const struct spot *s, unsigned depth)
+static int check_keyword(
+	const struct checker *c, const char *word, const json_t *v, const struct spot *s, unsigned depth)
 {
 	for (size_t i = 0; i < ARRAY_LEN(keywords); i++)
 		if (text_eq(keywords[i].word, word))
 			return keywords[i].check(c, v, s, depth);
-	return bad_schema(c, s, "\"%.*s\" is not understood here, so it would not be enforced", WORD_MAX_SHOWN, word);
+	return bad_schema(
+		c, s, "\"%.*s\" is not understood here, so it would not be enforced", WORD_MAX_SHOWN, word);
 }
 
 static int check(const struct checker *c, const json_t *schema, const struct spot *s, unsigned depth)
@@ -208,7 +216,8 @@ static int check(const struct checker *c, const json_t *schema, const struct spo
 		return bad_schema(c, s, "must be a schema, a JSON object");
 	if (depth > LIMIT_SCHEMA_DEPTH)
 		return bad_schema(c, s, "is more than %d levels deep", LIMIT_SCHEMA_DEPTH);
-	json_object_foreach((json_t *)schema, word, v) {
+	json_object_foreach((json_t *)schema, word, v)
+	{
 		struct spot here = { s, word, 0 };
 		int r = check_keyword(c, word, v, &here, depth);
 		if (r < 0)
@@ -226,16 +235,17 @@ int schema_check(const json_t *schema, const char *where, struct error *e)
 /* ---- what a value is -------------------------------------------------------- */
 
 enum kind { KIND_NULL, KIND_BOOLEAN, KIND_INTEGER, KIND_NUMBER, KIND_STRING, KIND_ARRAY, KIND_OBJECT };
-static const char *const kind_names[] = { "null", "a boolean", "a whole number", "a number", "a string", "an array",
-	"an object" };
+static const char *const kind_names[] = { "null", "a boolean", "a whole number", "a number", "a string",
+	"an array", "an object" };
 
 /* Typed markers and what they stand for. Those with `data` of that same kind are looked into. */
 static const struct {
 	const char *type;
 	enum kind kind;
-} markers[] = { { "tuple", KIND_ARRAY }, { "set", KIND_ARRAY }, { "frozenset", KIND_ARRAY }, { "ndarray", KIND_ARRAY },
-	{ "bytes", KIND_STRING }, { "datetime", KIND_STRING }, { "date", KIND_STRING }, { "time", KIND_STRING },
-	{ "Path", KIND_STRING }, { "PIL.Image", KIND_STRING }, { "Decimal", KIND_NUMBER }, { "timedelta", KIND_NUMBER } };
+} markers[] = { { "tuple", KIND_ARRAY }, { "set", KIND_ARRAY }, { "frozenset", KIND_ARRAY },
+	{ "ndarray", KIND_ARRAY }, { "bytes", KIND_STRING }, { "datetime", KIND_STRING },
+	{ "date", KIND_STRING }, { "time", KIND_STRING }, { "Path", KIND_STRING },
+	{ "PIL.Image", KIND_STRING }, { "Decimal", KIND_NUMBER }, { "timedelta", KIND_NUMBER } };
 
 static enum kind plain_kind(const json_t *v)
 {
@@ -258,7 +268,8 @@ static enum kind plain_kind(const json_t *v)
 	}
 }
 
-/* The kind of a value; *ret_inside is what its rules about content apply to, NULL when they do not apply to a marker. */
+/* The kind of a value; *ret_inside is what its rules about content apply to, NULL when they do not apply to a
+ * marker. */
 static enum kind kind_of(const json_t *v, const json_t **ret_inside)
 {
 	const char *type = json_string_value(json_object_get(v, "__type__"));
@@ -267,7 +278,9 @@ static enum kind kind_of(const json_t *v, const json_t **ret_inside)
 		if (!text_eq(markers[i].type, type))
 			continue;
 		const json_t *data = json_object_get(v, "data");
-		*ret_inside = data && plain_kind(data) == markers[i].kind && markers[i].kind == KIND_ARRAY ? data : NULL;
+		*ret_inside = data && plain_kind(data) == markers[i].kind && markers[i].kind == KIND_ARRAY
+				      ? data
+				      : NULL;
 		return markers[i].kind;
 	}
 	return plain_kind(v);
@@ -275,8 +288,10 @@ static enum kind kind_of(const json_t *v, const json_t **ret_inside)
 
 static bool kind_fits(enum kind k, const char *word)
 {
-	static const char *const words[] = { "null", "boolean", "integer", "number", "string", "array", "object" };
-	return text_eq(word, words[k]) || text_eq(word, "any") || (k == KIND_INTEGER && text_eq(word, "number"));
+	static const char *const words[] = { "null", "boolean", "integer", "number", "string", "array",
+		"object" };
+	return text_eq(word, words[k]) || text_eq(word, "any") ||
+	       (k == KIND_INTEGER && text_eq(word, "number"));
 }
 
 static bool type_fits(const json_t *type, enum kind k)
@@ -296,7 +311,8 @@ struct judge {
 	unsigned steps;
 };
 
-static int wrong(const struct judge *j, const struct spot *s, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static int wrong(const struct judge *j, const struct spot *s, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 static int wrong(const struct judge *j, const struct spot *s, const char *fmt, ...)
 {
@@ -323,11 +339,13 @@ static void show(const json_t *v, char *out, size_t size)
 	free(text);
 }
 
-static int judge_type(struct judge *j, const json_t *schema, const json_t *v, enum kind k, const struct spot *s)
+static int judge_type(
+	struct judge *j, const json_t *schema, const json_t *v, enum kind k, const struct spot *s)
 {
 	const json_t *type = json_object_get(schema, "type");
 	char words[120];
-	if (!type || type_fits(type, k) || (k == KIND_NULL && json_is_true(json_object_get(schema, "nullable"))))
+	if (!type || type_fits(type, k) ||
+		(k == KIND_NULL && json_is_true(json_object_get(schema, "nullable"))))
 		return 0;
 	show(type, words, sizeof(words));
 	return wrong(j, s, "must be of type %s, not %s", words, kind_names[k]);
@@ -375,14 +393,16 @@ static size_t characters(const json_t *v)
 	return n;
 }
 
-static int judge_size(struct judge *j, const json_t *schema, const char *least, const char *most, const char *unit, size_t n,
-	const struct spot *s)
+static int judge_size(struct judge *j, const json_t *schema, const char *least, const char *most,
+	const char *unit, size_t n, const struct spot *s)
 {
 	const json_t *bound;
 	if ((bound = json_object_get(schema, least)) && n < (size_t)json_integer_value(bound))
-		return wrong(j, s, "must have at least %lld %s, not %zu", (long long)json_integer_value(bound), unit, n);
+		return wrong(j, s, "must have at least %lld %s, not %zu",
+			(long long)json_integer_value(bound), unit, n);
 	if ((bound = json_object_get(schema, most)) && n > (size_t)json_integer_value(bound))
-		return wrong(j, s, "must have at most %lld %s, not %zu", (long long)json_integer_value(bound), unit, n);
+		return wrong(j, s, "must have at most %lld %s, not %zu", (long long)json_integer_value(bound),
+			unit, n);
 	return 0;
 }
 
@@ -417,7 +437,8 @@ static int judge_object(struct judge *j, const json_t *schema, const json_t *v, 
 	int r = judge_required(j, schema, v, s);
 	if (r < 0)
 		return r;
-	json_object_foreach((json_t *)v, key, value) {
+	json_object_foreach((json_t *)v, key, value)
+	{
 		struct spot member = { s, key, 0 };
 		const json_t *rule = json_object_get(properties, key);
 		if (!rule && json_is_false(others))
@@ -443,7 +464,8 @@ static int judge_alternatives(struct judge *j, const json_t *schema, const json_
 	return r == -EINVAL ? wrong(j, s, "fits none of the %zu alternatives", json_array_size(several)) : r;
 }
 
-static int judge_content(struct judge *j, const json_t *schema, const json_t *inside, enum kind k, const struct spot *s)
+static int judge_content(
+	struct judge *j, const json_t *schema, const json_t *inside, enum kind k, const struct spot *s)
 {
 	switch (k) {
 	case KIND_INTEGER:
@@ -481,7 +503,8 @@ int schema_validate(const json_t *schema, const json_t *value, struct error *e)
 	struct judge j = { e ? e : &ignored, 0 };
 	int r = validate(&j, schema, value, NULL);
 	if (r == -E2BIG)
-		error_set(e, r, "holding the value to its schema takes more than %d steps", LIMIT_SCHEMA_STEPS);
+		error_set(
+			e, r, "holding the value to its schema takes more than %d steps", LIMIT_SCHEMA_STEPS);
 	return r;
 }
 
@@ -489,7 +512,8 @@ int schema_fill_defaults(const json_t *schema, json_t *object)
 {
 	const char *key;
 	json_t *rule;
-	json_object_foreach(json_object_get(schema, "properties"), key, rule) {
+	json_object_foreach(json_object_get(schema, "properties"), key, rule)
+	{
 		const json_t *value = json_object_get(rule, "default");
 		if (!value || json_object_get(object, key))
 			continue;

@@ -14,9 +14,11 @@
 
 enum { DEFAULT_TIMEOUT_S = 60, NAME_MAX_BYTES = 64 };
 
-static const char *const known[] = { "name", "description", "parameters", "returns", "timeout_s", "max_calls", "async", "source" };
+static const char *const known[] = { "name", "description", "parameters", "returns", "timeout_s", "max_calls",
+	"async", "source" };
 
-static int bad_tool(struct error *e, size_t index, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static int bad_tool(struct error *e, size_t index, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 static int bad_tool(struct error *e, size_t index, const char *fmt, ...)
 {
@@ -26,7 +28,8 @@ static int bad_tool(struct error *e, size_t index, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	error_set(e, -EINVAL, "$.tools[%zu]%s", index, text);
-	error_remedy(e, "A tool is {\"name\", \"description\", \"parameters\": a JSON schema of type object, \"returns\", \"timeout_s\", "
+	error_remedy(e, "A tool is {\"name\", \"description\", \"parameters\": a JSON schema of type object, "
+			"\"returns\", \"timeout_s\", "
 			"\"max_calls\", \"async\", \"source\"}; docs/tools.md says what each is.");
 	error_slug(e, "invalid_tool");
 	return -EINVAL;
@@ -43,12 +46,14 @@ static bool is_identifier(const char *s)
 	return true;
 }
 
-/* Names that would make the function unreachable; a dunder name could replace what the interpreter itself uses. */
+/* Names that would make the function unreachable; a dunder name could replace what the interpreter itself
+ * uses. */
 static bool is_taken(const char *s)
 {
-	static const char *const words[] = { "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class",
-		"continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
-		"lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield" };
+	static const char *const words[] = { "False", "None", "True", "and", "as", "assert", "async", "await",
+		"break", "class", "continue", "def", "del", "elif", "else", "except", "finally", "for",
+		"from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass",
+		"raise", "return", "try", "while", "with", "yield" };
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (text_eq(words[i], s))
 			return true;
@@ -59,7 +64,8 @@ static int check_words(const json_t *d, size_t index, struct error *e)
 {
 	const char *key;
 	json_t *value;
-	json_object_foreach((json_t *)d, key, value) {
+	json_object_foreach((json_t *)d, key, value)
+	{
 		bool found = false;
 		for (size_t i = 0; i < ARRAY_LEN(known); i++)
 			found = found || text_eq(known[i], key);
@@ -74,8 +80,11 @@ static int check_texts(const json_t *d, size_t index, struct error *e)
 	const char *name = json_string_value(json_object_get(d, "name"));
 	const json_t *v;
 	if (!is_identifier(name) || is_taken(name))
-		return bad_tool(e, index, ".name: must be a Python identifier of ASCII letters, at most %d, no keyword and without "
-					  "\"__\" in front", NAME_MAX_BYTES);
+		return bad_tool(e, index,
+			".name: must be a Python identifier of ASCII letters, at most %d, no keyword and "
+			"without "
+			"\"__\" in front",
+			NAME_MAX_BYTES);
 	if ((v = json_object_get(d, "description")) && !json_is_string(v) && !json_is_null(v))
 		return bad_tool(e, index, ".description: must be a string");
 	if ((v = json_object_get(d, "source")) && !json_is_string(v) && !json_is_null(v))
@@ -92,7 +101,8 @@ static int check_numbers(const json_t *d, size_t index, struct tool *t, struct e
 	if (v && !json_is_null(v)) {
 		t->timeout_s = json_number_value(v);
 		if (!json_is_number(v) || !(t->timeout_s >= 0.01) || !(t->timeout_s <= LIMIT_TOOL_SECONDS))
-			return bad_tool(e, index, ".timeout_s: must be a number between 0.01 and %d", LIMIT_TOOL_SECONDS);
+			return bad_tool(e, index, ".timeout_s: must be a number between 0.01 and %d",
+				LIMIT_TOOL_SECONDS);
 	}
 	v = json_object_get(d, "max_calls");
 	if (v && !json_is_null(v)) {
@@ -109,7 +119,8 @@ static int check_schemas(json_t *d, size_t index, struct error *e)
 	char where[64];
 	json_t *parameters = json_object_get(d, "parameters"), *returns = json_object_get(d, "returns");
 	if (!parameters || json_is_null(parameters)) {
-		parameters = json_pack("{s:s,s:{},s:b}", "type", "object", "properties", "additionalProperties", 0);
+		parameters = json_pack(
+			"{s:s,s:{},s:b}", "type", "object", "properties", "additionalProperties", 0);
 		if (!parameters || json_object_set_new(d, "parameters", parameters) < 0)
 			return error_set(e, -ENOMEM, "the server is short of memory");
 	}
@@ -178,8 +189,8 @@ struct tool *tool_table_find(const struct tool_table *t, const char *name)
 	return NULL;
 }
 
-static int add_given(struct tool_table *t, const json_t *definitions, const struct tool_client_ops *ops, void *client,
-	struct error *e)
+static int add_given(struct tool_table *t, const json_t *definitions, const struct tool_client_ops *ops,
+	void *client, struct error *e)
 {
 	for (size_t i = 0; i < json_array_size(definitions); i++) {
 		struct tool made;
@@ -215,8 +226,8 @@ static int add_others(struct tool_table *t, const struct tool_table *old, const 
 	return 0;
 }
 
-int tool_table_merge(const struct tool_table *old, const json_t *definitions, const struct tool_client_ops *ops, void *client,
-	struct tool_table *ret, struct error *e)
+int tool_table_merge(const struct tool_table *old, const json_t *definitions,
+	const struct tool_client_ops *ops, void *client, struct tool_table *ret, struct error *e)
 {
 	size_t given = json_array_size(definitions);
 	if (given + old->n > LIMIT_TOOLS && given > LIMIT_TOOLS) {
@@ -224,11 +235,13 @@ int tool_table_merge(const struct tool_table *old, const json_t *definitions, co
 		return error_slug(e, "too_many_tools");
 	}
 	struct tool_table fresh = { .tool = calloc(given + old->n + 1, sizeof(*fresh.tool)) };
-	int r = fresh.tool ? add_given(&fresh, definitions, ops, client, e) : error_set(e, -ENOMEM, "the server is short of memory");
+	int r = fresh.tool ? add_given(&fresh, definitions, ops, client, e)
+			   : error_set(e, -ENOMEM, "the server is short of memory");
 	if (r == 0 && (r = add_others(&fresh, old, client)) < 0)
 		error_set(e, r, "the server is short of memory");
 	if (r == 0 && fresh.n > LIMIT_TOOLS) {
-		error_set(e, -E2BIG, "%zu tools are too many for one session, the limit is %d", fresh.n, LIMIT_TOOLS);
+		error_set(e, -E2BIG, "%zu tools are too many for one session, the limit is %d", fresh.n,
+			LIMIT_TOOLS);
 		r = error_slug(e, "too_many_tools");
 	}
 	if (r < 0) {

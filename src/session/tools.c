@@ -8,10 +8,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "json/json_read.h"
-#include "json/json_schema.h"
 #include "session/internal.h"
 #include "session/tool_table.h"
+#include "json/json_read.h"
+#include "json/json_schema.h"
 
 struct pending {
 	TAILQ_ENTRY(pending) link;
@@ -33,7 +33,7 @@ struct tools {
 	struct waiter_list waiters;
 	unsigned n_pending, n_waiters, calls_of_cell;
 	uint64_t next_id;
-	bool unsent; /* the guest does not know the definitions */
+	bool unsent;              /* the guest does not know the definitions */
 	uint64_t packages_number; /* of the guest's call that waits for packages; 0: none */
 };
 
@@ -49,7 +49,8 @@ static struct tools *tools_of(struct session *s)
 
 /* ---- answers to the guest --------------------------------------------------- */
 
-static void send_result(struct session *s, uint64_t number, enum wire_tag tag, const char *text, size_t len, const char *type)
+static void send_result(
+	struct session *s, uint64_t number, enum wire_tag tag, const char *text, size_t len, const char *type)
 {
 	struct buffer b = BUFFER_INIT(0);
 	size_t start;
@@ -93,7 +94,7 @@ static struct pending *find_pending(struct session *s, const void *client, uint6
 	struct pending *p;
 	if (!s->tools)
 		return NULL;
-	TAILQ_FOREACH(p, &s->tools->pending, link)
+	TAILQ_FOREACH (p, &s->tools->pending, link)
 		if (p->id == id && p->tool->client == client)
 			return p;
 	return NULL;
@@ -102,12 +103,14 @@ static struct pending *find_pending(struct session *s, const void *client, uint6
 static int no_call(uint64_t id, struct error *e)
 {
 	error_set(e, -ENOENT, "nobody waits for call %llu", (unsigned long long)id);
-	error_remedy(e, "It was answered, its time limit was over, its cell ended, or another client serves the tool. Nothing is to be done.");
+	error_remedy(e, "It was answered, its time limit was over, its cell ended, or another client serves "
+			"the tool. Nothing is to be done.");
 	error_slug(e, "call_not_found");
 	return -ENOENT;
 }
 
-int session_answer_call(struct session *s, const void *client, uint64_t id, const json_t *value, struct error *e)
+int session_answer_call(
+	struct session *s, const void *client, uint64_t id, const json_t *value, struct error *e)
 {
 	struct pending *p = find_pending(s, client, id);
 	struct error why = { 0 };
@@ -128,7 +131,8 @@ int session_answer_call(struct session *s, const void *client, uint64_t id, cons
 	return 0;
 }
 
-int session_fail_call(struct session *s, const void *client, uint64_t id, const char *type, const char *message, struct error *e)
+int session_fail_call(struct session *s, const void *client, uint64_t id, const char *type,
+	const char *message, struct error *e)
 {
 	struct pending *p = find_pending(s, client, id);
 	if (!p)
@@ -157,7 +161,8 @@ static int read_call(const struct wire_frame *f, struct asked *ret)
 		if (field.tag == WIRE_CALL && wire_field_u64(&field, &ret->number) < 0)
 			return -EPROTO;
 		if (field.tag == WIRE_TEXT)
-			snprintf(ret->name, sizeof(ret->name), "%.*s", (int)(field.len < LIMIT_NAME_BYTES ? field.len : LIMIT_NAME_BYTES),
+			snprintf(ret->name, sizeof(ret->name), "%.*s",
+				(int)(field.len < LIMIT_NAME_BYTES ? field.len : LIMIT_NAME_BYTES),
 				field.data);
 		if (field.tag == WIRE_JSON) {
 			ret->arguments = field.data;
@@ -170,14 +175,15 @@ static int read_call(const struct wire_frame *f, struct asked *ret)
 static bool number_in_use(const struct tools *t, uint64_t number)
 {
 	struct pending *p;
-	TAILQ_FOREACH(p, &t->pending, link)
+	TAILQ_FOREACH (p, &t->pending, link)
 		if (p->number == number)
 			return true;
 	return false;
 }
 
 /* Reasons to say no that have nothing to do with the arguments. NULL: go on. */
-static const char *refusal(struct session *s, struct tool *tool, const struct asked *asked, const char **ret_type, char text[256])
+static const char *refusal(struct session *s, struct tool *tool, const struct asked *asked,
+	const char **ret_type, char text[256])
 {
 	struct tools *t = s->tools;
 	*ret_type = "ToolBudgetError";
@@ -191,13 +197,15 @@ static const char *refusal(struct session *s, struct tool *tool, const struct as
 		snprintf(text, 256, "'%s' was called %llu times, which is all that is allowed", tool->name,
 			(unsigned long long)tool->calls);
 	} else if (t->calls_of_cell >= LIMIT_TOOL_CALLS_PER_CELL) {
-		snprintf(text, 256, "this cell made %u calls of tools, which is all that is allowed", t->calls_of_cell);
+		snprintf(text, 256, "this cell made %u calls of tools, which is all that is allowed",
+			t->calls_of_cell);
 	} else if (t->n_pending >= LIMIT_TOOL_CALLS) {
-		snprintf(text, 256, "%u calls of tools wait for their answers already; wait for some first", t->n_pending);
+		snprintf(text, 256, "%u calls of tools wait for their answers already; wait for some first",
+			t->n_pending);
 	} else if (asked->len > LIMIT_TOOL_VALUE_BYTES) {
 		*ret_type = "ToolArgumentError";
-		snprintf(text, 256, "the arguments of '%s' are too large: %zu bytes, the limit is %d", tool->name, asked->len,
-			LIMIT_TOOL_VALUE_BYTES);
+		snprintf(text, 256, "the arguments of '%s' are too large: %zu bytes, the limit is %d",
+			tool->name, asked->len, LIMIT_TOOL_VALUE_BYTES);
 	} else {
 		return NULL;
 	}
@@ -253,7 +261,8 @@ static void hand_over(struct session *s, struct pending *p)
 
 /* ---- packages ----------------------------------------------------------------- */
 
-void sessions_on_packages(struct sessions *t, void (*ask)(void *, const char *, uint64_t, const char *, size_t), void *userdata)
+void sessions_on_packages(
+	struct sessions *t, void (*ask)(void *, const char *, uint64_t, const char *, size_t), void *userdata)
 {
 	t->ask_packages = ask;
 	t->ask_userdata = userdata;
@@ -275,9 +284,11 @@ static void ask_packages(struct session *s, const struct asked *asked)
 {
 	struct sessions *table = s->table;
 	if (!table->ask_packages) {
-		send_failure(s, asked->number, "ToolUnavailable", "there are no packages here; `glovebox run --package NAME` gives them");
+		send_failure(s, asked->number, "ToolUnavailable",
+			"there are no packages here; `glovebox run --package NAME` gives them");
 	} else if (s->tools->packages_number || s->tools->calls_of_cell >= LIMIT_TOOL_CALLS_PER_CELL) {
-		send_failure(s, asked->number, "ToolBudgetError", "packages are being installed already; wait for those first");
+		send_failure(s, asked->number, "ToolBudgetError",
+			"packages are being installed already; wait for those first");
 	} else {
 		s->tools->calls_of_cell++;
 		wait_for_packages(s, asked->number);
@@ -285,7 +296,8 @@ static void ask_packages(struct session *s, const struct asked *asked)
 	}
 }
 
-void session_answer_packages(struct session *s, uint64_t number, struct session_package *p, char *report, const char *why)
+void session_answer_packages(
+	struct session *s, uint64_t number, struct session_package *p, char *report, const char *why)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	if (!s->tools || s->tools->packages_number != number) { /* its cell is over */
@@ -296,7 +308,8 @@ void session_answer_packages(struct session *s, uint64_t number, struct session_
 	if (why) {
 		send_failure(s, number, "ToolError", why);
 	} else {
-		buffer_printf(&b, "{\"path\":%s%s%s,\"report\":%s}", p ? "\"" : "", p ? p->path : "null", p ? "\"" : "", report ? report : "{}");
+		buffer_printf(&b, "{\"path\":%s%s%s,\"report\":%s}", p ? "\"" : "", p ? p->path : "null",
+			p ? "\"" : "", report ? report : "{}");
 		send_result(s, number, WIRE_JSON, b.data ? b.data : "null", b.data ? b.len : 4, NULL);
 		if (p) {
 			p->next = s->params.packages;
@@ -371,7 +384,7 @@ static int take_cancel(struct session *s, const struct wire_frame *f)
 		return -EPROTO;
 	if (number && s->tools->packages_number == number)
 		wait_for_packages(s, 0);
-	TAILQ_FOREACH(p, &s->tools->pending, link) {
+	TAILQ_FOREACH (p, &s->tools->pending, link) {
 		if (p->number == number) {
 			cancel(p, "the code no longer waits for it");
 			forget(s, p);
@@ -394,7 +407,7 @@ uint64_t tools_next_deadline(const struct session *s)
 	struct pending *p;
 	if (!s->tools)
 		return next;
-	TAILQ_FOREACH(p, &s->tools->pending, link)
+	TAILQ_FOREACH (p, &s->tools->pending, link)
 		if (p->deadline_ns < next)
 			next = p->deadline_ns;
 	return next;
@@ -456,13 +469,13 @@ static void move_pending(struct session *s, const struct tool *old, const struct
 		fail_pending_of(s, old, "ToolUnavailable", "the tools of the session were given anew");
 		return;
 	}
-	TAILQ_FOREACH(p, &s->tools->pending, link)
+	TAILQ_FOREACH (p, &s->tools->pending, link)
 		if (p->tool == old)
 			p->tool = tool;
 }
 
-int session_set_tools(struct session *s, const json_t *definitions, const struct tool_client_ops *ops, void *client,
-	struct error *e)
+int session_set_tools(struct session *s, const json_t *definitions, const struct tool_client_ops *ops,
+	void *client, struct error *e)
 {
 	struct tool_table fresh = { 0 };
 	struct tools *t = tools_of(s);
@@ -539,7 +552,7 @@ static struct pending *first_unfetched(const struct session *s)
 	struct pending *p;
 	if (!s->tools)
 		return NULL;
-	TAILQ_FOREACH(p, &s->tools->pending, link)
+	TAILQ_FOREACH (p, &s->tools->pending, link)
 		if (!p->tool->ops && !p->fetched)
 			return p;
 	return NULL;
