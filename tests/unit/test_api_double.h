@@ -63,7 +63,7 @@ struct sessions {
 };
 
 static const char *const double_statuses[] = { "ok", "error", "timeout", "interrupted", "out_of_memory",
-	"killed", "refused" };
+	"killed", "refused", "running" };
 
 const char *cell_status_name(enum cell_status s)
 {
