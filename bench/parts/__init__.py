@@ -19,6 +19,7 @@ from parts.profiles import profiles
 from parts.start import start
 from parts.steps import steps
 from parts.tools import tools
+from parts.travel import travel
 
 PARTS = {
     'start': start,
@@ -40,6 +41,7 @@ PARTS = {
     'profiles': profiles,
     'neighbours': neighbours,
     'jail': jail,
+    'travel': travel,
 }
 
 # Those that need nothing but Glovebox and python3.

@@ -77,3 +77,8 @@ def test_every_example_is_run_here():
 def no_leftovers():
     yield
     assert not list(EXAMPLES.glob('*.png'))
+
+
+def test_time_travel(daemon, tmp_path):
+    said = run(daemon, 'time_travel.py', tmp_path / 'plot.png', '2')
+    assert said.startswith('best of 8, 2 steps: error ') and (tmp_path / 'plot.png').read_bytes().startswith(b'\x89PNG')
