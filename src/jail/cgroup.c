@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
-enum { CPU_PERIOD_US = 100000 };
+enum { CPU_PERIOD_US = 100000, PROCS_MAX = 1 << 20 };
 
 static const char home_prefix[] = "glovebox-"; /* and the daemon's pid */
 
@@ -288,14 +288,46 @@ static int try_v1(struct cgroup_home *h, const char *mount, const char *self)
 	return 0;
 }
 
+/* Where the processes of a group that was delegated to us go, so that it may have groups with controllers below. */
+static const char leaf[] = "glovebox-self";
+
+/* Moves everything in `group` (us, and what we have started) into a leaf below it. */
+static int step_aside(int group)
+{
+	_cleanup_free_ char *pids = NULL;
+	char path[64];
+	if (mkdirat(group, leaf, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/cgroup.procs", group);
+	int r = fd_read_file(path, PROCS_MAX, &pids, NULL);
+	if (r < 0)
+		return r;
+	for (char *rest = pids, *pid; (pid = strsep(&rest, "\n"));)
+		if (*pid && (r = write_text(group, leaf, "cgroup.procs", pid)) < 0 && r != -ESRCH)
+			return r;
+	return 0;
+}
+
+/* Lets the groups below have the controllers. A group that has processes of its own may not; when it is ours, they move. */
+static int open_to_children(int group, bool own)
+{
+	static const char wanted[] = "+memory +pids +cpu";
+	int r = write_text(group, ".", "cgroup.subtree_control", wanted);
+	if (r == -EBUSY && own && (r = step_aside(group)) == 0)
+		r = write_text(group, ".", "cgroup.subtree_control", wanted);
+	return r;
+}
+
 /* Version 2 wants a group without processes of its own above ours. Below our own group that is so only when it was delegated to us
  * and we are alone in a leaf; the top of the tree always is, and root may use it. */
 static int try_v2(struct cgroup_home *h, const char *mount, const char *self)
 {
-	static const char wanted[] = "+memory +pids +cpu";
 	char group[160], parent[256];
 	if (!own_group(self, "", group, sizeof(group)))
 		return -ENOENT;
+	char *last = strrchr(group, '/');
+	if (last && !strcmp(last + 1, leaf)) /* we have moved before */
+		*last = '\0';
 	const char *below[] = { group, "" };
 	int r = -ENOENT;
 	for (unsigned i = 0; i < 2; i++) {
@@ -305,9 +337,9 @@ static int try_v2(struct cgroup_home *h, const char *mount, const char *self)
 		if (r < 0)
 			continue;
 		_cleanup_fd_ int up = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		write_text(up, ".", "cgroup.subtree_control", wanted);
+		open_to_children(up, i == 0 && *group && strcmp(group, "/") != 0);
 		if (faccessat(h->dirs[0], "memory.max", W_OK, 0) == 0 && faccessat(h->dirs[0], "pids.max", W_OK, 0) == 0 &&
-			(r = write_text(h->dirs[0], ".", "cgroup.subtree_control", wanted)) == 0)
+			(r = open_to_children(h->dirs[0], false)) == 0)
 			return 0;
 		r = r < 0 ? r : -ENOTSUP;
 		cgroup_home_finish(h);
