@@ -414,6 +414,11 @@ int cgroup_set_limits(struct cgroup_home *h, const char *name, const struct cgro
 	return h->ops->set_limits(h, name, limits);
 }
 
+int cgroup_set_processes(struct cgroup_home *h, const char *name, unsigned processes)
+{
+	return h->ops->controllers[0] ? write_or(h->dirs[h->ops->processes], name, "pids.max", processes, "max") : 0;
+}
+
 int cgroup_ticket_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret)
 {
 	return h->ops->ticket(h, name, ret);

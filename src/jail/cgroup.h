@@ -55,6 +55,7 @@ const char *cgroup_home_kind(const struct cgroup_home *h); /* "v2", "v1" or "non
 
 int cgroup_make(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits);
 int cgroup_set_limits(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits);
+int cgroup_set_processes(struct cgroup_home *h, const char *name, unsigned processes); /* that limit alone */
 int cgroup_ticket_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret);
 /* The same for a process that is there already and joins by itself: files to write "0" to, never a directory. */
 int cgroup_join_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret);

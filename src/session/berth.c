@@ -587,6 +587,7 @@ void berth_replace_guest(struct berth *b)
 {
 	berth_drop_guest(b);
 	berth_drop_copies(b); /* the sweep takes them too */
+	berth_count_copies(b);
 	if (b->state == BERTH_JAIL)
 		return; /* nothing there yet: its first guest will do */
 	if (b->nested) { /* a sweep would reach into the jails that are nested in this one */

@@ -43,6 +43,7 @@ struct berth {
 	int far[3]; /* the guest's ends, until the zygote has them */
 	struct copy_list copies; /* parked ones of its guests, oldest first */
 	unsigned copies_leaving; /* dropped and not yet reaped */
+	unsigned copies_counted; /* by which its limit of processes is raised: they are not the session's */
 	const struct copy *from; /* its guest comes, or came, from this one and not from the zygote; only compared */
 	struct berth *outer;     /* its jail is nested in that one's; NULL for none */
 	unsigned nested;         /* jails that are nested in this one, which must outlive them */

@@ -29,8 +29,27 @@ void berth_drop_copies(struct berth *b)
 		copy_drop(c);
 }
 
+static unsigned processes_with_copies(const struct berth *b)
+{
+	return b->limits.processes ? b->limits.processes + b->copies_counted : 0;
+}
+
+void berth_count_copies(struct berth *b)
+{
+	unsigned n = 0;
+	struct copy *c;
+	TAILQ_FOREACH(c, &b->copies, link)
+		n += c->pidfd >= 0;
+	if (n == b->copies_counted || !b->cgroup[0])
+		return;
+	b->copies_counted = n;
+	cgroup_set_processes(&b->nursery->cgroups, b->cgroup, processes_with_copies(b));
+}
+
 void berth_kill_others(struct berth *b)
 {
+	struct cgroup_limits after = b->limits;
+	after.processes = processes_with_copies(b);
 	pid_t spare[LIMIT_COPIES];
 	size_t n = 0;
 	struct copy *c;
@@ -40,7 +59,7 @@ void berth_kill_others(struct berth *b)
 	if (b->guest)
 		guest_signal(b->guest, SIGKILL);
 	if (b->cgroup[0])
-		cgroup_kill_others(&b->nursery->cgroups, b->cgroup, &b->limits, spare, n);
+		cgroup_kill_others(&b->nursery->cgroups, b->cgroup, &after, spare, n);
 }
 
 int berth_revive(struct berth *b, struct copy *c, bool restore_files)

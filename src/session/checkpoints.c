@@ -164,11 +164,6 @@ static void name_it(struct session *s, struct copy *c)
 	finish(s, NULL, c, gone ? let_go : NULL);
 }
 
-bool travel_awaits(const struct session *s, uint64_t ticket)
-{
-	return s->travel && s->travel->asked && s->travel->ticket == ticket;
-}
-
 void travel_parked(struct session *s, uint64_t ticket, const char *why)
 {
 	struct error e = { 0 };

@@ -41,6 +41,7 @@ struct copy {
 	uint64_t parent;    /* ticket of the copy its state came from; 0 for none */
 	uint64_t wall_ns, used_ns;
 	bool files_left;    /* it does not hold the files */
+	bool exact;         /* asked for at a moment that counts: none that was taken before it will do */
 	bool held;          /* forks of it are being made: it must stay */
 };
 

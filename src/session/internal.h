@@ -13,7 +13,7 @@
 #include "session/session.h"
 #include "session/spool.h"
 
-enum { CELL_ID_MAX = 64, SESSION_OWN_COPIES = 2 /* processes of ours beside a guest: the copy of before, and that of after */ };
+enum { CELL_ID_MAX = 64 };
 
 struct tools;
 
@@ -194,7 +194,6 @@ void travel_forget_cells(struct session *s, bool good);
 void travel_begin(struct session *s);                                                /* what waits for the guest, once it is there and idle */
 void travel_parked(struct session *s, uint64_t ticket, const char *why);             /* a copy is there, or why not */
 void travel_arrived(struct session *s);                                              /* the guest of a rollback is there */
-bool travel_awaits(const struct session *s, uint64_t ticket);                        /* somebody waits for this copy */
 void travel_cancel(struct session *s, const char *why);
 void travel_born(struct session *child, const char *why); /* a fork is ready, or why it will not be */
 

@@ -101,6 +101,9 @@ struct copy;
 bool berth_can_park(const struct berth *b);
 struct copy *berth_copy(struct berth *b, uint64_t ticket); /* NULL when it is gone */
 
+/* Their number changed: parked copies do not count against the session's limit of processes. */
+void berth_count_copies(struct berth *b);
+
 /* Kills the guest and all else in the jail but the parked copies. */
 void berth_kill_others(struct berth *b);
 

@@ -307,7 +307,7 @@ struct cgroup_limits session_cgroup_limits(const struct session_limits *l)
 {
 	enum { HEADROOM = 64 << 20 };
 	return (struct cgroup_limits){ .memory_bytes = l->memory_bytes ? l->memory_bytes + HEADROOM : 0,
-		.processes = (unsigned)l->processes + SESSION_OWN_COPIES,
+		.processes = (unsigned)l->processes,
 		.cpus = l->cpus };
 }
 

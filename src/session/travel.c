@@ -78,6 +78,7 @@ void travel_let_go(struct session *s, struct copy *c)
 	if (s->latest == c)
 		forget_latest(s);
 	copy_drop(c);
+	berth_count_copies(s->berth);
 }
 
 /* Of those that were made by themselves, the newest stay: the one to go back to, and as many as the session keeps. */
@@ -89,6 +90,7 @@ static void prune(struct session *s)
 		if (!c->name && !c->held && c->pidfd >= 0 && n++ >= stay)
 			travel_let_go(s, c);
 	}
+	berth_count_copies(s->berth);
 }
 
 /* Adds the request for a copy to the frames. */
@@ -105,6 +107,7 @@ static void ask(struct session *s, enum wire_type type, struct buffer *frames, i
 		return;
 	}
 	wire_end(frames, start);
+	c->exact = type == WIRE_PARK;
 	++*n;
 }
 
@@ -234,8 +237,9 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 	}
 	s->table->stats.copies_parked++;
 	s->no_copy[0] = '\0';
-	if (s->latest && s->latest->ticket == s->head && !s->since && !s->files_touched && !travel_awaits(s, ticket)) {
+	if (s->latest && s->latest->ticket == s->head && !s->since && !s->files_touched && !c->exact) {
 		copy_drop(c); /* there is one of this state */
+		berth_count_copies(s->berth);
 		return true;
 	}
 	TAILQ_REMOVE(&s->berth->copies, c, link); /* in the order in which they were made, not asked for */

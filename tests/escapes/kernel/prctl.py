@@ -9,7 +9,6 @@ for name, args in {
     'SET_CHILD_SUBREAPER': (36, 0),
     'SET_TIMING': (14, 0),
     'SET_KEEPCAPS': (8, 0),
-    'SET_DUMPABLE': (4, 0),
     'SCHED_CORE': (62, 9),
 }.items():
     if in_child(lambda: reached('prctl', *args, 0, 0)):
