@@ -102,6 +102,8 @@ static const struct status_row status_rows[] = {
 	{ "cannot_fork", 409, 0 },
 	{ "nothing_to_undo", 409, 0 },
 	{ "checkpoint_not_found", 404, 0 },
+	{ "recording_not_found", 404, 0 },
+	{ "too_many_recordings", 429, 0 },
 	{ "directory_not_empty", 409, 0 },
 	{ "session_gone", 410, 0 },
 	{ "file_too_large", 413, 0 },

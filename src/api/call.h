@@ -156,6 +156,10 @@ void handle_logs(struct call *c);
 void handle_screenshot(struct call *c);
 void handle_windows(struct call *c);
 void handle_input(struct call *c);
+void handle_recording(struct call *c);
+void handle_recording_list(struct call *c);
+void handle_recording_get(struct call *c);
+void handle_recording_delete(struct call *c);
 
 void handle_execute(struct call *c);
 void handle_run(struct call *c);

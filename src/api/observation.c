@@ -153,6 +153,10 @@ void answer_put_observation(struct json_writer *w, const struct observation *o)
 	put_answer(w, o->answer);
 	json_key(w, "screenshot");
 	answer_put_screenshot(w, o->screenshot, o->end_screenshot);
+	if (o->recording)
+		json_field_uint(w, "recording", o->recording);
+	else
+		json_field_null(w, "recording");
 	put_files(w, o);
 	json_field_bool(w, "state_lost", o->state_lost);
 	if (o->packages)

@@ -191,7 +191,7 @@ static const struct field packages_table[] = {
 const struct fields packages_fields = FIELDS("PackagesRequest", packages_table);
 
 static const struct field execute_table[] = { CODE_ROW(0), CELL_ROWS(0), DETACH_ROW(0), SCREENSHOT_ROWS(0),
-	VALUE_ROWS(0) };
+	RECORD_ROW(0), VALUE_ROWS(0) };
 const struct fields execute_fields = FIELDS("ExecuteRequest", execute_table);
 
 #define RUN_SESSION offsetof(struct run_request, session)
@@ -290,7 +290,7 @@ const char *const socket_types[] = { "execute", "interrupt", "ping", "tools", "t
 
 #define SOCKET_EXECUTE offsetof(struct socket_request, execute)
 static const struct field socket_execute_table[] = { SOCKET_ROWS, CODE_ROW(SOCKET_EXECUTE),
-	CELL_ROWS(SOCKET_EXECUTE), DETACH_ROW(SOCKET_EXECUTE), SCREENSHOT_ROWS(SOCKET_EXECUTE),
+	CELL_ROWS(SOCKET_EXECUTE), DETACH_ROW(SOCKET_EXECUTE), SCREENSHOT_ROWS(SOCKET_EXECUTE), RECORD_ROW(SOCKET_EXECUTE),
 	VALUE_ROWS(SOCKET_EXECUTE) };
 const struct fields socket_execute_fields = FIELDS("SocketExecute", socket_execute_table);
 
@@ -323,7 +323,9 @@ void execute_cell_request(const struct execute_request *q, struct cell_request *
 		.typed_result = q->typed_result,
 		.has_screenshot = q->capture_screenshot || q->has_screenshot,
 		.end_screenshot = q->screenshot.end,
-		.on_block = q->on_block };
+		.on_block = q->on_block,
+		.record = q->record,
+		.recording = q->recording };
 	screenshot_options(&q->screenshot, &ret->screenshot);
 }
 

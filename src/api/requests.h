@@ -17,6 +17,8 @@ struct execute_request {
 	bool capture_screenshot, has_screenshot;
 	struct screenshot_request screenshot;
 	enum on_block on_block;
+	bool record;
+	struct recording_params recording;
 	bool has_transaction, transaction;
 };
 

@@ -93,6 +93,28 @@ static const struct field screenshot_query_table[] = {
 };
 const struct fields screenshot_query_fields = FIELDS("ScreenshotQuery", screenshot_query_table);
 
+#define RECORD_ROWS(base)                                                                                                       \
+	{ "fps", FIELD_UINT, .offset = (base) + offsetof(struct recording_params, fps), .min = 1, .max = 60, .default_text = "10", \
+		.help = "At most so many frames in a second; only changes make frames." },                                      \
+	{                                                                                                                       \
+		"max_seconds", FIELD_NUMBER, .offset = (base) + offsetof(struct recording_params, max_seconds), .min = 0.1,     \
+			.max = LIMIT_RECORDING_SECONDS, .default_text = "600", .help = "It stops by itself after them."         \
+	}
+
+static const struct field record_table[] = { RECORD_ROWS(0) };
+const struct fields record_fields = FIELDS("Record", record_table);
+
+static const char *const recording_actions[] = { "start", "stop", NULL };
+
+static const struct field recording_table[] = {
+	{ "action", FIELD_CHOICE, FIELD_REQUIRED, .offset = offsetof(struct recording_request, action), .choices = recording_actions,
+		.example = "\"start\"", .help = "start, or stop." },
+	{ "id", FIELD_UINT, .offset = offsetof(struct recording_request, id), .min = 1, .max = 4294967295.0,
+		.default_text = "the newest", .help = "Which to stop." },
+	RECORD_ROWS(offsetof(struct recording_request, params)),
+};
+const struct fields recording_fields = FIELDS("RecordingRequest", recording_table);
+
 void screenshot_options(const struct screenshot_request *q, struct shot_options *ret)
 {
 	*ret = (struct shot_options){ .window = (uint32_t)q->window,

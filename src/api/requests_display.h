@@ -29,6 +29,17 @@ struct screenshot_query {
 	bool settle;
 };
 
+/* POST …/recording */
+enum recording_action { RECORDING_START, RECORDING_STOP };
+
+struct recording_request {
+	enum recording_action action;
+	uint64_t id;
+	struct recording_params params;
+};
+
+extern const struct fields recording_fields;       /* struct recording_request */
+extern const struct fields record_fields;          /* struct recording_params */
 extern const struct fields display_fields;          /* struct display_params */
 extern const struct fields screenshot_fields;       /* struct screenshot_request */
 extern const struct fields screenshot_query_fields; /* struct screenshot_query */
@@ -62,4 +73,12 @@ void screenshot_options(const struct screenshot_request *q, struct shot_options 
 						  "close asks its windows to close, so that the loop returns and the cell "     \
 						  "ends; wait lets it wait; leave ends the cell with status running, and later "  \
 						  "cells run inside its loop; auto closes when a screenshot was asked for."     \
+	}
+
+#define RECORD_ROW(base)                                                                                                        \
+	{                                                                                                                       \
+		"record", FIELD_OBJECT, FIELD_HAS_FLAG | FIELD_OR_BOOL, .offset = (base) + offsetof(struct execute_request, recording), \
+			.flag_offset = (base) + offsetof(struct execute_request, record), .object = &record_fields,             \
+			.default_text = "false", .example = "true",                                                             \
+			.help = "A recording of the screen while the code runs: `recording` in the answer names it."            \
 	}

@@ -178,6 +178,7 @@ static const struct shape_row observation_rows[] = {
 	{ "final_answer", "any", NULL, 1, "What the code gave to final_answer(): JSON where it can, else its repr. Then "
 		"`final_answer_encoded` has it in smolagents' safe encoding, where it has one." },
 	{ "screenshot", "object", &shape_picture, 1, "When it was asked for." },
+	{ "recording", "integer", NULL, 1, "Id of the recording, when `record` was asked for: GET …/recording/{id}." },
 	{ "files", "array", &shape_file, 0, "What the cell created, changed or deleted below /workspace." },
 	{ "state_lost", "boolean", NULL, 0, "The interpreter had to be replaced: variables are gone." },
 	{ "packages", "object", &shape_packages, 1, "What became of packages since the cell before." },
@@ -319,6 +320,33 @@ static const struct shape_row fork_rows[] = {
 };
 SHAPE(shape_forks, "Forks", fork_rows);
 
+static const struct shape_row recording_cell_rows[] = {
+	{ "cell", "integer", NULL, 0, NULL },
+	{ "from_ms", "integer", NULL, 0, "Its first frame, from the start of the recording." },
+	{ "to_ms", "integer", NULL, 0, "Its last frame." },
+	{ "first_frame", "integer", NULL, 0, "Number of its first frame, from 0." },
+	{ "frames", "integer", NULL, 0, NULL },
+};
+static SHAPE(shape_recording_cell, "RecordingCell", recording_cell_rows);
+
+static const struct shape_row recording_rows[] = {
+	{ "id", "integer", NULL, 0, NULL },
+	{ "state", "string", NULL, 0, "recording, finishing or done." },
+	{ "ended", "string", NULL, 1, "Why: stopped, cell, max_seconds, frames, bytes, display_gone, no_space." },
+	{ "format", "string", NULL, 0, "apng" },
+	{ "width", "integer", NULL, 0, "0 before the first frame." },
+	{ "height", "integer", NULL, 0, NULL },
+	{ "frames", "integer", NULL, 0, "Only changes make frames." },
+	{ "bytes", "integer", NULL, 0, NULL },
+	{ "duration_ms", "integer", NULL, 0, "From the first frame." },
+	{ "started", "string", NULL, 0, "RFC 3339, UTC." },
+	{ "cells", "array", &shape_recording_cell, 0, "Cells that ran meanwhile and changed the screen." },
+};
+SHAPE(shape_recording, "Recording", recording_rows);
+
+static const struct shape_row recording_list_rows[] = { { "recordings", "array", &shape_recording, 0, NULL } };
+SHAPE(shape_recording_list, "RecordingList", recording_list_rows);
+
 static const struct shape_row input_result_rows[] = {
 	{ "action", "string", NULL, 0, NULL },
 	{ "x", "integer", NULL, 0, "Of cursor_position." },
@@ -339,7 +367,7 @@ SHAPE(shape_input, "InputAnswer", input_rows);
 const struct shape *const shapes[] = { &shape_forks, &shape_checkpoint, &shape_checkpoint_answer, &shape_checkpoint_list, &shape_rollback_answer, &shape_problem, &shape_packages, &shape_profile, &shape_profile_list, &shape_session, &shape_session_list, &shape_limits,
 	&shape_observation, &shape_bundle, &shape_error, &shape_file, &shape_truncated, &shape_usage,
 	&shape_log, &shape_log_entry, &shape_file_list, &shape_file_entry, &shape_interrupted, &shape_status,
-	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, &shape_display, &shape_window, &shape_window_list, &shape_picture, &shape_picture_error, &shape_input, &shape_input_result, NULL };
+	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, &shape_display, &shape_window, &shape_window_list, &shape_picture, &shape_picture_error, &shape_input, &shape_input_result, &shape_recording, &shape_recording_list, &shape_recording_cell, NULL };
 
 /* ---- as JSON Schema ------------------------------------------------------ */
 

@@ -102,5 +102,11 @@ enum {
 	LIMIT_INPUT_TEXT = 16 * 1024,            /* bytes of text to type */
 	LIMIT_INPUT_KEYS = 8,                    /* pressed together */
 	LIMIT_INPUT_SECONDS = 60,                /* of a pause, or a key held */
+	LIMIT_WATCHERS = 8,                      /* of one screen: recordings and live views */
+	LIMIT_RECORDINGS = 8,                    /* kept by one session; the oldest goes */
+	LIMIT_RECORDING_BYTES = 64 * 1024 * 1024, /* of one; it stops there */
+	LIMIT_RECORDING_FRAMES = 20000,
+	LIMIT_RECORDING_SECONDS = 3600,
+	LIMIT_RECORDING_CELLS = 256,             /* whose times are told */
 	LIMIT_ANSWER_BYTES = 16 * 1024 * 1024,   /* a final answer, in each of its forms */
 };

@@ -19,6 +19,7 @@ struct encoder {
 extern const struct encoder encoders[SHOT_FORMAT_COUNT];
 
 int png_encode(const struct image *i, unsigned quality, struct buffer *out); /* the quality means nothing to it */
+int png_encode_rgb(const struct image *i, struct buffer *out); /* never with a palette */
 int jpeg_encode(const struct image *i, unsigned quality, struct buffer *out);
 
 /* A smaller copy by averaging, 0 < scale < 1; its pixels are the caller's to free. */

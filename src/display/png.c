@@ -90,17 +90,16 @@ static void put_chunk(struct buffer *b, const char *type, const void *data, size
 	b->len += n + CHUNK_FRAME;
 }
 
-int png_encode(const struct image *i, unsigned quality, struct buffer *out)
+static int encode(const struct image *i, bool may_index, struct buffer *out)
 {
 	static const uint8_t signature[] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n' };
 	static struct palette palette;
 	uint8_t head[13] = { [8] = 8 };
-	(void)quality;
 	size_t raw_max = ((size_t)i->width * 3 + 1) * i->height;
 	_cleanup_free_ uint8_t *raw = malloc(raw_max);
 	if (!raw)
 		return -ENOMEM;
-	bool indexed = index_rows(i, &palette, raw);
+	bool indexed = may_index && index_rows(i, &palette, raw);
 	if (!indexed)
 		rgb_rows(i, raw);
 	size_t n = indexed ? ((size_t)i->width + 1) * i->height : raw_max, bound = deflate_bound(n);
@@ -123,4 +122,15 @@ int png_encode(const struct image *i, unsigned quality, struct buffer *out)
 	put_chunk(out, "IDAT", NULL, packed);
 	put_chunk(out, "IEND", "", 0);
 	return 0;
+}
+
+int png_encode(const struct image *i, unsigned quality, struct buffer *out)
+{
+	(void)quality;
+	return encode(i, true, out);
+}
+
+int png_encode_rgb(const struct image *i, struct buffer *out)
+{
+	return encode(i, false, out);
 }

@@ -62,6 +62,7 @@ enum display_ask {
 	DISPLAY_ASK_POKE,     /* an event that means nothing to every window: wakes a main loop; answered by DONE */
 	DISPLAY_ASK_CANCEL,   /* the question of this serial needs no answer any more */
 	DISPLAY_ASK_NOW,      /* the shot of this serial waits no longer: the cell is over */
+	DISPLAY_ASK_FRAME,    /* struct frame_options; answered by FRAME when the screen has changed since this watcher's last */
 	DISPLAY_ASK_INPUT,    /* struct input_action; answered by DONE when it was carried out, with where the pointer is then */
 };
 
@@ -71,6 +72,7 @@ enum display_say {
 	DISPLAY_SAY_WINDOWS, /* WINDOW* */
 	DISPLAY_SAY_DONE,    /* COUNT */
 	DISPLAY_SAY_TROUBLE, /* CODE, TEXT, REMEDY */
+	DISPLAY_SAY_FRAME,   /* FRAME, DATA (a PNG; none when nothing changed) */
 };
 
 enum display_tag {
@@ -82,6 +84,7 @@ enum display_tag {
 	DISPLAY_TAG_CODE,        /* text, a word for programs */
 	DISPLAY_TAG_TEXT,        /* text, what is wrong */
 	DISPLAY_TAG_REMEDY,      /* text, what to do */
+	DISPLAY_TAG_FRAME,       /* struct frame_info */
 };
 
 enum shot_format { SHOT_PNG, SHOT_JPEG, SHOT_FORMAT_COUNT };
@@ -131,6 +134,25 @@ struct window_entry {
 	uint32_t width, height;
 	bool focused, dialog;
 	char title[192], class_name[64];
+};
+
+/* ---- watching -------------------------------------------------------------------------------- */
+
+/*
+ * A watcher sees the screen change: it asks for a frame, gets one when there is something new, and asks again. So it is never sent
+ * more than it takes. The screen keeps what each watcher has seen and answers with the part that differs; the first is the whole.
+ */
+struct frame_options {
+	uint32_t watcher; /* a number of the daemon's choice, not 0; the screen forgets those that did not ask for longest */
+	uint32_t gap_ms;  /* at least so long after its last frame */
+	bool rgb;         /* no palettes: frames of one file must be alike */
+	bool now;         /* answer at once, also when nothing changed */
+	bool leave;       /* … and forget the watcher */
+};
+
+struct frame_info {
+	uint32_t width, height;             /* of the screen */
+	uint32_t x, y, part_width, part_height; /* where the picture belongs; 0 wide: nothing changed */
 };
 
 /* ---- mouse and keyboard ------------------------------------------------------------------ */

@@ -57,6 +57,16 @@ void screen_say_done(struct screen *s, uint32_t serial, uint64_t count)
 	say(s);
 }
 
+void screen_say_frame(struct screen *s, uint32_t serial, const struct frame_info *info, const struct buffer *file)
+{
+	size_t start = begin(s, DISPLAY_SAY_FRAME, serial);
+	put(s, DISPLAY_TAG_FRAME, info, sizeof(*info));
+	if (file->len)
+		put(s, DISPLAY_TAG_DATA, file->data, file->len);
+	wire_end(&s->out, start);
+	say(s);
+}
+
 static void put_windows(struct screen *s, const struct window_entry *list, unsigned n)
 {
 	for (unsigned i = 0; i < n && i < LIMIT_WINDOWS; i++)
@@ -261,6 +271,14 @@ static void on_cancel(struct screen *s, uint32_t serial, const void *options)
 		if (s->waiting[i].serial == serial)
 			s->waiting[i].used = false;
 	input_cancel(s, serial);
+	watch_cancel(s, serial);
+}
+
+static void on_watch(struct screen *s, uint32_t serial, const void *options)
+{
+	struct frame_options o;
+	memcpy(&o, options, sizeof(o));
+	watch_ask(s, serial, &o);
 }
 
 static void on_input(struct screen *s, uint32_t serial, const void *options)
@@ -299,6 +317,7 @@ static const struct question {
 	{ DISPLAY_ASK_POKE, 0, 0, on_poke },
 	{ DISPLAY_ASK_CANCEL, 0, 0, on_cancel },
 	{ DISPLAY_ASK_NOW, 0, 0, on_now },
+	{ DISPLAY_ASK_FRAME, sizeof(struct frame_options), 0, on_watch },
 	{ DISPLAY_ASK_INPUT, offsetof(struct input_action, text), sizeof(struct input_action), on_input },
 };
 
@@ -353,6 +372,21 @@ static bool read_daemon(struct screen *s)
 	return r == 0;
 }
 
+/* What came while we waited for an answer of the server is not in the socket any more, where poll() would see it. */
+static bool read_queued(struct screen *s)
+{
+	bool any = false;
+	for (xcb_generic_event_t *e; (e = xcb_poll_for_queued_event(s->x)); free(e), any = true)
+		on_event(s, e);
+	return any;
+}
+
+/* Of two waits in milliseconds, -1 for ever. */
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 static int serve(struct screen *s)
 {
 	struct pollfd fds[2] = { { .fd = s->daemon, .events = POLLIN },
@@ -361,9 +395,11 @@ static int serve(struct screen *s)
 		read_events(s);
 		if (any_waiting(s))
 			decide_all(s);
-		int wait = input_run(s);
-		if (any_waiting(s) && (wait < 0 || wait > SETTLE_TICK_MS))
-			wait = SETTLE_TICK_MS;
+		int wait = sooner(input_run(s), watch_run(s));
+		if (any_waiting(s))
+			wait = sooner(wait, SETTLE_TICK_MS);
+		if (read_queued(s))
+			wait = 0;
 		xcb_flush(s->x);
 		if (poll(fds, 2, wait) < 0 && errno != EINTR)
 			return 1;

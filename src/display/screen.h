@@ -17,6 +17,7 @@
 #include "display/input.h"
 #include "display/protocol.h"
 #include "display/settle.h"
+#include "display/watch.h"
 #include "wire/wire.h"
 
 /* Serves the daemon on `daemon` and the X server on `server` until either is gone; returns the exit code. */
@@ -101,11 +102,13 @@ struct screen {
 	struct activity activity;
 	struct waiting waiting[SCREEN_WAITING];
 	struct input input;
+	struct watcher watcher[LIMIT_WATCHERS];
 	size_t options_len; /* of the question that is being answered */
 };
 
 /* screen.c: answers, for those who give them later */
 void screen_say_done(struct screen *s, uint32_t serial, uint64_t count);
+void screen_say_frame(struct screen *s, uint32_t serial, const struct frame_info *info, const struct buffer *file);
 void screen_say_trouble(struct screen *s, uint32_t serial, const char *code, const char *text, const char *remedy);
 /* Looks at the clients. True when all of them wait and nobody ran for a while since then. */
 bool screen_is_quiet(struct screen *s, uint64_t since_ns);

@@ -114,6 +114,19 @@ static int take_window(const struct wire_field *f, struct window_entry *ret)
 	return 0;
 }
 
+static int take_frame(const struct wire_field *f, struct frame_info *ret)
+{
+	struct frame_info i;
+	if (f->len != sizeof(i))
+		return -EPROTO;
+	memcpy(&i, f->data, sizeof(i));
+	if (!i.width || !i.height || i.width > LIMIT_DISPLAY_SIDE || i.height > LIMIT_DISPLAY_SIDE || i.x > i.width || i.y > i.height ||
+		i.part_width > i.width - i.x || i.part_height > i.height - i.y)
+		return -EPROTO;
+	*ret = i;
+	return 0;
+}
+
 /* What a frame's fields say, checked. */
 static int take_reply(const struct wire_frame *f, struct display_reply *r)
 {
@@ -127,6 +140,8 @@ static int take_reply(const struct wire_frame *f, struct display_reply *r)
 	while ((e = wire_field_next(f, &at, &field)) == 1) {
 		if (field.tag == DISPLAY_TAG_INFO) {
 			e = take_picture_info(&field, &r->info);
+		} else if (field.tag == DISPLAY_TAG_FRAME) {
+			e = take_frame(&field, &r->frame);
 		} else if (field.tag == DISPLAY_TAG_DATA) {
 			r->data = field.data;
 			r->len = field.len;

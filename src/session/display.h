@@ -22,7 +22,8 @@ struct display_reply {
 	unsigned type; /* enum display_say; TROUBLE when it failed */
 	const char *code, *text, *remedy; /* of TROUBLE; never NULL then */
 	struct picture_info info;
-	const char *data; /* of PICTURE */
+	struct frame_info frame; /* of FRAME: inside of the screen, or nothing */
+	const char *data; /* of PICTURE and FRAME */
 	size_t len;
 	const struct window_entry *windows;
 	unsigned n_windows;

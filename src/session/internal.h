@@ -10,6 +10,7 @@
 #include "session/nursery.h"
 #include "session/outcome.h"
 #include "session/output.h"
+#include "session/recording.h"
 #include "session/session.h"
 #include "session/spool.h"
 
@@ -29,6 +30,9 @@ struct cell {
 	void *userdata;
 	double timeout_s;
 	struct capture *capture; /* of a cell that wants pictures, or that must not block; else NULL */
+	bool record;
+	struct recording_params recording;
+	unsigned recording_id; /* 0: none */
 	bool detach, started, timed_out, interrupted, abandoned;
 	bool transaction; /* when it ends the interpreter, the session goes back to where it was before … */
 	bool outside;     /* it reached something outside the session: it cannot be run again */
@@ -70,6 +74,8 @@ struct session {
 	uv_timer_t deadline;
 	struct tools *tools; /* NULL until there are any */
 	struct display *display; /* or NULL */
+	TAILQ_HEAD(, recording) recordings;
+	unsigned last_recording;
 	uint32_t left[LIMIT_LEFT_CELLS]; /* cells that were left in a main loop and have not ended */
 	unsigned n_left;
 	uv_timer_t nudge;

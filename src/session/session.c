@@ -392,6 +392,7 @@ static struct session *new_session(struct sessions *t)
 	memcpy(s->id, "s_", 2);
 	text_random_id(s->id + 2, SESSION_ID_LEN - 2);
 	TAILQ_INIT(&s->queue);
+	TAILQ_INIT(&s->recordings);
 	s->created_ns = s->used_ns = clock_now_ns();
 	s->created_wall_ns = s->used_wall_ns = clock_wall_ns();
 	uv_timer_init(t->config.loop, &s->deadline);
@@ -422,6 +423,7 @@ static void nudge_closed(uv_handle_t *h)
 static void release(struct session *s)
 {
 	tools_finish(s);
+	recordings_destroy(s);
 	display_close(s->display);
 	s->display = NULL;
 	outcome_finish(&s->outcome);
@@ -521,6 +523,7 @@ void session_end(struct session *s, const char *why)
 	snprintf(text, sizeof(text), "the session ended: %s", why);
 	s->guest_ready = false; /* no queued cell may start now */
 	session_fail_all_cells(s, CELL_KILLED, "session_gone", text, "Make a new session.");
+	recordings_destroy(s);
 	display_close(s->display);
 	s->display = NULL;
 	travel_born(s, "it ended");

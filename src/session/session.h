@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "display/protocol.h"
+#include "session/recording.h"
 #include "jail/jail.h"
 #include "network/dialogue.h"
 #include "network/policy.h"
@@ -331,6 +332,7 @@ struct observation {
 	unsigned n_files;
 	bool files_cut; /* more changed than are listed */
 	const struct screenshot *screenshot, *end_screenshot; /* or NULL when not asked for */
+	unsigned recording; /* id of the cell's own; 0: none */
 	double wall_ms, cpu_ms;
 	uint64_t peak_memory_bytes;
 };
@@ -360,6 +362,8 @@ struct cell_request {
 	bool end_screenshot; /* and another when it is over, also after an error */
 	struct shot_options screenshot;
 	enum on_block on_block;
+	bool record; /* a recording of the screen until it is over; needs a display */
+	struct recording_params recording;
 };
 
 /* What the asker hears, in this order: on_started, then outputs and displays as they come, then on_done exactly once. None

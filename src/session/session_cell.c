@@ -149,6 +149,7 @@ static void report(struct session *s, struct cell *c, enum cell_status status, i
 		obs.wall_ms = (double)(clock_now_ns() - s->started_ns) / 1e6;
 	if (c->capture)
 		capture_report(c->capture, &obs);
+	obs.recording = c->recording_id;
 	output_view(&s->output[STREAM_STDOUT], &obs.out);
 	output_view(&s->output[STREAM_STDERR], &obs.err);
 	for (int i = 0; i < 2; i++) { /* an unfinished character at the very end is told as it is */
@@ -173,6 +174,8 @@ static void end_cell(struct session *s, enum cell_status status, int exit_code, 
 	tools_end_cell(s);
 	if (c->capture)
 		capture_abort(c->capture);
+	if (c->recording_id)
+		recording_stop(s, c->recording_id, "cell", NULL);
 	t->stats.cells[status]++;
 	if (s->outcome.has_error && s->outcome.rule < POLICY_RULES)
 		t->stats.violations[s->outcome.rule]++;
@@ -771,6 +774,8 @@ void session_start_next(struct session *s)
 	guest_hurry(berth_guest(s->berth));
 	if (c->capture)
 		capture_begin(c->capture);
+	if (c->record)
+		recording_start(s, &c->recording, NULL, &c->recording_id);
 	travel_send_cell(s);
 	start_nudging(s);
 	if (!c->abandoned && c->observer.on_started)
@@ -832,10 +837,14 @@ int session_execute(struct session *s, const char *id, const struct cell_request
 	c->userdata = userdata;
 	c->timeout_s = q->timeout_s > 0 ? q->timeout_s : s->params.limits.timeout_s;
 	r = capture_create(s, c, q, e);
+	if (r == 0 && q->record && !s->display)
+		r = recording_start(s, &q->recording, e, &c->recording_id); /* says why not */
 	if (r < 0) {
 		cell_free(c);
 		return r;
 	}
+	c->record = q->record;
+	c->recording = q->recording;
 	c->detach = q->detach;
 	c->strict = q->strict;
 	c->transaction = !q->no_transaction && !q->final && !s->params.no_transactions;

@@ -496,6 +496,44 @@ int64_t session_display_ask(struct session *s, enum display_ask what, const void
 	return error_slug(e, "no_display");
 }
 
+int recording_start(struct session *s, const struct recording_params *p, struct error *e, unsigned *ret_id)
+{
+	(void)s, (void)p, (void)ret_id;
+	error_set(e, -ENOTSUP, "the session has no display");
+	return error_slug(e, "no_display");
+}
+
+static int no_recording(struct error *e)
+{
+	error_set(e, -ENOENT, "no such recording");
+	error_slug(e, "recording_not_found");
+	return -ENOENT;
+}
+
+int recording_stop(struct session *s, unsigned id, const char *why, struct error *e)
+{
+	(void)s, (void)id, (void)why;
+	return no_recording(e);
+}
+
+int recording_get(struct session *s, unsigned id, struct error *e, struct recording_info *ret, int *ret_fd)
+{
+	(void)s, (void)id, (void)ret, (void)ret_fd;
+	return no_recording(e);
+}
+
+bool recording_next(struct session *s, unsigned after, struct recording_info *ret)
+{
+	(void)s, (void)after, (void)ret;
+	return false;
+}
+
+int recording_delete(struct session *s, unsigned id, struct error *e)
+{
+	(void)s, (void)id;
+	return no_recording(e);
+}
+
 void session_display_forget(struct session *s, uint32_t question)
 {
 	(void)s, (void)question;

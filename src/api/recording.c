@@ -1,0 +1,216 @@
+/* Recordings over HTTP. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/answers.h"
+#include "api/call.h"
+#include "api/requests_display.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "json/json_write.h"
+
+static const char *const state_names[] = { "recording", "finishing", "done" };
+
+/* ---- as JSON ---------------------------------------------------------------------------- */
+
+static void put_cells(struct json_writer *w, const struct recording_info *r)
+{
+	json_key(w, "cells");
+	json_open_array(w);
+	for (unsigned i = 0; i < r->n_cells; i++) {
+		json_open_object(w);
+		json_field_uint(w, "cell", r->cells[i].cell);
+		json_field_uint(w, "from_ms", r->cells[i].from_ms);
+		json_field_uint(w, "to_ms", r->cells[i].to_ms);
+		json_field_uint(w, "first_frame", r->cells[i].first_frame);
+		json_field_uint(w, "frames", r->cells[i].frames);
+		json_close(w);
+	}
+	json_close(w);
+}
+
+static void put_recording(struct json_writer *w, const struct recording_info *r)
+{
+	char started[CLOCK_TEXT_MAX];
+	json_open_object(w);
+	json_field_uint(w, "id", r->id);
+	json_field_cstr(w, "state", state_names[r->state]);
+	json_field_cstr(w, "ended", r->ended);
+	json_field_cstr(w, "format", "apng");
+	json_field_uint(w, "width", r->width);
+	json_field_uint(w, "height", r->height);
+	json_field_uint(w, "frames", r->frames);
+	json_field_uint(w, "bytes", r->bytes);
+	json_field_uint(w, "duration_ms", r->duration_ms);
+	json_field_cstr(w, "started", clock_format(r->started_wall_ns, started));
+	put_cells(w, r);
+	json_close(w);
+}
+
+/* ---- starting and stopping --------------------------------------------------------------- */
+
+static void respond_with(struct call *c, struct session *s, unsigned id)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct error e = { 0 };
+	struct recording_info info;
+	struct json_writer w;
+	if (recording_get(s, id, &e, &info, NULL) < 0) {
+		call_error(c, &e);
+		return;
+	}
+	json_writer_init(&w, &b);
+	put_recording(&w, &info);
+	call_respond(c, 200, &w, &b);
+}
+
+/* The newest that is not done, when none is named. */
+static unsigned running(struct session *s)
+{
+	struct recording_info info;
+	unsigned id = 0;
+	for (unsigned at = 0; recording_next(s, at, &info); at = info.id)
+		id = info.state == RECORDING_RUNNING ? info.id : id;
+	return id;
+}
+
+static int stop(struct session *s, uint64_t id, struct error *e, unsigned *ret_id)
+{
+	*ret_id = id ? (unsigned)id : running(s);
+	if (*ret_id)
+		return recording_stop(s, *ret_id, "stopped", e);
+	error_set(e, -ENOENT, "the session has no recording that runs");
+	error_remedy(e, "Start one with {\"action\": \"start\"}; GET …/recording lists those that are done.");
+	error_slug(e, "recording_not_found");
+	return -ENOENT;
+}
+
+/* A recording that was just stopped still waits for its last frame. */
+static void respond_when_done(struct call *c)
+{
+	struct error e = { 0 };
+	struct recording_info info;
+	struct session *s;
+	unsigned id = (unsigned)(uintptr_t)c->work;
+	int r = call_session(c, &e, &s);
+	if (r == 0)
+		r = recording_get(s, id, &e, &info, NULL);
+	if (r < 0)
+		call_error(c, &e);
+	else if (info.state == RECORDING_FINISHING)
+		call_later(c, respond_when_done);
+	else
+		respond_with(c, s, id);
+}
+
+void handle_recording(struct call *c)
+{
+	struct recording_request q = { 0 };
+	struct error e = { 0 };
+	struct session *s;
+	size_t len;
+	const char *body = http_body(c->x, &len);
+	unsigned id = 0;
+	int r = call_session(c, &e, &s);
+	if (r == 0)
+		r = fields_decode_text(&recording_fields, body, len, &q, &e);
+	if (r == 0 && q.action == RECORDING_START)
+		r = recording_start(s, &q.params, &e, &id);
+	else if (r == 0)
+		r = stop(s, q.id, &e, &id);
+	fields_finish(&recording_fields, &q);
+	c->work = (void *)(uintptr_t)id;
+	if (r < 0)
+		call_error(c, &e);
+	else
+		respond_when_done(c);
+}
+
+/* ---- looking and fetching -------------------------------------------------------------------- */
+
+void handle_recording_list(struct call *c)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct error e = { 0 };
+	struct recording_info info;
+	struct json_writer w;
+	struct session *s;
+	if (call_session(c, &e, &s) < 0) {
+		call_error(c, &e);
+		return;
+	}
+	json_writer_init(&w, &b);
+	json_open_object(&w);
+	json_key(&w, "recordings");
+	json_open_array(&w);
+	for (unsigned at = 0; recording_next(s, at, &info); at = info.id)
+		put_recording(&w, &info);
+	json_close(&w);
+	json_close(&w);
+	call_respond(c, 200, &w, &b);
+}
+
+/* The number that the path ends with; 0, which none has, for what is no number. */
+static unsigned id_of(const struct call *c)
+{
+	char *end;
+	unsigned long id = strtoul(c->path, &end, 10);
+	return *end || end == c->path || id > UINT32_MAX ? 0 : (unsigned)id;
+}
+
+static int read_file(int fd, struct buffer *out)
+{
+	off_t size = lseek(fd, 0, SEEK_END);
+	int r = size < 0 ? -errno : buffer_reserve(out, (size_t)size);
+	if (r < 0)
+		return r;
+	for (off_t at = 0; at < size;) {
+		ssize_t n = pread(fd, out->data + at, (size_t)(size - at), at);
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		at += n;
+	}
+	out->len = (size_t)size;
+	return 0;
+}
+
+void handle_recording_get(struct call *c)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct error e = { 0 };
+	struct recording_info info;
+	struct session *s;
+	int fd, r = call_session(c, &e, &s);
+	if (r == 0)
+		r = recording_get(s, id_of(c), &e, &info, &fd);
+	if (r < 0)
+		call_error(c, &e);
+	else if (info.state == RECORDING_FINISHING)
+		call_later(c, handle_recording_get);
+	else if (info.state == RECORDING_RUNNING)
+		call_problem(c, 409, "recording_running", "the recording is not over", "Stop it with {\"action\": \"stop\"} first.");
+	else if (!info.frames)
+		call_problem(c, 409, "nothing_recorded", "no program connected to the display while it was recorded, so there is no picture",
+			"Record while windows are open.");
+	else if (read_file(fd, &b) < 0)
+		call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
+	else
+		call_respond_as(c, 200, "image/apng", &b);
+}
+
+void handle_recording_delete(struct call *c)
+{
+	struct error e = { 0 };
+	struct session *s;
+	int r = call_session(c, &e, &s);
+	if (r == 0)
+		r = recording_delete(s, id_of(c), &e);
+	if (r < 0)
+		call_error(c, &e);
+	else
+		call_respond_as(c, 204, NULL, NULL);
+}

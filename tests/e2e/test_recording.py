@@ -1,0 +1,113 @@
+"""Recordings of a session's screen, frame by frame."""
+
+import io
+
+import pytest
+from PIL import Image, ImageSequence
+
+import gb
+
+WINDOW = """
+import time
+import tkinter as tk
+root = tk.Tk()
+root.geometry('200x100+100+50')
+frame = tk.Frame(root, bg='#ff0000')
+frame.place(x=0, y=0, width=200, height=100)
+root.update()
+"""
+
+# Each colour is there long enough to be a frame of its own: until the recording has it.
+COLOURS = ['#ff0000', '#00ff00', '#0000ff', '#ffff00']
+
+
+@pytest.fixture
+def screen(api):
+    return api.session(display=True)
+
+
+def record(screen, **body):
+    return screen.api.post(f'{screen.path}/recording', json=body)
+
+
+def recordings(screen):
+    return screen.api.get(f'{screen.path}/recording').json()['recordings']
+
+
+def frames(screen, number):
+    answer = screen.api.get(f'{screen.path}/recording/{number}')
+    assert answer.status_code == 200, answer.text
+    assert answer.headers['Content-Type'] == 'image/apng'
+    film = Image.open(io.BytesIO(answer.content))
+    return [frame.convert('RGB') for frame in ImageSequence.Iterator(film)], film
+
+
+def colours_of(pictures):
+    """Of the middle of the window, without repetitions."""
+    found = []
+    for picture in pictures:
+        colour = '#%02x%02x%02x' % picture.getpixel((200, 100))
+        if not found or found[-1] != colour:
+            found.append(colour)
+    return found
+
+
+def test_start_paint_stop_fetch(screen):
+    screen.execute(WINDOW).ok()
+    started = record(screen, action='start', fps=60)
+    assert started.status_code == 200 and started.json()['state'] == 'recording', started.text
+    number = started.json()['id']
+    gb.wait_until(lambda: recordings(screen)[0]['frames'] == 1, 'the first frame is there')
+    for count, colour in enumerate(COLOURS[1:], 2):
+        screen.execute(f"frame['bg'] = {colour!r}\nroot.update()").ok()
+        gb.wait_until(lambda: recordings(screen)[0]['frames'] >= count, f'frame {count} is there')
+    assert screen.api.get(f'{screen.path}/recording/{number}').json()['code'] == 'recording_running'
+    stopped = record(screen, action='stop').json()
+    assert (stopped['state'], stopped['ended']) == ('done', 'stopped') and stopped['frames'] >= 4
+    pictures, film = frames(screen, number)
+    assert len(pictures) == stopped['frames'] == film.n_frames
+    assert {picture.size for picture in pictures} == {(1024, 768)}
+    assert colours_of(pictures) == COLOURS
+    assert screen.api.delete(f'{screen.path}/recording/{number}').status_code == 204
+    assert recordings(screen) == []
+
+
+def test_recording_of_one_cell(screen):
+    code = WINDOW + "for colour in %r:\n    frame['bg'] = colour\n    root.update()\n    time.sleep(0.3)\n" % COLOURS
+    seen = screen.execute(code, record={'fps': 30}).ok()
+    pictures, film = frames(screen, seen['recording'])
+    shown = colours_of(pictures)
+    assert shown[-1] == '#ffff00' and set(COLOURS) <= set(shown)
+    (report,) = recordings(screen)
+    assert report['ended'] == 'cell' and report['bytes'] > 1000 and report['width'] == 1024
+    assert [cell['cell'] for cell in report['cells']] == [seen['cell']]
+    assert sum(cell['frames'] for cell in report['cells']) <= report['frames'] == film.n_frames
+    assert screen.execute('1').ok()['recording'] is None
+
+
+def test_still_screen_makes_one_frame(screen):
+    screen.execute(WINDOW).ok()
+    record(screen, action='start')
+    gb.wait_until(lambda: recordings(screen)[0]['frames'] == 1, 'the first frame is there')
+    screen.execute('sum(range(10000))').ok()
+    assert record(screen, action='stop').json()['frames'] == 1
+
+
+def test_recording_ends_by_itself(screen):
+    screen.execute(WINDOW).ok()
+    record(screen, action='start', max_seconds=0.2)
+    gb.wait_until(lambda: recordings(screen)[0]['state'] == 'done', 'its time is over')
+    assert recordings(screen)[0]['ended'] == 'max_seconds'
+    assert len(frames(screen, 1)[0]) == 1
+
+
+def test_what_cannot_be_recorded(screen, session):
+    answer = record(session, action='start')
+    assert answer.status_code == 409 and answer.json()['code'] == 'no_display'
+    assert session.post_code('1', record=True).json()['code'] == 'no_display'
+    assert record(screen, action='stop').json()['code'] == 'recording_not_found'
+    assert record(screen, action='pause').status_code == 400
+    assert screen.api.get(f'{screen.path}/recording/7').status_code == 404
+    number = record(screen, action='start').json()['id']
+    assert record(screen, action='stop', id=number).json()['frames'] == 0
+    assert screen.api.get(f'{screen.path}/recording/{number}').json()['code'] == 'nothing_recorded'
