@@ -92,12 +92,23 @@ void berth_take_live(struct nursery *n, struct copy *from, uint32_t serial, int 
 		berth_take_guest(b, TAKE_FD(fd), pid);
 }
 
+static struct berth *waits_for(struct nursery *n, const struct copy *c)
+{
+	struct berth *b;
+	TAILQ_FOREACH(b, &n->berths, link)
+		if (b->from == c && b->state != BERTH_CLOSED &&
+			(b->moving || (b->state == BERTH_STARTING && !guest_pid(b->guest))))
+			return b;
+	return NULL;
+}
+
 void berth_copy_died(struct nursery *n, struct copy *c)
 {
-	for (struct berth *b = TAILQ_FIRST(&n->berths), *next; b; b = next) {
-		next = TAILQ_NEXT(b, link);
-		if (b->from == c && b->state != BERTH_CLOSED && (b->moving || (b->state == BERTH_STARTING && !guest_pid(b->guest))))
-			berth_fail(b, "the copy had died");
+	struct berth *b;
+	while ((b = waits_for(n, c))) { /* from the start each time: whoever hears of it may close other berths */
+		b->from = NULL;
+		b->moving = false;
+		berth_fail(b, "the copy had died");
 	}
 }
 

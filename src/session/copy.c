@@ -89,9 +89,10 @@ void copy_drop(struct copy *c)
 	if (!c || c->dropped)
 		return;
 	c->dropped = true;
-	berth_copy_died(c->berth->nursery, c);
+	/* Out of the list first: those who hear of it may drop all copies of its berth. */
 	TAILQ_REMOVE(&c->berth->copies, c, link);
 	c->berth->copies_leaving++;
+	berth_copy_died(c->berth->nursery, c);
 	if (c->control_polled)
 		uv_close((uv_handle_t *)&c->control_poll, poll_closed);
 	if (c->pidfd >= 0) {
