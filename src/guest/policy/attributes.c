@@ -24,7 +24,7 @@ static const char *const special[] = { "__init__", "__new__", "__del__", "__repr
 	"__ipow__", "__ilshift__", "__irshift__", "__iand__", "__ixor__", "__ior__", "__neg__", "__pos__", "__abs__", "__invert__",
 	"__complex__", "__int__", "__float__", "__index__", "__round__", "__trunc__", "__floor__", "__ceil__", "__enter__",
 	"__exit__", "__await__", "__aiter__", "__anext__", "__aenter__", "__aexit__", "__match_args__", "__slots__", "__doc__",
-	"__module__", "__qualname__", "__annotations__", "__copy__", "__deepcopy__", "__post_init__", "__sizeof__", "__fspath__",
+	"__module__", "__qualname__", "__copy__", "__deepcopy__", "__post_init__", "__sizeof__", "__fspath__",
 	"__version__", "__author__", "__all__", "__metaclass__", NULL };
 
 static PyObject *inspecting_set, *harmless_set, *special_set;
@@ -117,6 +117,48 @@ static bool is_of_a_cell(PyTypeObject *type)
 	return yes;
 }
 
+static bool is_cell_function(PyObject *object)
+{
+	PyObject *file = PyFunction_Check(object) ? ((PyCodeObject *)PyFunction_GET_CODE(object))->co_filename : NULL;
+	const char *text = file ? PyUnicode_AsUTF8(file) : NULL;
+	return text && !strncmp(text, "<cell ", 6);
+}
+
+/* Does a class that is none of the cells' own have it? Then it is that class's private matter, whoever inherits it. */
+static bool inherited(PyTypeObject *type, PyObject *name)
+{
+	PyObject *mro = type->tp_mro;
+	for (Py_ssize_t i = 0; mro && i < PyTuple_GET_SIZE(mro); i++) {
+		PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
+#if PY_VERSION_HEX >= 0x030c0000
+		PyObject *dict = PyType_GetDict(base);
+#else
+		PyObject *dict = Py_XNewRef(base->tp_dict);
+#endif
+		int found = dict ? PyDict_Contains(dict, name) : 0;
+		Py_XDECREF(dict);
+		if (found)
+			return found < 0 || !is_of_a_cell(base);
+	}
+	return false;
+}
+
+static bool owns(PyObject *object, PyObject *name)
+{
+	PyTypeObject *type = Py_TYPE(object);
+	if (PyType_Check(object))
+		return is_of_a_cell((PyTypeObject *)object) && !inherited((PyTypeObject *)object, name) && !inherited(type, name);
+	if (Py_IS_TYPE(object, &PySuper_Type)) {
+		PyObject *real = PyObject_GetAttrString(object, "__self_class__");
+		bool yes = real && PyType_Check(real) && is_of_a_cell((PyTypeObject *)real) && !inherited((PyTypeObject *)real, name);
+		if (!real)
+			PyErr_Clear();
+		Py_XDECREF(real);
+		return yes;
+	}
+	return is_cell_function(object) || (is_of_a_cell(type) && !inherited(type, name));
+}
+
 int private_check(PyObject *object, PyObject *name)
 {
 	if (policy.base == PROFILE_RESTRICTED || PyUnicode_GET_LENGTH(name) < 2 || PyUnicode_READ_CHAR(name, 0) != '_' || name_is_dunder(name))
@@ -124,8 +166,7 @@ int private_check(PyObject *object, PyObject *name)
 	for (const char *const *n = public_all_the_same; *n; n++)
 		if (PyUnicode_CompareWithASCIIString(name, *n) == 0)
 			return 0;
-	PyTypeObject *type = PyType_Check(object) ? (PyTypeObject *)object : Py_TYPE(object);
-	if (PyModule_Check(object) || is_of_a_cell(type))
+	if (PyModule_Check(object) || owns(object, name))
 		return 0; /* modules have their own rules */
 	return violation(NULL, POLICY_ATTRIBUTE, "Use the public attributes of the object.", "Forbidden access to private name: %U", name);
 }

@@ -42,13 +42,14 @@ static PyObject *read_attribute(const struct guard *g, PyObject *object)
 	return copy;
 }
 
-/* Memory that numpy would take from a class of the cell's own making. */
+/* Memory that numpy would take from a class of the cell's own making; attributes that patterns would read. */
 static PyObject *hook_name(PyObject *name)
 {
-	static const char *const refused[] = { "__array_interface__", "__array_struct__", "__cuda_array_interface__", "__dlpack__" };
+	static const char *const refused[] = { "__array_interface__", "__array_struct__", "__cuda_array_interface__", "__dlpack__",
+		"__match_args__" };
 	if (!PyUnicode_Check(name))
 		return Py_NewRef(Py_None);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 5; i++)
 		if (PyUnicode_CompareWithASCIIString(name, refused[i]) == 0)
 			return PyErr_Format(PyExc_AttributeError, "%U", name);
 	return Py_NewRef(Py_None);
@@ -62,6 +63,8 @@ static PyObject *act(PyObject *left, PyObject *right)
 	switch (g->kind) {
 	case GUARD_ATTRIBUTE:
 		return read_attribute(g, right);
+	case GUARD_OWNER:
+		return private_check(right, g->name) < 0 ? NULL : Py_NewRef(right);
 	case GUARD_NAME:
 		return attribute_check(right) < 0 ? NULL : Py_NewRef(right);
 	case GUARD_HOOK:

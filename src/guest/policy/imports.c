@@ -151,7 +151,7 @@ static PyObject *import_for_cell(PyObject *name, PyObject *names)
 {
 	bool from = names && PyObject_IsTrue(names) == 1;
 	PyObject *leaf = PyImport_ImportModuleLevelObject(name, NULL, NULL, Py_None, 0);
-	if (!leaf || tcl_guard() < 0 || pandas_guard() < 0) {
+	if (!leaf || tcl_guard() < 0 || pandas_guard() < 0 || constructors_guard() < 0) {
 		Py_XDECREF(leaf);
 		return NULL;
 	}

@@ -73,6 +73,12 @@ PyObject *import_function(void); /* the cells' __import__, a new reference */
  * with an error. Steals nothing; a new reference. */
 PyObject *module_guard(PyObject *value);
 
+/* What a cell gets for a name of a real module; NULL with an error. A new reference. */
+PyObject *module_value(PyObject *module_name, PyObject *name, PyObject *value);
+
+/* Whether the module of this name is one through which everything can be reached. */
+bool module_is_dangerous(PyObject *name);
+
 /* The cell's copy of a module that is allowed (a new reference). */
 PyObject *module_copy(PyObject *module);
 int modules_prepare(void);
@@ -90,6 +96,7 @@ PyObject *collector_text(PyObject *c); /* what it holds */
 
 enum guard_kind {
 	GUARD_ATTRIBUTE, /* guard @ object: its attribute `name`, checked */
+	GUARD_OWNER,     /* guard @ object: the object, if its attribute `name` may be set */
 	GUARD_NAME,      /* guard @ text: the text, if an attribute may have this name */
 	GUARD_HOOK,      /* guard @ text: AttributeError for names that a __getattr__ of a cell must not answer */
 	GUARD_TICK,      /* guard @ x: counts `weight` operations, None */
@@ -137,6 +144,9 @@ int pandas_guard(void);
 
 /* Classes that are made for a cell are looked at. */
 int types_guard(void);
+
+/* After an import: constructors that take names of attributes, or memory, look at them. */
+int constructors_guard(void);
 
 /* ---- check.c and its rules --------------------------------------------------- */
 

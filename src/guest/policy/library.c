@@ -18,7 +18,7 @@ static const char *const telling[] = { "__globals__", "__builtins__", "__code__"
 static const char *const own_tables[] = { "/functools.py", "/inspect.py", "/copy.py", "/copyreg.py", "/pickle.py", "/typing.py", "/enum.py",
 	"/dataclasses.py", "/types.py", "/abc.py", "/unittest/", "/traceback.py", "/reprlib.py", "/ast.py", "/contextlib.py", NULL };
 
-static PyObject *original_getattr, *telling_set;
+static PyObject *original_getattr, *original_setattr, *telling_set;
 
 static bool stands_in(PyCodeObject *code, PyObject *name)
 {
@@ -43,6 +43,40 @@ static bool may_ask(PyObject *name)
 	return yes || !asked_by_cell();
 }
 
+static bool is_stream(PyObject *name)
+{
+	return PyUnicode_CompareWithASCIIString(name, "stdout") == 0 || PyUnicode_CompareWithASCIIString(name, "stderr") == 0 ||
+	       PyUnicode_CompareWithASCIIString(name, "stdin") == 0;
+}
+
+/* An attribute of a module, by a name that is not the library's own: what a cell could read itself, and the standard streams. */
+static PyObject *module_attribute(PyObject *const *args, Py_ssize_t n)
+{
+	PyObject *value = PyObject_Vectorcall(original_getattr, args, (size_t)n, NULL);
+	if (is_stream(args[1]))
+		return value;
+	PyObject *name = value ? PyModule_GetNameObject(args[0]) : NULL;
+	if (name && module_is_dangerous(name)) {
+		violation(NULL, POLICY_MODULE, "Use the public functions of the library.", "Forbidden access to module: %U", name);
+		Py_CLEAR(name);
+	}
+	PyObject *checked = name ? module_value(name, args[1], value) : value ? NULL : value;
+	Py_XDECREF(name);
+	Py_XDECREF(value);
+	return checked;
+}
+
+static bool named_by_cell(PyObject *name)
+{
+	PyFrameObject *frame = PyEval_GetFrame(); /* borrowed */
+	PyCodeObject *code = frame ? PyFrame_GetCode(frame) : NULL;
+	const char *file = code ? PyUnicode_AsUTF8(code->co_filename) : NULL;
+	bool own = file && (!strcmp(file, "<glovebox>") || (strncmp(file, "<cell ", 6) && stands_in(code, name)));
+	PyErr_Clear();
+	Py_XDECREF(code);
+	return !own && asked_by_cell();
+}
+
 static PyObject *library_getattr(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
 	(void)self;
@@ -51,9 +85,21 @@ static PyObject *library_getattr(PyObject *self, PyObject *const *args, Py_ssize
 		PyErr_Clear();
 		return violation_null(NULL, POLICY_ATTRIBUTE, "Use the public attributes of the object.", "Forbidden access to dunder attribute: %U", args[1]);
 	}
+	if (n >= 2 && PyModule_Check(args[0]) && PyUnicode_CheckExact(args[1]) && !policy.trust && named_by_cell(args[1]))
+		return module_attribute(args, n);
 	return PyObject_Vectorcall(original_getattr, args, (size_t)n, NULL);
 }
 
+/* setattr(module, name, value) of a library: the standard streams, and names of its own. */
+static PyObject *library_setattr(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+	(void)self;
+	if (n == 3 && PyModule_Check(args[0]) && PyUnicode_Check(args[1]) && !policy.trust && !is_stream(args[1]) && named_by_cell(args[1]))
+		return violation_null(NULL, POLICY_MODULE, "Change your own variables.", "Forbidden access to module: its %U cannot be set", args[1]);
+	return PyObject_Vectorcall(original_setattr, args, (size_t)n, NULL);
+}
+
+static PyMethodDef setattr_def = { "setattr", (PyCFunction)(void (*)(void))library_setattr, METH_FASTCALL, NULL };
 static PyMethodDef getattr_def = { "getattr", (PyCFunction)(void (*)(void))library_getattr, METH_FASTCALL, NULL };
 
 int library_getattr_install(void)
@@ -69,6 +115,11 @@ int library_getattr_install(void)
 	}
 	original_getattr = dict ? Py_XNewRef(PyDict_GetItemString(dict, "getattr")) : NULL;
 	int r = function && telling_set && original_getattr ? PyDict_SetItemString(dict, "getattr", function) : -1;
+	PyObject *setter = PyCFunction_New(&setattr_def, NULL);
+	original_setattr = dict ? Py_XNewRef(PyDict_GetItemString(dict, "setattr")) : NULL;
+	if (r == 0)
+		r = setter && original_setattr ? PyDict_SetItemString(dict, "setattr", setter) : -1;
+	Py_XDECREF(setter);
 	Py_XDECREF(function);
 	Py_XDECREF(module);
 	return r;

@@ -70,6 +70,12 @@ static const char *dangerous_place(const char *name)
 	return NULL;
 }
 
+bool module_is_dangerous(PyObject *name)
+{
+	const char *text = PyUnicode_AsUTF8(name);
+	return !text || dangerous_place(text) != NULL;
+}
+
 /* Whether a function or class comes from a module to beware of that is not on the list. */
 static bool dangerous_home(PyObject *value)
 {
@@ -128,35 +134,6 @@ static bool keeps(PyObject *name)
 }
 
 /* ---- stand-ins -------------------------------------------------------------------- */
-
-static PyObject *call_original(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-	return PyObject_Call(self, args, kwargs);
-}
-
-/* operator.attrgetter("a.b", …), operator.methodcaller("name", …): names of attributes as texts. */
-static PyObject *checked_names(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-	for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
-		PyObject *dot = PyUnicode_FromString("."), *text = PyTuple_GET_ITEM(args, i);
-		PyObject *parts = dot && PyUnicode_CheckExact(text) ? PyUnicode_Split(text, dot, -1) : NULL;
-		int r = parts ? 0 : attribute_check(text);
-		for (Py_ssize_t j = 0; r == 0 && parts && j < PyList_GET_SIZE(parts); j++)
-			r = attribute_check(PyList_GET_ITEM(parts, j));
-		Py_XDECREF(dot);
-		Py_XDECREF(parts);
-		if (r < 0)
-			return NULL;
-	}
-	return call_original(self, args, kwargs);
-}
-
-static PyObject *checked_caller(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-	if (PyTuple_GET_SIZE(args) && attribute_check(PyTuple_GET_ITEM(args, 0)) < 0)
-		return NULL;
-	return call_original(self, args, kwargs);
-}
 
 /* functools.update_wrapper(w, f), wraps(f): with attributes of the caller's choice they read anything of anything. */
 static PyObject *update_wrapper; /* the real one */
@@ -222,21 +199,9 @@ static PyObject *checked_fields(PyObject *self, PyObject *args, PyObject *kwargs
 	return made;
 }
 
-static PyMethodDef names_def = { "attrgetter", (PyCFunction)(void (*)(void))checked_names, METH_VARARGS | METH_KEYWORDS, NULL };
-static PyMethodDef caller_def = { "methodcaller", (PyCFunction)(void (*)(void))checked_caller, METH_VARARGS | METH_KEYWORDS, NULL };
 static PyMethodDef fields_def = { "make_dataclass", (PyCFunction)(void (*)(void))checked_fields, METH_VARARGS | METH_KEYWORDS, NULL };
 static PyMethodDef update_def = { "update_wrapper", (PyCFunction)(void (*)(void))checked_update, METH_VARARGS | METH_KEYWORDS, NULL };
 static PyMethodDef wraps_def = { "wraps", (PyCFunction)(void (*)(void))checked_wraps, METH_VARARGS | METH_KEYWORDS, NULL };
-
-static PyObject *make_names(PyObject *original)
-{
-	return PyCFunction_New(&names_def, original);
-}
-
-static PyObject *make_caller(PyObject *original)
-{
-	return PyCFunction_New(&caller_def, original);
-}
 
 static PyObject *make_wraps(PyObject *original)
 {
@@ -261,8 +226,6 @@ static const struct {
 	const char *name;
 	PyObject *(*make)(PyObject *original);
 } special_cases[] = {
-	{ "operator.attrgetter", make_names },
-	{ "operator.methodcaller", make_caller },
 	{ "functools.wraps", make_wraps },
 	{ "functools.update_wrapper", make_update },
 	{ "dataclasses.make_dataclass", make_fields },
@@ -284,6 +247,11 @@ static const struct {
 	{ "sys.path_hooks", NULL },
 	{ "sys.path_importer_cache", NULL },
 	{ "typing.get_type_hints", NULL },
+	{ "enum.global_enum", NULL },
+	{ "pandas.show_versions", NULL },
+	{ "enum.global_enum_repr", NULL },
+	{ "sys.exc_info", NULL },
+	{ "sys.last_traceback", NULL },
 	{ "logging.config.dictConfig", NULL },
 	{ "logging.config.dictConfigClass", NULL },
 	{ "logging.config.DictConfigurator", NULL },
@@ -325,7 +293,7 @@ static int refuse_function(PyObject *name)
 }
 
 /* What the cell gets for a name of a real module; NULL with an error. */
-static PyObject *checked_value(PyObject *module_name, PyObject *name, PyObject *value)
+PyObject *module_value(PyObject *module_name, PyObject *name, PyObject *value)
 {
 	PyObject *other = NULL;
 	if (PyModule_Check(value))
@@ -366,7 +334,7 @@ static PyObject *missing(PyObject *self, PyObject *name)
 		Py_XDECREF(full);
 	}
 	if (value)
-		result = checked_value(module_name, name, value);
+		result = module_value(module_name, name, value);
 	else
 		PyErr_Format(PyExc_AttributeError, "module '%U' has no attribute '%U'", module_name, name);
 out:
@@ -385,7 +353,7 @@ static int copy_names(PyObject *from, PyObject *module_name, PyObject *to)
 	while (r == 0 && PyDict_Next(snapshot, &at, &key, &value)) {
 		if (!PyUnicode_CheckExact(key) || PyModule_Check(value) || (is_private(key) && !keeps(key)))
 			continue;
-		PyObject *checked = checked_value(module_name, key, value);
+		PyObject *checked = module_value(module_name, key, value);
 		if (checked)
 			r = PyDict_SetItem(to, key, checked);
 		PyErr_Clear(); /* refused when it is asked for */

@@ -444,7 +444,11 @@ static int guard_attribute(struct walk *w, PyObject *node, PyObject **ret)
 	bool private = name && PyUnicode_GET_LENGTH(name) && PyUnicode_READ_CHAR(name, 0) == '_' && !name_is_dunder(name);
 	bool guarded = private || (name && PyUnicode_CompareWithASCIIString(name, "obj") == 0);
 	int r = 0;
-	if (guarded && !node_is_store(node)) {
+	if (private && node_is_store(node)) {
+		PyObject *owner = node_get(node, "value"), *checked = guard_node(node, GUARD_OWNER, name, 0, owner);
+		r = checked ? PyObject_SetAttrString(node, "value", checked) : -1;
+		Py_XDECREF(checked);
+	} else if (guarded && !node_is_store(node)) {
 		PyObject *value = node_get(node, "value");
 		*ret = guard_node(node, GUARD_ATTRIBUTE, name, 0, value);
 		r = *ret ? 0 : -1;

@@ -69,6 +69,19 @@ static bool is(PyObject *name, const char *text)
 	return PyUnicode_CompareWithASCIIString(name, text) == 0;
 }
 
+/* dataclasses makes fields, and so names for patterns, of them. */
+static int check_annotations(PyObject *name, PyObject *value)
+{
+	PyObject *key, *type;
+	Py_ssize_t at = 0;
+	if (!PyDict_CheckExact(value))
+		return refuse(name);
+	while (PyDict_Next(value, &at, &key, &type))
+		if (!PyUnicode_CheckExact(key) || (name_is_dunder(key) && attribute_check(key) < 0))
+			return PyErr_Occurred() ? -1 : refuse(name);
+	return 0;
+}
+
 static int check_entry(PyObject *name, PyObject *value)
 {
 	if (!PyUnicode_Check(name) || PyUnicode_GET_LENGTH(name) < 5 || !name_is_dunder(name))
@@ -78,6 +91,8 @@ static int check_entry(PyObject *name, PyObject *value)
 		return refuse(name);
 	if (is(name, "__getattr__") || is(name, "__getattribute__"))
 		return check_hook(name, value);
+	if (is(name, "__annotations__"))
+		return check_annotations(name, value);
 	return is(name, "__match_args__") ? check_match_args(name, value) : 0;
 }
 
@@ -93,8 +108,97 @@ static PyObject *checked_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 	return original_new(type, args, kwargs);
 }
 
+/* ---- constructors that take names, or memory ------------------------------------- */
+
+static newfunc original_getter, original_caller, original_array;
+
+/* operator.attrgetter("a.b"), also where the class was found through type(). */
+static int check_dotted(PyObject *text)
+{
+	PyObject *dot = PyUnicode_FromString("."), *parts = dot && PyUnicode_CheckExact(text) ? PyUnicode_Split(text, dot, -1) : NULL;
+	int r = parts ? 0 : attribute_check(text);
+	for (Py_ssize_t i = 0; r == 0 && parts && i < PyList_GET_SIZE(parts); i++) {
+		PyObject *part = PyList_GET_ITEM(parts, i);
+		if (caller_is_cell() || name_is_dunder(part) || attribute_inspects(part))
+			r = attribute_check(part);
+	}
+	Py_XDECREF(dot);
+	Py_XDECREF(parts);
+	return r;
+}
+
+static PyObject *checked_getter(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	for (Py_ssize_t i = 0; !policy.trust && asked_by_cell() && i < PyTuple_GET_SIZE(args); i++)
+		if (check_dotted(PyTuple_GET_ITEM(args, i)) < 0)
+			return NULL;
+	return original_getter(type, args, kwargs);
+}
+
+static PyObject *checked_caller(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	if (PyTuple_GET_SIZE(args) && !policy.trust && asked_by_cell() && check_dotted(PyTuple_GET_ITEM(args, 0)) < 0)
+		return NULL;
+	return original_caller(type, args, kwargs);
+}
+
+/* numpy.ndarray(shape, dtype, buffer): bytes as objects would be addresses of the code's choice. */
+static PyObject *checked_array(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	PyObject *dtype = PyTuple_GET_SIZE(args) > 1 ? PyTuple_GET_ITEM(args, 1) : kwargs ? PyDict_GetItemString(kwargs, "dtype") : NULL;
+	PyObject *buffer = PyTuple_GET_SIZE(args) > 2 ? PyTuple_GET_ITEM(args, 2) : kwargs ? PyDict_GetItemString(kwargs, "buffer") : NULL;
+	if (!buffer || buffer == Py_None || !dtype)
+		return original_array(type, args, kwargs);
+	PyObject *numpy = import_real("numpy"), *make = numpy ? PyObject_GetAttrString(numpy, "dtype") : NULL;
+	PyObject *kind = make ? PyObject_CallOneArg(make, dtype) : NULL, *objects = kind ? PyObject_GetAttrString(kind, "hasobject") : NULL;
+	bool plain = objects == Py_False;
+	/* What was looked at is what is used: a dtype can be made by anything with a dtype attribute. */
+	PyObject *options = plain && kwargs ? PyDict_Copy(kwargs) : PyDict_New(), *words = NULL, *made = NULL;
+	if (plain && options && PyTuple_GET_SIZE(args) > 1) {
+		PyObject *list = PySequence_List(args);
+		if (list && PyList_SetItem(list, 1, Py_NewRef(kind)) == 0)
+			words = PyList_AsTuple(list);
+		Py_XDECREF(list);
+	} else if (plain && options && PyDict_SetItemString(options, "dtype", kind) == 0) {
+		words = Py_NewRef(args);
+	}
+	if (words)
+		made = original_array(type, words, options);
+	else if (!plain && objects)
+		violation(NULL, POLICY_NATIVE, "Make the array from a list.", "memory cannot be read as objects");
+	Py_XDECREF(words);
+	Py_XDECREF(options);
+	Py_XDECREF(objects);
+	Py_XDECREF(kind);
+	Py_XDECREF(make);
+	Py_XDECREF(numpy);
+	return made;
+}
+
+static void replace_new(PyObject *module, const char *name, newfunc *original, newfunc checked)
+{
+	PyObject *type = module ? PyObject_GetAttrString(module, name) : NULL;
+	if (type && PyType_Check(type) && !*original) {
+		*original = ((PyTypeObject *)type)->tp_new;
+		((PyTypeObject *)type)->tp_new = checked;
+	}
+	PyErr_Clear();
+	Py_XDECREF(type);
+}
+
+int constructors_guard(void)
+{
+	PyObject *modules = PyImport_GetModuleDict(); /* borrowed, as what it holds */
+	replace_new(PyDict_GetItemString(modules, "_operator"), "attrgetter", &original_getter, checked_getter);
+	replace_new(PyDict_GetItemString(modules, "_operator"), "methodcaller", &original_caller, checked_caller);
+	if (!original_array && PyDict_GetItemString(modules, "numpy"))
+		replace_new(PyDict_GetItemString(modules, "numpy"), "ndarray", &original_array, checked_array);
+	return 0;
+}
+
 int types_guard(void)
 {
+	constructors_guard();
 	if (original_new)
 		return 0;
 	original_new = PyType_Type.tp_new;
