@@ -54,6 +54,7 @@ _glovebox() {
 		return
 	fi
 	case $verb in
+	packages) mapfile -t COMPREPLY < <(compgen -W "list add warm remove check gc" -- "$current") ;;
 	run) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
 	kill | logs | checkpoint | rollback | fork | tree) mapfile -t COMPREPLY < <(compgen -W "$(_glovebox_sessions "$program")" -- "$current") ;;
 	help) mapfile -t COMPREPLY < <(compgen -W "$(_glovebox_verbs "$program")" -- "$current") ;;

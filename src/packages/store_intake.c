@@ -157,7 +157,8 @@ static int copy(struct store_intake *i, int from, struct entry *entry, struct er
 	struct sha256 sum;
 	struct stat st;
 	ssize_t n;
-	_cleanup_fd_ int to = openat(i->dir, "copy", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0444);
+	unlinkat(i->dir, "copy", 0); /* of a file whose content was there already; it is read-only, also for us unless we are root */
+	_cleanup_fd_ int to = openat(i->dir, "copy", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 	if (to < 0)
 		return error_set_errno(e, -errno, "writing to the package store");
 	sha256_init(&sum);
