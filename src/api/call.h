@@ -156,6 +156,8 @@ void handle_logs(struct call *c);
 void handle_screenshot(struct call *c);
 void handle_windows(struct call *c);
 void handle_input(struct call *c);
+void handle_live(struct call *c);
+void handle_live_socket(struct call *c);
 void handle_recording(struct call *c);
 void handle_recording_list(struct call *c);
 void handle_recording_get(struct call *c);

@@ -115,6 +115,12 @@ static const struct field recording_table[] = {
 };
 const struct fields recording_fields = FIELDS("RecordingRequest", recording_table);
 
+static const struct field live_query_table[] = {
+	{ "control", FIELD_UINT, .offset = offsetof(struct live_query, control), .max = 1, .default_text = "0",
+		.help = "1: the page takes mouse and keyboard, and gives them to POST …/input." },
+};
+const struct fields live_query_fields = FIELDS("LiveQuery", live_query_table);
+
 void screenshot_options(const struct screenshot_request *q, struct shot_options *ret)
 {
 	*ret = (struct shot_options){ .window = (uint32_t)q->window,

@@ -38,6 +38,12 @@ struct recording_request {
 	struct recording_params params;
 };
 
+/* GET …/live */
+struct live_query {
+	uint64_t control;
+};
+
+extern const struct fields live_query_fields;      /* struct live_query */
 extern const struct fields recording_fields;       /* struct recording_request */
 extern const struct fields record_fields;          /* struct recording_params */
 extern const struct fields display_fields;          /* struct display_params */

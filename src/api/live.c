@@ -1,0 +1,145 @@
+/*
+ * The live view: a page, and a WebSocket that brings it what changed. The page asks for each frame ("next") when it has shown the one
+ * before, so a slow one gets fewer frames and nothing piles up. Mouse and keyboard come by POST …/input, as everybody's.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/call.h"
+#include "api/live_page.h"
+#include "api/requests_display.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "session/display.h"
+
+enum { GAP_MS = 30, HEAD_BYTES = 12, SESSION_GONE = 4404, DISPLAY_GONE = 1011 };
+
+/* Watchers of the live view, apart from those of recordings. */
+static const uint32_t first_watcher = 0x80000000U;
+
+struct live {
+	struct api *api;
+	struct http_ws *ws;
+	uint64_t owner;
+	char session[SESSION_ID_LEN + 1];
+	uint32_t watcher, question; /* question 0: none is open */
+};
+
+static void put16(uint8_t *out, uint32_t v)
+{
+	out[0] = (uint8_t)v;
+	out[1] = (uint8_t)(v >> 8);
+}
+
+static void on_frame(void *userdata, const struct display_reply *r)
+{
+	struct live *l = userdata;
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	const struct frame_info *f = &r->frame;
+	const uint32_t numbers[] = { f->x, f->y, f->part_width, f->part_height, f->width, f->height };
+	uint8_t head[HEAD_BYTES];
+	l->question = 0;
+	if (r->type != DISPLAY_SAY_FRAME) {
+		http_ws_close(l->ws, DISPLAY_GONE, r->code);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+		put16(head + i * 2, numbers[i]);
+	if (buffer_append(&b, head, sizeof(head)) < 0 || buffer_append(&b, r->data, r->len) < 0)
+		http_ws_close(l->ws, DISPLAY_GONE, "no memory");
+	else
+		http_ws_send_binary(l->ws, b.data, b.len);
+}
+
+static void on_message(struct http_ws *ws, const char *text, size_t len, void *userdata)
+{
+	struct live *l = userdata;
+	struct error e = { 0 };
+	struct session *s;
+	(void)text, (void)len; /* there is but one thing to say */
+	if (api_session(l->api, l->session, l->owner, &e, &s) < 0) {
+		http_ws_close(ws, SESSION_GONE, "the session is gone");
+		return;
+	}
+	if (l->question)
+		return;
+	struct frame_options o = { .watcher = l->watcher, .gap_ms = GAP_MS };
+	int64_t r = session_display_ask(s, DISPLAY_ASK_FRAME, &o, sizeof(o), 0, on_frame, l, &e);
+	if (r < 0)
+		http_ws_close(ws, DISPLAY_GONE, e.slug);
+	else
+		l->question = (uint32_t)r;
+}
+
+static void on_closed(struct http_ws *ws, unsigned code, void *userdata)
+{
+	struct live *l = userdata;
+	struct session *s;
+	(void)ws, (void)code;
+	if (l->question && session_find(l->api->sessions, l->session, NULL, &s) == 0)
+		session_display_forget(s, l->question);
+	free(l);
+}
+
+static const struct http_ws_handler handler = { .on_message = on_message, .on_closed = on_closed };
+
+/* The session, when it has a display; else the call is answered. */
+static struct session *session_with_display(struct call *c, struct session_info *info)
+{
+	struct error e = { 0 };
+	struct session *s;
+	if (call_session(c, &e, &s) < 0) {
+		call_error(c, &e);
+		return NULL;
+	}
+	session_info(s, info);
+	if (info->has_display)
+		return s;
+	call_problem(c, 409, "no_display", "the session has no display", "Make a session with \"display\": true.");
+	return NULL;
+}
+
+void handle_live(struct call *c)
+{
+	struct live_query q = { 0 };
+	struct error e = { 0 };
+	struct session_info info;
+	if (fields_decode_query(&live_query_fields, http_query(c->x), &q, &e) < 0) {
+		call_error(c, &e);
+		return;
+	}
+	if (!session_with_display(c, &info)) /* what is asked for, the page reads from its own address */
+		return;
+	http_add_header(c->x, "Content-Security-Policy",
+		"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'");
+	call_respond_static(c, 200, "text/html; charset=utf-8", live_page, sizeof(live_page) - 1);
+}
+
+void handle_live_socket(struct call *c)
+{
+	static uint32_t last;
+	struct session_info info;
+	if (!session_with_display(c, &info))
+		return;
+	if (!http_wants_websocket(c->x)) {
+		http_add_header(c->x, "Upgrade", "websocket");
+		call_problem(c, 426, "upgrade_required", "this address speaks WebSocket only", "Open …/live in a browser.");
+		return;
+	}
+	struct live *l = calloc(1, sizeof(*l));
+	if (!l) {
+		call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
+		return;
+	}
+	l->api = c->api;
+	l->owner = c->owner;
+	l->watcher = first_watcher | (++last & (first_watcher - 1));
+	snprintf(l->session, sizeof(l->session), "%s", info.id);
+	struct http_exchange *x = c->x;
+	call_release(c);
+	l->ws = http_upgrade(x, NULL, &handler, l);
+	if (!l->ws)
+		free(l);
+}

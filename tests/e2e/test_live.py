@@ -1,0 +1,82 @@
+"""The live view: what its page is sent."""
+
+import io
+import struct
+
+import pytest
+import websockets
+from PIL import Image
+
+import gb
+
+WINDOW = """
+import tkinter as tk
+root = tk.Tk()
+root.geometry('200x100+100+50')
+frame = tk.Frame(root, bg='#ff0000')
+frame.place(x=0, y=0, width=200, height=100)
+root.update()
+"""
+
+
+class View(gb.Socket):
+    """A page that shows what it is sent."""
+
+    def __init__(self, session):
+        super().__init__(f'{session.api.url}{session.path}/live/ws'.replace('http:', 'ws:'))
+        self.canvas = None
+        self.parts = []
+
+    def ask(self):
+        self.send_text('next')
+        return self._wait(self.ws.recv())
+
+    def next(self):
+        data = self.ask()
+        x, y, width, height, full_width, full_height = struct.unpack_from('<6H', data)
+        self.canvas = self.canvas or Image.new('RGB', (full_width, full_height))
+        part = Image.open(io.BytesIO(data[12:])).convert('RGB')
+        assert part.size == (width, height)
+        self.canvas.paste(part, (x, y))
+        self.parts.append((x, y, width, height))
+
+    def until(self, colour):
+        while self.canvas is None or self.canvas.getpixel((200, 100)) != colour:
+            self.next()
+
+
+def test_frames_bring_what_changed(api):
+    session = api.session(display=True)
+    session.execute(WINDOW).ok()
+    view = View(session)
+    view.until((255, 0, 0))
+    assert view.parts[0] == (0, 0, 1024, 768)
+    cell = session.in_background("frame['bg'] = '#00ff00'\nroot.update()")
+    view.until((0, 255, 0))
+    cell.result().ok()
+    assert view.parts[-1] == (100, 50, 200, 100)
+    picture = Image.open(io.BytesIO(api.get(f'{session.path}/screenshot').content)).convert('RGB')
+    assert picture.tobytes() == view.canvas.tobytes()
+    view.close()
+
+
+def test_view_ends_with_its_session(api):
+    session = api.session(display=True)
+    session.execute(WINDOW).ok()
+    view = View(session)
+    view.next()
+    session.delete()
+    with pytest.raises(websockets.ConnectionClosed) as closed:
+        view.ask()
+    assert closed.value.rcvd.code == 4404
+    view.close()
+
+
+def test_page(api, session):
+    screen = api.session(display=True)
+    page = api.get(f'{screen.path}/live?control=1')
+    assert page.status_code == 200 and page.headers['Content-Type'].startswith('text/html')
+    assert "default-src 'none'" in page.headers['Content-Security-Policy']
+    assert '<canvas' in page.text and 'http' not in page.text.replace('^http', '')
+    assert api.get(f'{screen.path}/live/ws').status_code == 426
+    assert api.get(f'{session.path}/live').json()['code'] == 'no_display'
