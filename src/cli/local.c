@@ -383,6 +383,20 @@ const char *local_preload_report(struct local *l)
 	return sessions_preload_report(l->sessions);
 }
 
+int local_recording(struct local *l, unsigned id, struct error *e, int *ret_fd)
+{
+	struct recording_info info;
+	struct session *s;
+	int r = session_find(l->sessions, l->id, e, &s);
+	if (r == 0)
+		r = recording_get(s, id, e, &info, ret_fd);
+	while (r == 0 && info.state != RECORDING_DONE) { /* its last frame is awaited, for a time that is bounded */
+		uv_run(&l->loop, UV_RUN_ONCE);
+		r = recording_get(s, id, e, &info, ret_fd);
+	}
+	return r == 0 && !info.frames ? error_set(e, -ENODATA, "the code opened no window, so there is nothing to show") : r;
+}
+
 int local_workspace(struct local *l)
 {
 	struct session *s = find(l);

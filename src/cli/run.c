@@ -28,7 +28,7 @@ struct options {
 	char *network, **allow;
 	char **env, **packages, **imports;
 	char *rootfs, *profile, *code, *stdin_file;
-	char *screenshot, *display_size;
+	char *screenshot, *record, *display_size;
 	bool display, json, help;
 };
 
@@ -82,6 +82,8 @@ static const struct option_row rows[] = {
 	  .help = "its size in pixels (default 1024x768)" },
 	{ "screenshot", 0, OPTION_TEXT, AT(screenshot), .value = "FILE",
 	  .help = "a picture of the screen (.png or .jpg) once its windows have settled; they are closed then, so that the code can end" },
+	{ "record", 0, OPTION_TEXT, AT(record), .value = "FILE",
+	  .help = "a film of the screen while the code runs (.apng, an animated PNG)" },
 	{ "json", 0, OPTION_FLAG, AT(json),
 	  .help = "print the whole observation as JSON at the end, instead of the output as it comes" },
 	CLI_HELP(struct options),
@@ -108,6 +110,7 @@ static const struct cli_page page = {
 struct run {
 	const struct options *options;
 	struct local *local;
+	unsigned recording; /* its id; 0: none */
 	bool is_terminal, pipe_closed, started;
 	int exit_code;
 	bool no_picture;
@@ -315,9 +318,37 @@ static void save_screenshot(struct run *run, const struct screenshot *s)
 	}
 }
 
+static int copy_to(const char *name, int from)
+{
+	char piece[65536];
+	_cleanup_fd_ int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int r = fd < 0 ? -errno : 0;
+	ssize_t n;
+	for (off_t at = 0; r == 0 && (n = pread(from, piece, sizeof(piece), at)) != 0; at += n)
+		r = n < 0 ? -errno : fd_write_full(fd, piece, (size_t)n);
+	return r;
+}
+
+/* The film that was asked for, or why there is none. */
+static void save_recording(struct run *run)
+{
+	struct error e = { 0 };
+	int fd, r = local_recording(run->local, run->recording, &e, &fd);
+	if (r == 0) {
+		r = copy_to(run->options->record, fd);
+		if (r < 0)
+			error_set(&e, r, "%s: %s", run->options->record, strerror(-r));
+	}
+	if (r < 0) {
+		cli_complain(page.verb, "no film was made: %s", e.text);
+		run->no_picture = true;
+	}
+}
+
 static void on_done(void *userdata, const struct observation *o)
 {
 	struct run *run = userdata;
+	run->recording = o->recording;
 	if (run->options->screenshot)
 		save_screenshot(run, o->screenshot);
 	int number = local_signal(run->local);
@@ -425,6 +456,19 @@ static int check_picture(const struct options *o, struct cell_request *request, 
 	return 0;
 }
 
+static int check_film(const struct options *o, struct cell_request *request, struct error *e)
+{
+	const char *dot = o->record ? strrchr(o->record, '.') : NULL;
+	if (!o->record)
+		return 0;
+	if (!dot || (!text_eq(dot, ".apng") && !text_eq(dot, ".png"))) {
+		error_set(e, -EINVAL, "--record: '%.60s' names no format that can be made", o->record);
+		return error_remedy(e, "give it the ending .apng; the program ffmpeg (package ffmpeg) makes .webm and .mp4 of that");
+	}
+	request->record = true;
+	return 0;
+}
+
 static int run_code(const struct options *o, const char *name, char *const *words)
 {
 	static char *no_modules[] = { NULL };
@@ -438,6 +482,8 @@ static int run_code(const struct options *o, const char *name, char *const *word
 		r = parse_size(o->display_size, &screen, &e);
 	if (r == 0)
 		r = check_picture(o, &request, &e);
+	if (r == 0)
+		r = check_film(o, &request, &e);
 	if (r == 0)
 		r = read_code(o, name, &e, &code, &request.code_len);
 	if (r == 0 && o->stdin_file)
@@ -468,13 +514,15 @@ static int run_code(const struct options *o, const char *name, char *const *word
 				 .exec = (enum jail_exec)o->exec,
 				 .limits = limits_of(o),
 				 .rootfs = o->rootfs,
-				 .display = o->display || o->display_size || o->screenshot,
+				 .display = o->display || o->display_size || o->screenshot || o->record,
 				 .display_size = screen,
 				 .network = o->network,
 				 .allow = o->allow },
 		&e, &run.local);
 	if (r == 0)
 		r = execute(&run, name, words, &request, &e);
+	if (r == 0 && o->record)
+		save_recording(&run);
 	local_destroy(run.local);
 	fetched_finish(&fetched);
 	config_finish(&settings);

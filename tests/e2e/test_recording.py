@@ -111,3 +111,16 @@ def test_what_cannot_be_recorded(screen, session):
     number = record(screen, action='start').json()['id']
     assert record(screen, action='stop', id=number).json()['frames'] == 0
     assert screen.api.get(f'{screen.path}/recording/{number}').json()['code'] == 'nothing_recorded'
+
+
+def test_run_makes_a_film(tmp_path):
+    (tmp_path / 'a.py').write_text(WINDOW + "time.sleep(0.3)\nframe['bg'] = '#00ff00'\nroot.update()\n")
+    film = tmp_path / 'film.apng'
+    done = gb.cli('run', '--record', film, tmp_path / 'a.py')
+    assert done.returncode == 0, done.stderr
+    pictures = [frame.convert('RGB') for frame in ImageSequence.Iterator(Image.open(film))]
+    assert colours_of(pictures)[-1] == '#00ff00'
+    refused = gb.cli('run', '--record', tmp_path / 'film.webm', tmp_path / 'a.py')
+    assert refused.returncode == 2 and 'ffmpeg' in refused.stderr
+    empty = gb.cli('run', '--record', film, '-c', '1')
+    assert empty.returncode == 1 and 'no window' in empty.stderr
