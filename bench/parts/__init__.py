@@ -8,6 +8,7 @@ from parts.explain import explain
 from parts.first_use import first_use
 from parts.growth import growth
 from parts.idle import idle
+from parts.input_actions import input_actions
 from parts.jail import jail
 from parts.modes import modes
 from parts.neighbours import neighbours
@@ -38,6 +39,7 @@ PARTS = {
     'packages': packages,
     'tools': tools,
     'display': display,
+    'input': input_actions,
     'profiles': profiles,
     'neighbours': neighbours,
     'jail': jail,
