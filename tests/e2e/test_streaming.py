@@ -193,6 +193,7 @@ def test_socket_several_cells_at_once_run_in_order(session):
 def test_two_sockets_on_one_session(session):
     with session.socket() as a, session.socket() as b:
         mine = a.send('execute', code='import time; time.sleep(0.3); who = "a"')
+        session.wait_busy()
         theirs = b.send('execute', code='who')
         assert b.until_done(theirs)[-1]['observation']['result']['text/plain'] == "'a'"
         assert a.until_done(mine)[-1]['observation']['status'] == 'ok'
