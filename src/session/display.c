@@ -539,6 +539,14 @@ static void stop(struct display *d, const char *code, const char *text, const ch
 		listen_again(d);
 }
 
+void display_restart(struct display *d)
+{
+	if (d->state != DISPLAY_UP && d->state != DISPLAY_STARTING)
+		return;
+	d->state = DISPLAY_UP; /* a start that is cut short has not failed */
+	stop(d, "display_gone", "the session was reset, and its display with it", "Ask again.");
+}
+
 void display_detach(struct display *d)
 {
 	kill_processes(d);

@@ -43,6 +43,9 @@ void display_close(struct display *d); /* open questions get no answer any more;
 
 /* The session's jail: now this one (its socket is asked for), or none. */
 void display_attach(struct display *d, struct berth *b);
+/* The jail is about to be swept: server and screen end now, and start again at the next connection. */
+void display_restart(struct display *d);
+
 void display_detach(struct display *d);
 void display_take_socket(struct display *d, int *fds); /* the berth's on_display */
 

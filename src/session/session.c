@@ -586,6 +586,8 @@ int session_reset(struct session *s, struct error *e)
 	output_finish(&s->output[1]);
 	travel_cancel(s, "the session was reset");
 	travel_forget(s);
+	if (s->display)
+		display_restart(s->display); /* not when its end is noticed: the fresh guest may be quicker */
 	berth_replace_guest(s->berth);
 	return 0;
 }

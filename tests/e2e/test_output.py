@@ -219,7 +219,8 @@ def test_log_names_cell_and_stream(session):
 def test_log_pages_by_limit(session):
     for i in range(5):
         session.execute(f'print({i})').ok()
-    assert [e['text'] for e in read_log(session, limit=2)] == [f'{i}\n' for i in range(5)]
+    entries = list(read_log(session, limit=2))  # a slow machine may cut a line into two entries
+    assert len(entries) >= 5 and ''.join(e['text'] for e in entries) == '0\n1\n2\n3\n4\n'
 
 
 def test_log_as_plain_text(session, api):
