@@ -112,7 +112,7 @@ int fd_socketpair(int type, int ret_pair[2])
 	return socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ret_pair) < 0 ? -errno : 0;
 }
 
-int fd_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds)
+static int send_flags(int sock, const void *data, size_t len, const int *fds, size_t n_fds, int flags)
 {
 	union {
 		char space[CMSG_SPACE(sizeof(int) * FDS_PER_MESSAGE_MAX)];
@@ -133,12 +133,22 @@ int fd_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds
 		memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
 	}
 	for (;;) {
-		ssize_t n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+		ssize_t n = sendmsg(sock, &msg, MSG_NOSIGNAL | flags);
 		if (n >= 0)
 			return (size_t)n == len ? 0 : -EMSGSIZE;
 		if (errno != EINTR)
 			return -errno;
 	}
+}
+
+int fd_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds)
+{
+	return send_flags(sock, data, len, fds, n_fds, 0);
+}
+
+int fd_send_now(int sock, const void *data, size_t len, const int *fds, size_t n_fds)
+{
+	return send_flags(sock, data, len, fds, n_fds, MSG_DONTWAIT);
 }
 
 /* Puts the descriptors of one control message into fds; those beyond max are closed. Returns how many there were. */
@@ -156,7 +166,7 @@ static size_t take_rights(struct cmsghdr *c, int *fds, size_t have, size_t max)
 	return n;
 }
 
-ssize_t fd_recv(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds)
+static ssize_t recv_flags(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds, int flags)
 {
 	union {
 		char space[CMSG_SPACE(sizeof(int) * FDS_PER_MESSAGE_MAX)];
@@ -173,7 +183,7 @@ ssize_t fd_recv(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, 
 
 	assert(max_fds <= FDS_PER_MESSAGE_MAX);
 	do
-		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC | flags);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
@@ -190,4 +200,14 @@ ssize_t fd_recv(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, 
 	if (ret_n_fds)
 		*ret_n_fds = have;
 	return n;
+}
+
+ssize_t fd_recv(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds)
+{
+	return recv_flags(sock, data, len, ret_fds, max_fds, ret_n_fds, 0);
+}
+
+ssize_t fd_recv_now(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds)
+{
+	return recv_flags(sock, data, len, ret_fds, max_fds, ret_n_fds, MSG_DONTWAIT);
 }

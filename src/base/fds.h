@@ -33,3 +33,7 @@ int fd_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds
  * slots not filled are -1. A message that was cut, or brought more than max_fds descriptors, is -EMSGSIZE and leaves none.
  */
 ssize_t fd_recv(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds);
+
+/* Both without ever waiting (-EAGAIN), for a socket that somebody else holds too and may have made blocking. */
+int fd_send_now(int sock, const void *data, size_t len, const int *fds, size_t n_fds);
+ssize_t fd_recv_now(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds);

@@ -46,12 +46,12 @@ static void send_frames(struct buffer *frames)
 		buffer_finish(frames);
 }
 
-/* The same, with a descriptor. */
-static void send_with(struct buffer *frames, int fd)
+/* The same, with descriptors. */
+static void send_with(struct buffer *frames, const int *fds, size_t n)
 {
-	if (fd < 0)
+	if (!n)
 		send_frames(frames);
-	else if (fd_send(GUEST_CONTROL_FD, frames->data, frames->len, &fd, 1) < 0)
+	else if (fd_send(GUEST_CONTROL_FD, frames->data, frames->len, fds, n) < 0)
 		_exit(0);
 }
 

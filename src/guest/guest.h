@@ -4,9 +4,9 @@
 #include "guest/cell.h"
 
 /*
- * Fixed and documented: the descriptors of ours that a guest has open beside 0, 1 and 2 are its control socket, and from GUEST_FIRST_FD on
- * what came over it and waits for its use. High, so that code that
- * closes everything it did not open (os.closerange(3, 256)) does not end its own session.
+ * Fixed and documented: the descriptor of ours that a guest has open beside 0, 1 and 2 is its control socket. High, so that code that
+ * closes everything it did not open (os.closerange(3, 256)) does not end its own session. A parked copy, which runs no code, has from GUEST_FIRST_FD on
+ * what came over its socket and waits for its use.
  */
 enum { GUEST_CONTROL_FD = 1023, GUEST_FIRST_FD = 980 };
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -35,7 +36,6 @@ static uint32_t last_cell;
 static struct {
 	bool wanted, due;
 	uint64_t ticket;
-	int control;
 } next; /* WIRE_PARK_NEXT */
 
 void park_prepare(const struct park_host *h)
@@ -73,8 +73,6 @@ static void drop_fds(void)
 {
 	while (n_fds)
 		fd_close(take_fd());
-	if (next.wanted)
-		fd_close(next.control);
 	next.wanted = next.due = false;
 }
 
@@ -120,10 +118,10 @@ static size_t loop_descriptors(int *to, size_t max)
 	return n;
 }
 
-static bool sound(char why[HELD_WHY_MAX], int control)
+static bool sound(char why[HELD_WHY_MAX])
 {
-	int ours[OURS_MAX] = { GUEST_CONTROL_FD, control, next.wanted ? next.control : GUEST_CONTROL_FD };
-	size_t n = 3;
+	int ours[OURS_MAX] = { GUEST_CONTROL_FD };
+	size_t n = 1;
 	if (!alone(why) || !childless(why))
 		return false;
 	if (!memory_has_room_for_copy()) {
@@ -155,7 +153,7 @@ static pid_t clone_self(int *ret_pidfd)
 	return pid;
 }
 
-static void answer(enum wire_type type, uint64_t ticket, const char *why, int pidfd)
+static void answer(enum wire_type type, uint64_t ticket, const char *why, const int *along, size_t n)
 {
 	struct buffer b = BUFFER_INIT(4096);
 	size_t start;
@@ -167,7 +165,7 @@ static void answer(enum wire_type type, uint64_t ticket, const char *why, int pi
 	if (type == WIRE_PARKED && !why && store_problem())
 		wire_put(&b, WIRE_FILES_LEFT, store_problem(), strlen(store_problem()));
 	wire_end(&b, start);
-	host.send(&b, pidfd);
+	host.send(&b, along, why ? 0 : n);
 	buffer_finish(&b);
 }
 
@@ -235,7 +233,7 @@ static void say_ready(const char *files_left, const char *note)
 		if (note)
 			wire_put(&b, WIRE_NOTE, note, strlen(note));
 		wire_end(&b, start);
-		host.send(&b, -1);
+		host.send(&b, NULL, 0);
 	}
 	buffer_finish(&b);
 }
@@ -329,7 +327,7 @@ static bool move(const struct order *o)
 	}
 	if (pid < 0)
 		snprintf(text, sizeof(text), "%s: %s", r < 0 ? step : "forking", strerror(r < 0 ? -r : errno));
-	answer(WIRE_LIVED, o->ticket, pid < 0 ? text : NULL, pidfd);
+	answer(WIRE_LIVED, o->ticket, pid < 0 ? text : NULL, &pidfd, 1);
 	_exit(0);
 }
 
@@ -343,7 +341,7 @@ static bool live(const struct wire_frame *f, const sigset_t *signals)
 	if (o.moves && (store_problem() || shares_memory(why))) {
 		if (store_problem())
 			snprintf(why, sizeof(why), "its files cannot be copied: %s", store_problem());
-		answer(WIRE_LIVED, o.ticket, why, -1);
+		answer(WIRE_LIVED, o.ticket, why, NULL, 0);
 		order_close(&o);
 		return false;
 	}
@@ -353,7 +351,7 @@ static bool live(const struct wire_frame *f, const sigset_t *signals)
 		return true;
 	}
 	if (!o.moves || pid < 0)
-		answer(WIRE_LIVED, o.ticket, pid < 0 ? strerror(errno) : NULL, pidfd);
+		answer(WIRE_LIVED, o.ticket, pid < 0 ? strerror(errno) : NULL, &pidfd, 1);
 	fd_close(pidfd);
 	order_close(&o);
 	return false;
@@ -407,20 +405,26 @@ static void await_end(const int ends[2])
 	fd_close(ends[0]);
 }
 
-static void park(uint64_t ticket, int control)
+/* The copy's control socket and the pipe on which it says that it has settled. Made now, so that no cell ever runs beside them. */
+static bool make_ends(int control[2], int settled[2], char why[HELD_WHY_MAX])
+{
+	int r = fd_socketpair(SOCK_STREAM, control);
+	if (r == 0 && pipe2(settled, O_CLOEXEC) < 0) {
+		r = -errno;
+		fd_close(control[0]);
+		fd_close(control[1]);
+	}
+	if (r < 0)
+		snprintf(why, HELD_WHY_MAX, "%s", strerror(-r));
+	return r == 0;
+}
+
+static void park(uint64_t ticket)
 {
 	char why[HELD_WHY_MAX];
-	int pidfd = -1, settled[2];
-	if (control < 0)
-		return; /* its socket did not come: forged, or lost on the way */
-	bool good = sound(why, control);
-	if (good && pipe2(settled, O_CLOEXEC) < 0) {
-		snprintf(why, sizeof(why), "%s", strerror(errno));
-		good = false;
-	}
-	if (!good) {
-		fd_close(control);
-		answer(WIRE_PARKED, ticket, why, -1);
+	int pidfd = -1, control[2], settled[2];
+	if (!sound(why) || !make_ends(control, settled, why)) {
+		answer(WIRE_PARKED, ticket, why, NULL, 0);
 		return;
 	}
 	store_update();
@@ -431,16 +435,18 @@ static void park(uint64_t ticket, int control)
 	pid_t pid = clone_self(&pidfd);
 	if (pid == 0) {
 		fd_close(settled[0]);
-		stay_parked(control, settled[1]);
+		fd_close(control[0]);
+		stay_parked(control[1], settled[1]);
 		return;
 	}
 	int err = errno;
 	await_end(settled);
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	set_worth(GUEST_OOM_LIVE);
-	answer(WIRE_PARKED, ticket, pid < 0 ? strerror(err) : NULL, pidfd);
+	answer(WIRE_PARKED, ticket, pid < 0 ? strerror(err) : NULL, (const int[]){ pidfd, control[0] }, 2);
 	fd_close(pidfd);
-	fd_close(control);
+	fd_close(control[0]);
+	fd_close(control[1]);
 }
 
 void park_handle(const struct wire_frame *f)
@@ -451,15 +457,11 @@ void park_handle(const struct wire_frame *f)
 	while (wire_field_next(f, &at, &field) == 1)
 		if (field.tag == WIRE_TICKET)
 			wire_field_u64(&field, &ticket);
-	int control = take_fd();
 	if (f->type == WIRE_PARK) {
-		park(ticket, control);
+		park(ticket);
 	} else if (!next.wanted) {
 		next.wanted = true;
 		next.ticket = ticket;
-		next.control = control;
-	} else {
-		fd_close(control);
 	}
 }
 
@@ -477,5 +479,5 @@ bool park_due(void)
 void park_when_idle(void)
 {
 	next.wanted = next.due = false;
-	park(next.ticket, next.control);
+	park(next.ticket);
 }

@@ -18,8 +18,8 @@
 /* How the guest's own loop takes part. */
 struct park_host {
 	const struct support *support;
-	void (*send)(struct buffer *frames, int fd); /* on the control socket; fd goes along unless it is -1 */
-	void (*forget_input)(void);                  /* a copy has read nothing yet */
+	void (*send)(struct buffer *frames, const int *fds, size_t n); /* on the control socket */
+	void (*forget_input)(void);                                    /* a copy has read nothing yet */
 };
 void park_prepare(const struct park_host *host);
 

@@ -14,20 +14,14 @@
 
 enum { ANSWER_MAX = 4096 };
 
-int copy_create(struct berth *b, struct copy **ret, int *ret_far)
+int copy_create(struct berth *b, struct copy **ret)
 {
-	int pair[2];
 	struct copy *c = calloc(1, sizeof(*c));
-	int r = c ? fd_socketpair(SOCK_STREAM, pair) : -ENOMEM;
-	if (r < 0) {
-		free(c);
-		return r;
-	}
-	fd_set_nonblock(pair[0], 1);
+	if (!c)
+		return -ENOMEM;
 	c->berth = b;
 	c->ticket = ++b->nursery->next_ticket;
-	c->control = pair[0];
-	c->pidfd = -1;
+	c->control = c->pidfd = -1;
 	memcpy(c->id, "k_", 2);
 	text_random_id(c->id + 2, COPY_ID_LEN - 2);
 	c->wall_ns = clock_wall_ns();
@@ -35,19 +29,27 @@ int copy_create(struct berth *b, struct copy **ret, int *ret_far)
 	wire_reader_init(&c->in, ANSWER_MAX);
 	TAILQ_INSERT_TAIL(&b->copies, c, link);
 	*ret = c;
-	*ret_far = pair[1];
 	return 0;
 }
 
-int copy_parked(struct copy *c, int pidfd)
+/* Other kinds of files could make us wait, or be something that is not the guest's alone. */
+static bool is_unix_stream(int fd)
 {
+	int domain = 0, type = 0;
+	socklen_t len = sizeof(int);
+	return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX &&
+	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_STREAM;
+}
+
+int copy_parked(struct copy *c, int pidfd, int control)
+{
+	_cleanup_fd_ int process = pidfd, socket = control;
 	/* Whatever a guest sends as a pidfd is a process of its own jail, or nothing. */
 	pid_t pid = pidfd < 0 ? 0 : process_pid(pidfd);
-	if (!pid || c->pidfd >= 0) {
-		fd_close(pidfd);
+	if (!pid || c->pidfd >= 0 || !is_unix_stream(control))
 		return -EPROTO;
-	}
-	c->pidfd = pidfd;
+	c->pidfd = TAKE_FD(process);
+	c->control = TAKE_FD(socket);
 	c->pid = pid;
 	return 0;
 }
@@ -136,7 +138,7 @@ static void on_control(uv_poll_t *p, int status, int events)
 	(void)status, (void)events;
 	ssize_t n = wire_reader_room(&c->in, ANSWER_MAX, &at, &room);
 	if (n == 0)
-		n = fd_recv(c->control, at, room, &came, 1, NULL);
+		n = fd_recv_now(c->control, at, room, &came, 1, NULL); /* the guest may hold our end too */
 	if (n == -EAGAIN)
 		return;
 	if (n <= 0) {
@@ -187,7 +189,7 @@ static int send_order(struct copy *c, struct berth *to, bool restore_files, cons
 		return r;
 	wire_end(&b, start);
 	c->used_ns = clock_now_ns();
-	return fd_send(c->control, b.data, b.len, fds, n);
+	return fd_send_now(c->control, b.data, b.len, fds, n);
 }
 
 int copy_live(struct copy *c, struct berth *to, bool restore_files)

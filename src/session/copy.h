@@ -25,7 +25,7 @@ struct copy {
 	TAILQ_ENTRY(copy) link;
 	struct berth *berth;
 	uint64_t ticket;
-	int control, pidfd; /* pidfd is -1 until it is there */
+	int control, pidfd; /* -1 until it is there */
 	pid_t pid;
 	bool dropped, control_polled, exit_polled;
 	uv_poll_t control_poll, exit_poll;
@@ -47,11 +47,11 @@ struct copy {
 
 TAILQ_HEAD(copy_list, copy);
 
-/* Asks nobody yet: makes the socket, whose other end (*ret_far, the caller's to close) goes to the guest with the ticket. */
-int copy_create(struct berth *b, struct copy **ret, int *ret_far);
+/* Asks nobody yet: its ticket is for the guest. */
+int copy_create(struct berth *b, struct copy **ret);
 
-/* The guest made it: takes the pidfd over. -EPROTO when that is none. */
-int copy_parked(struct copy *c, int pidfd);
+/* The guest made it: takes its pidfd and its socket over. -EPROTO when they are none. */
+int copy_parked(struct copy *c, int pidfd, int control);
 
 /* Tells it to make a live guest in the berth `to`, whose far ends go along. Its answer reaches berth_take_live(). */
 int copy_live(struct copy *c, struct berth *to, bool restore_files);

@@ -20,7 +20,6 @@ enum {
 	PIPE_BYTES = 256 * 1024,  /* wished for; the kernel may give less */
 	SEND_QUEUE_MAX = 64 << 20,
 	REST_MS = 1,
-	SEND_WITH_MAX = 4096, /* an empty socket takes so much whole, whatever the machine's limits */
 };
 
 enum { END_CONTROL, END_STDOUT, END_STDERR, END_PROCESS, END_COUNT };
@@ -34,7 +33,7 @@ struct guest {
 	int fd[END_COUNT]; /* control, stdout, stderr, pidfd */
 	unsigned open_polls;
 	pid_t pid;
-	int came; /* a descriptor that came with frames, until somebody takes it */
+	int came[GUEST_FDS_MAX]; /* descriptors that came with frames, until somebody takes them */
 	bool attached, closing, reaped, broken, unwanted;
 	struct {
 		char data[4];
@@ -71,7 +70,7 @@ int guest_create(uv_loop_t *loop, const struct guest_events *events, void *owner
 	g->fd[END_CONTROL] = pair[0];
 	g->fd[END_STDOUT] = out[0];
 	g->fd[END_STDERR] = err[0];
-	g->fd[END_PROCESS] = g->came = -1;
+	g->fd[END_PROCESS] = g->came[0] = g->came[1] = -1;
 	for (int i = 0; i < END_PROCESS; i++)
 		fd_set_nonblock(g->fd[i], 1);
 	wire_reader_init(&g->in, LIMIT_FRAME_BYTES);
@@ -163,6 +162,12 @@ static void deliver_frames(struct guest *g)
 	}
 }
 
+static void drop_came(struct guest *g)
+{
+	for (int i = 0; i < GUEST_FDS_MAX; i++)
+		fd_close_clear(&g->came[i]);
+}
+
 /* Reads frames that are there, at most a few reads. False when the other side is closed. */
 static bool read_control(struct guest *g, unsigned reads)
 {
@@ -174,11 +179,11 @@ static bool read_control(struct guest *g, unsigned reads)
 			guest_signal(g, SIGKILL);
 			return false;
 		}
-		int came = -1;
-		ssize_t n = fd_recv(g->fd[END_CONTROL], at, room, &came, 1, NULL);
-		if (came >= 0) {
-			fd_close(g->came); /* nobody asked for it */
-			g->came = came;
+		int came[GUEST_FDS_MAX] = { -1, -1 };
+		ssize_t n = fd_recv(g->fd[END_CONTROL], at, room, came, GUEST_FDS_MAX, NULL);
+		if (came[0] >= 0) {
+			drop_came(g); /* nobody asked for those */
+			memcpy(g->came, came, sizeof(came));
 		}
 		if (n == -EMSGSIZE) {
 			g->broken = true;
@@ -244,7 +249,7 @@ static void free_when_done(struct guest *g)
 		return;
 	for (int i = 0; i < END_COUNT; i++)
 		fd_close(g->fd[i]);
-	fd_close(g->came);
+	drop_came(g);
 	wire_reader_finish(&g->in);
 	buffer_finish(&g->queue);
 	free(g);
@@ -348,24 +353,10 @@ void guest_send(struct guest *g, struct buffer *frames)
 	frames->len = 0;
 }
 
-int guest_send_with(struct guest *g, struct buffer *frames, const int *fds, size_t n)
+void guest_take_fds(struct guest *g, int ret[GUEST_FDS_MAX])
 {
-	if (!g->attached || g->closing || g->queue.len)
-		return -EAGAIN;
-	/* The descriptors go with the first byte; what the socket does not take of the rest follows as usual. */
-	size_t first = frames->len < SEND_WITH_MAX ? frames->len : SEND_WITH_MAX;
-	int r = fd_send(g->fd[END_CONTROL], frames->data, first, fds, n);
-	if (r < 0)
-		return r;
-	buffer_consume(frames, first);
-	if (frames->len)
-		guest_send(g, frames);
-	return 0;
-}
-
-int guest_take_fd(struct guest *g)
-{
-	return TAKE_FD(g->came);
+	for (int i = 0; i < GUEST_FDS_MAX; i++)
+		ret[i] = TAKE_FD(g->came[i]);
 }
 
 void guest_signal(struct guest *g, int sig)

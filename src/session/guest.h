@@ -33,11 +33,9 @@ pid_t guest_pid(const struct guest *g); /* 0 before guest_attach */
 /* Sends frames (whatever the buffer holds; it is emptied). Queued when the socket is full. */
 void guest_send(struct guest *g, struct buffer *frames);
 
-/* The same with descriptors (which stay the caller's), at once or not at all: -EAGAIN when earlier frames still wait. */
-int guest_send_with(struct guest *g, struct buffer *frames, const int *fds, size_t n);
-
-/* The descriptor that came last with a frame, the caller's now; -1 when there is none. */
-int guest_take_fd(struct guest *g);
+/* The descriptors that came last with a frame, the caller's now; -1 where there is none. */
+enum { GUEST_FDS_MAX = 2 };
+void guest_take_fds(struct guest *g, int ret[GUEST_FDS_MAX]);
 
 void guest_signal(struct guest *g, int sig);
 

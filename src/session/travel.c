@@ -94,21 +94,20 @@ static void prune(struct session *s)
 }
 
 /* Adds the request for a copy to the frames. */
-static void ask(struct session *s, enum wire_type type, struct buffer *frames, int *fds, size_t *n)
+static struct copy *ask(struct session *s, enum wire_type type, struct buffer *frames)
 {
 	struct copy *c;
 	size_t start, before = frames->len;
-	if (copy_create(s->berth, &c, &fds[*n]) < 0)
-		return;
+	if (copy_create(s->berth, &c) < 0)
+		return NULL;
 	if (wire_begin(frames, type, 0, &start) < 0 || wire_put_u64(frames, WIRE_TICKET, c->ticket) < 0) {
 		frames->len = before;
-		fd_close(fds[*n]);
 		copy_drop(c);
-		return;
+		return NULL;
 	}
 	wire_end(frames, start);
 	c->exact = type == WIRE_PARK;
-	++*n;
+	return c;
 }
 
 /* Copies that were asked for and will not come. */
@@ -148,10 +147,8 @@ static bool covered(struct session *s)
 void travel_send_cell(struct session *s)
 {
 	struct cell *c = s->running;
-	struct guest *g = berth_guest(s->berth);
 	_cleanup_buffer_ struct buffer frames = BUFFER_INIT(0);
-	int fds[2], r = -EAGAIN;
-	size_t n = 0;
+	size_t now = 0;
 	bool wanted = c->transaction && travel_possible(s) && !s->n_left; /* inside another cell's main loop nothing can be copied */
 	if (!wanted)
 		snprintf(s->no_copy, sizeof(s->no_copy), c->transaction ? "this needs control groups, which this machine does not give" :
@@ -159,22 +156,12 @@ void travel_send_cell(struct session *s)
 	if (!wanted || !covered(s))
 		forget_latest(s);
 	if (wanted && !s->replay.good)
-		ask(s, WIRE_PARK, &frames, fds, &n);
-	if (wanted && !asked_next(s, n))
-		ask(s, WIRE_PARK_NEXT, &frames, fds, &n);
+		now = ask(s, WIRE_PARK, &frames) != NULL;
+	if (wanted && !asked_next(s, now))
+		ask(s, WIRE_PARK_NEXT, &frames);
 	s->files_touched = false;
-	if (n && buffer_append(&frames, c->frame.data, c->frame.len) == 0)
-		r = guest_send_with(g, &frames, fds, n);
-	for (size_t i = 0; i < n; i++)
-		fd_close(fds[i]);
-	if (r == 0)
-		return;
-	if (n)
-		drop_asked(s);
-	struct buffer frame = BUFFER_INIT(0); /* sent from a copy: the cell may have to be run again */
-	if (buffer_append(&frame, c->frame.data, c->frame.len) == 0)
-		guest_send(g, &frame);
-	buffer_finish(&frame);
+	if (buffer_append(&frames, c->frame.data, c->frame.len) == 0) /* a copy of it: the cell may have to be run again */
+		guest_send(berth_guest(s->berth), &frames);
 }
 
 void travel_cell_done(struct session *s, bool repeatable)
@@ -226,8 +213,9 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 	struct copy *c = berth_copy(s->berth, ticket);
 	if (!c || c->pidfd >= 0)
 		return false;
-	int pidfd = guest_take_fd(berth_guest(s->berth));
-	if (refused || copy_parked(c, pidfd) < 0) {
+	int came[GUEST_FDS_MAX];
+	guest_take_fds(berth_guest(s->berth), came);
+	if (copy_parked(c, came[0], came[1]) < 0 || refused) {
 		s->table->stats.copies_refused++;
 		forget_latest(s);
 		copy_drop(c);
@@ -333,17 +321,12 @@ static void recovered(struct session *s)
 int travel_park(struct session *s, uint64_t *ret_ticket)
 {
 	_cleanup_buffer_ struct buffer frames = BUFFER_INIT(0);
-	int fd = -1;
-	size_t n = 0;
-	ask(s, WIRE_PARK, &frames, &fd, &n);
-	if (!n)
+	struct copy *c = ask(s, WIRE_PARK, &frames);
+	if (!c)
 		return -ENOMEM;
-	*ret_ticket = TAILQ_LAST(&s->berth->copies, copy_list)->ticket;
-	int r = guest_send_with(berth_guest(s->berth), &frames, &fd, 1);
-	fd_close(fd);
-	if (r < 0)
-		copy_drop(berth_copy(s->berth, *ret_ticket));
-	return r;
+	*ret_ticket = c->ticket;
+	guest_send(berth_guest(s->berth), &frames);
+	return 0;
 }
 
 void travel_start_again(struct session *s)

@@ -26,7 +26,7 @@ enum wire_type {
 	WIRE_REHEARSE,  /* nobody needs you yet: get ready for a first cell */
 	WIRE_TOOLS,       /* JSON: the definitions, in place of those before */
 	WIRE_TOOL_RESULT, /* CALL, (JSON | ERROR_TYPE, TEXT) */
-	WIRE_PARK,      /* TICKET; brings the copy's control socket: leave a copy of yourself behind, now */
+	WIRE_PARK,      /* TICKET: leave a copy of yourself behind, now */
 	WIRE_PARK_NEXT, /* the same, when a cell was run and nothing came after it for a moment */
 	WIRE_REPLAY,    /* as EXECUTE, silently: to get from a copy's state to a later one. Serial 0: answer REPLAYED */
 	WIRE_LIVE,      /* to a parked copy: TICKET, RESTORE, MOVE, RESEED; brings control, stdout, stderr: make a live guest of yourself */
@@ -42,7 +42,7 @@ enum wire_type {
 	WIRE_TOOL_CALL,   /* CALL, TEXT: its name, JSON: an object of arguments */
 	WIRE_TOOL_CANCEL, /* CALL: nobody waits for it any more */
 	WIRE_ANSWER,     /* JSON or TEXT, ENCODED: the final answer of a cell */
-	WIRE_PARKED,     /* TICKET and the copy's pidfd, or TICKET and TEXT: why there is none; FILES_LEFT; serial: the last cell it has seen */
+	WIRE_PARKED,     /* TICKET, the copy's pidfd and its control socket; or TICKET and TEXT: why there is none; FILES_LEFT; serial: the last cell it has seen */
 	WIRE_LIVED,      /* the same, of a parked copy about the live guest it made */
 	WIRE_REPLAYED,   /* all cells that were to be replayed were */
 	WIRE_STARTED, /* a cell began inside one that was left in a main loop */

@@ -115,6 +115,17 @@ static void descriptors(void)
 	OK(fd_recv(pair[1], &byte, 1, got, 2, &n) == -EMSGSIZE);
 	OK(fd_send(pair[0], "too long", 8, NULL, 0) == 0);
 	OK(fd_recv(pair[1], &byte, 1, got, 2, &n) == -EMSGSIZE);
+	OK(fd_recv_now(pair[1], &byte, 1, got, 2, &n) == -EAGAIN); /* and does not wait */
+	OK(fd_send_now(pair[0], "y", 1, NULL, 0) == 0);
+	OK(fd_recv_now(pair[1], &byte, 1, got, 2, &n) == 1 && byte == 'y');
+	int r = 0;
+	for (int i = 0; r == 0 && i < 1 << 16; i++)
+		r = fd_send_now(pair[0], "z", 1, NULL, 0);
+	OK(r == -EAGAIN);
+	fd_close(pair[1]);
+	OK(fd_send_now(pair[0], "z", 1, NULL, 0) == -EPIPE);
+	fd_close(pair[0]);
+	OK(fd_socketpair(SOCK_STREAM, pair) == 0);
 	fd_close(pair[0]);
 	OK(fd_recv(pair[1], &byte, 1, got, 2, &n) == 0);
 	fd_close(pair[1]);
