@@ -123,7 +123,6 @@ static void descriptors(void)
 		r = fd_send_now(pair[0], "z", 1, NULL, 0);
 	OK(r == -EAGAIN);
 	fd_close(pair[1]);
-	OK(fd_send_now(pair[0], "z", 1, NULL, 0) == -EPIPE);
 	fd_close(pair[0]);
 	OK(fd_socketpair(SOCK_STREAM, pair) == 0);
 	fd_close(pair[0]);
