@@ -1,4 +1,4 @@
-"""A build backend (PEP 517, PEP 660) of our own: the package is pure Python, so a wheel is a zip file with three more files in it, and
+"""A build backend (PEP 517, PEP 660) of our own: the package is pure Python, so a wheel is a zip file with a few more files in it, and
 installing it from the tree needs no network."""
 
 import base64
@@ -6,6 +6,9 @@ import hashlib
 import re
 import zipfile
 from pathlib import Path
+
+# CodeAgent(executor_type='glovebox'), where smolagents looks for executors of others.
+_ENTRY_POINTS = '[smolagents.executors]\nglovebox = glovebox.integrations.smolagents:GloveboxExecutor\n'
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / 'src'
@@ -34,6 +37,7 @@ def _write(directory, files):
     files = {
         **files,
         f'{info}/METADATA': _metadata().encode(),
+        f'{info}/entry_points.txt': _ENTRY_POINTS.encode(),
         f'{info}/WHEEL': b'Wheel-Version: 1.0\nGenerator: glovebox\nRoot-Is-Purelib: true\nTag: py3-none-any\n',
     }
     record = []

@@ -69,6 +69,8 @@ enum {
 	LIMIT_LOGGED_TARGET_BYTES = 9 * 1024,        /* of an address whose token is hidden in the log */
 	LIMIT_JUPYTER_HEADER_BYTES = 4096,           /* header of a Jupyter message */
 	LIMIT_OUTBOX_BYTES = 128 * 1024 * 1024,      /* events kept for a client that reads slowly */
+	LIMIT_WEB_LOG_STEPS = 1000,                  /* of an episode, shown by OpenEnv's web interface */
+	LIMIT_WEB_LOG_BYTES = 2 * 1024 * 1024,       /* the same; older ones go */
 	LIMIT_WS_CELLS = 32,                         /* cells of one WebSocket, waiting or running */
 	LIMIT_START_SECONDS = 30,                    /* a request waits so long for a session's files to be there */
 	/* what a guest may send */

@@ -178,7 +178,6 @@ def test_compressed_bodies_are_refused(api):
 @pytest.mark.parametrize(
     'method, path, status',
     [
-        ('GET', '/', 404),
         ('GET', '/v1', 404),
         ('GET', '/v1/sesions', 404),
         ('GET', '/v1/sessions/', 404),

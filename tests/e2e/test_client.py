@@ -1,7 +1,9 @@
 """The Python client against a real daemon."""
 
 import asyncio
+import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -12,7 +14,7 @@ import pytest
 sys.path.insert(0, str(gb.ROOT / 'clients/python/src'))
 
 import glovebox  # noqa: E402
-from glovebox import AsyncGlovebox, CodeAction, CodeExecutor, CodingEnv, Glovebox, Notebook, Tool, tool  # noqa: E402
+from glovebox import AsyncCodingEnv, AsyncGlovebox, CodeAction, CodeExecutor, CodingEnv, Glovebox, Notebook, Tool, tool  # noqa: E402
 from glovebox._net import Frames, frame  # noqa: E402
 from glovebox.tools import describe, schema_of  # noqa: E402
 
@@ -403,6 +405,7 @@ def test_it_installs_from_the_tree(tmp_path):
     done = subprocess.run([gb.PYTHON, '-I', '-c', f'import sys; sys.path.insert(0, {str(site)!r}); {check}'], capture_output=True, text=True)
     assert str(site) in done.stdout, done.stderr
     assert (site / 'glovebox/py.typed').exists()
+    assert 'glovebox = glovebox.integrations.smolagents:GloveboxExecutor' in next(site.glob('*.dist-info/entry_points.txt')).read_text()
     assert build_wheel.build_sdist(tmp_path).endswith('.tar.gz') and build_wheel.build_editable(tmp_path) == name
 
 
@@ -428,6 +431,62 @@ def test_coding_env(daemon):
             env._ask('step', {})
 
 
+def test_coding_env_comes_back(daemon):
+    with CodingEnv(daemon.url, session='client-comes-back') as env:
+        env.reset(episode_id='ep-9')
+        env.step('x = 1')
+        env._ws._socket.shutdown(socket.SHUT_RDWR)
+        assert env.step('x += 1; print(x)').observation.stdout.startswith('2'), 'over a new connection'
+        assert env.state.episode_id == 'ep-9' and env.state.step_count == 2
+    with CodingEnv(daemon.url) as env:
+        env.step('x = 1')
+        env._ws._socket.shutdown(socket.SHUT_RDWR)
+        with pytest.raises(glovebox.ConnectionFailed):
+            env.step('x')
+        assert env.step('x').observation.exit_code == 1, 'another one'
+
+
+def test_coding_env_that_does_not_wait(daemon):
+    with CodingEnv(daemon.url, message_timeout_s=0.2) as env:
+        with pytest.raises(TimeoutError):
+            env.step('import time\ntime.sleep(30)')
+        env.message_timeout_s = None
+        assert env.step('print(1)').observation.stdout == '1\n', 'not the answer to the step before'
+
+
+def test_async_coding_env(daemon):
+    async def one(i):
+        async with AsyncCodingEnv(daemon.url) as env:
+            first = await env.reset(seed=1)
+            assert first.observation.exit_code == 0
+            await env.step(CodeAction(f'x = {i}'))
+            result = await env.step('print(x ** 2)')
+            state = await env.state()
+            assert state.step_count == 2 and state.episode_id and result.reward == 0.1
+            return int(result.observation.stdout)
+
+    async def main():
+        assert await asyncio.gather(*(one(i) for i in range(6))) == [i * i for i in range(6)]
+        async with CodingEnv(daemon.url, session='async-comes-back') as env:
+            await env.step('x = 1')
+            env._ws._writer.transport.abort()
+            assert (await env.step('print(x)')).observation.stdout == '1\n'
+            several = await asyncio.gather(*(env.step(f'print({i})') for i in range(4)))
+            assert [r.observation.stdout for r in several] == [f'{i}\n' for i in range(4)], 'one after another'
+            with pytest.raises(RuntimeError, match='VALIDATION_ERROR'):
+                await env._ask('step', {})
+        async with await AsyncCodingEnv.from_local() as env:
+            assert (await env.step('print(7)')).observation.stdout == '7\n'
+        with AsyncCodingEnv(daemon.url).sync() as env:
+            assert env.step('print(8)').observation.stdout == '8\n'
+
+    os.environ['GLOVEBOX_URL'] = daemon.url
+    try:
+        asyncio.run(main())
+    finally:
+        del os.environ['GLOVEBOX_URL']
+
+
 def test_coding_env_local(daemon, monkeypatch):
     monkeypatch.setenv('GLOVEBOX_URL', daemon.url)
     with CodingEnv.from_local(timeout_s=5) as env:
@@ -450,6 +509,12 @@ def test_coding_env_from_docker(tmp_path, daemon, monkeypatch):
         f'run -d --rm -p 127.0.0.1:{daemon.port}:8000 -e ADDITIONAL_IMPORTS=numpy,math -e EXECUTOR_BACKEND=smolagents --memory 1g glovebox:latest',
         'rm -f c0ffee',
     ]
+    fake.write_text(f'#!/bin/sh\nfor word; do case $word in seccomp=*) cat "${{word#*=}}" > {tmp_path}/seccomp;; esac; done\necho "$@" >> {tmp_path}/asked\n')
+    CodingEnv.from_docker_image('glovebox', port=daemon.port).close()
+    assert '--security-opt apparmor=unconfined --security-opt systempaths=unconfined glovebox' in (tmp_path / 'asked').read_text()
+    (rule,) = json.loads((tmp_path / 'seccomp').read_text())['syscalls']
+    (ours,) = json.loads((gb.ROOT / 'deploy/seccomp.json').read_text())['syscalls']
+    assert rule['names'] == ours['names'] and rule['action'] == ours['action'], 'the same as deploy/seccomp.json'
     fake.write_text('#!/bin/sh\necho "no such image" >&2\nexit 125\n')
     with pytest.raises(glovebox.GloveboxError, match='no such image'):
         CodingEnv.from_docker_image('nope')

@@ -154,7 +154,7 @@ def test_tools_and_variables_in_every_profile(box, profile):
 
 
 def test_tinyagent_python_executor(box):
-    with tinyagent.PythonExecutor({'string'}, box=box) as executor:
+    with tinyagent.PythonExecutor({'math'}, box=box) as executor:
         assert executor.run('print("  hi ")') == ('hi', False)
         assert executor.run('import math\nprint(math.floor(2.5))') == ('2', False)
         assert executor.run('final_answer(6 * 7)\nprint("goes on")') == ('42', True)
@@ -163,8 +163,21 @@ def test_tinyagent_python_executor(box):
             executor.run('print(x)')
         with pytest.raises(ZeroDivisionError):
             executor.run('1 / 0')
-        with pytest.raises(RuntimeError, match="Import 'os' not allowed"):
-            executor.run('import os')
+        for code, words in [
+            ('import os', "Import 'os' not allowed"),
+            ('import random', "Import 'random' not allowed"),
+            ('import os.path', "Import 'os.path' not allowed"),
+            ('from os import environ', "Import from 'os' not allowed"),
+        ]:
+            with pytest.raises(RuntimeError, match=words):
+                executor.run(code)
+        for code in ("open('test.txt', 'w')", "eval('1 + 1')", "exec('x = 1')"):
+            with pytest.raises(NameError):
+                executor.run(code)
+        with pytest.raises(SyntaxError):
+            executor.run('print(')
+        executor._globals.update(add=lambda a, b: a + b, scale=3)
+        assert executor.run('final_answer(add(1, 2) * scale)') == ('9', True), 'tools as its agents give them'
 
 
 def test_tinyagent_local_executor(box):
@@ -174,9 +187,12 @@ def test_tinyagent_local_executor(box):
         executor.inject('twice', lambda n: n * 2)
         assert executor.run('x = k').success
         result = executor.run('print(x, twice(x))')
-        assert result.output == '5 10\n' and result.error is None and result.duration_ms > 0 and result.memory_used_bytes > 0
+        assert result.output == '5 10' and result.error is None and result.duration_ms > 0 and result.memory_used_bytes > 0
         final = executor.run('final_answer([1, 2])')
-        assert final.is_final and final.final_value == [1, 2] and final.output == '[1, 2]'
+        assert final.is_final and final.final_value == [1, 2] and final.output == ''
+        assert executor.run('print("so"); final_answer({1}, verified_by="me")').output == 'so'
+        assert executor.run('import math').error == "Import 'math' not allowed"
+        assert executor.run('print(').error.startswith('Syntax error in code: ')
         assert not executor.run('print(1)').is_final, 'an answer is that of its own run'
         assert executor.run('print("y" * 99)').output == 'y' * 20 + '\n[OUTPUT TRUNCATED]'
         assert executor.run('1 / 0').error == 'ZeroDivisionError: division by zero'

@@ -206,6 +206,51 @@ def test_the_web_interface_has_one_environment(api):
     api.post('/close?session=web')
 
 
+def test_the_page_of_the_web_interface(api):
+    for path in ('/', '/web'):
+        answer = api.get(path, allow_redirects=False)
+        assert answer.status_code == 307 and answer.headers['Location'] == '/web/'
+    page = api.get('/web/')
+    assert page.headers['Content-Type'].startswith('text/html') and "default-src 'none'" in page.headers['Content-Security-Policy']
+    for address in ('/web/step', '/web/reset', '/ws/ui'):
+        assert address in page.text
+
+
+def test_watching_the_web_interface(daemon, api):
+    api.post('/close?session=web')
+    with gb.Socket(f'{daemon.url}/ws/ui'.replace('http:', 'ws:')) as ui:
+        nothing = {'episode_id': None, 'step_count': 0, 'current_observation': None, 'action_logs': [], 'is_reset': True}
+        assert ui.receive() == {'type': 'state_update', 'episode_state': nothing}
+        api.post('/web/reset', json={'episode_id': 'seen'})
+        seen = ui.receive()['episode_state']
+        assert seen == {**nothing, 'episode_id': 'seen', 'current_observation': FIRST['observation']}
+        ui.send_text('whatever a page says is not for us')
+        answer = api.post('/web/step', json={'action': {'code': 'print(6 * 7)'}}).json()
+        seen = ui.receive()['episode_state']
+        (log,) = seen['action_logs']
+        assert seen['current_observation'] == answer['observation'] == log['observation'] and not seen['is_reset']
+        assert log.keys() == {'timestamp', 'action', 'observation', 'reward', 'done', 'step_count'}
+        assert log['action'] == {'code': 'print(6 * 7)'} and log['reward'] == 0.1 and log['step_count'] == seen['step_count'] == 1
+        api.post('/web/step', json={'action': {'code': '1 / 0'}})
+        second = ui.receive()['episode_state']
+        assert second['action_logs'][0] == log and 'ZeroDivisionError' in second['action_logs'][1]['observation']['stderr']
+        api.post('/web/reset')
+        assert ui.receive()['episode_state']['action_logs'] == []
+    answer = api.get('/ws/ui')
+    gb.assert_problem(answer, 426, 'upgrade_required')
+    api.post('/close?session=web')
+
+
+def test_the_log_of_the_web_interface_is_bounded(daemon, api):
+    api.post('/web/reset')
+    for i in range(4):
+        api.post('/web/step', json={'action': {'code': f'print({i} * 10 ** 6, "x" * 700_000)'}})
+    with gb.Socket(f'{daemon.url}/ws/ui'.replace('http:', 'ws:')) as ui:
+        seen = ui.receive()['episode_state']
+    assert seen['step_count'] == 4 and [log['step_count'] for log in seen['action_logs']] == [3, 4]
+    api.post('/close?session=web')
+
+
 def test_a_client_that_leaves_ends_its_single_step(daemon, api):
     before = api.metric('glovebox_sessions')
     curl = subprocess.Popen(

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/dialects/dialect.h"
+#include "api/dialects/openenv_web.h"
 #include "api/dialects/outfit.h"
 #include "api/dialects/uuid.h"
 #include "api/requests.h"
@@ -30,6 +31,7 @@ static int create(struct api *a, const struct api_config *config, struct error *
 	o->config = config->openenv;
 	TAILQ_INIT(&o->envs);
 	TAILQ_INIT(&o->sockets);
+	TAILQ_INIT(&o->views);
 	uv_timer_init(config->loop, &o->sweep);
 	uv_timer_init(config->loop, &o->kick);
 	/* They only serve what others keep alive: the loop may end with them running. */
@@ -56,6 +58,7 @@ static void env_free(struct env *e)
 	free(e->reset_id);
 	free(e->answered_id);
 	buffer_finish(&e->answer);
+	web_log_destroy(e->log);
 	free(e);
 }
 

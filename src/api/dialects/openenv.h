@@ -28,6 +28,8 @@ struct env;
 struct env_outfit;
 struct env_socket;
 struct step;
+struct web_log;
+struct web_view;
 
 enum { ENV_NAME_MAX = 64, ENV_EPISODE_MAX = 255 * 4 };
 
@@ -40,6 +42,7 @@ struct openenv {
 	unsigned handles;  /* not closed yet */
 	unsigned ws_steps; /* for in_flight */
 	TAILQ_HEAD(, env_socket) sockets;
+	TAILQ_HEAD(, web_view) views; /* of the web interface */
 };
 
 /* What a reset asks for, checked: errors go to p. The seed counts when has_seed. */
@@ -76,6 +79,7 @@ struct env {
 	/* The last answer to a message with an id, for a client that lost it with its connection. */
 	char *answered_id;
 	struct buffer answer;
+	struct web_log *log; /* of the web interface's environment; else NULL */
 };
 
 /* What a step's asker hears; exactly one call, after which the step is gone. */
@@ -163,6 +167,8 @@ void step_abandon(struct step *s); /* frees it; its cell is interrupted */
 
 /* {"observation":…,"reward":…,"done":…}, as OpenEnv's clients read it. */
 void step_put_observation(struct json_writer *w, const struct step *s, const struct observation *o);
+void step_put_outcome(struct json_writer *w, const struct step *s, const struct observation *o); /* those three members */
+void step_put_seen(struct json_writer *w, const struct step *s, const struct observation *o); /* the first one's value */
 void step_put_first(struct json_writer *w, bool rewards); /* of a reset */
 
 /* ---- fixed answers (openenv_about.c) ---------------------------------------- */
@@ -187,3 +193,6 @@ void handle_openenv_mcp(struct call *c);
 void handle_openenv_socket(struct call *c);
 void handle_openenv_mcp_socket(struct call *c);
 void handle_openenv_environments(struct call *c);
+void handle_openenv_web_page(struct call *c);
+void handle_openenv_web_address(struct call *c);
+void handle_openenv_web_socket(struct call *c);

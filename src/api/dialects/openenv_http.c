@@ -9,6 +9,7 @@
 
 #include "api/dialects/dialect.h"
 #include "api/dialects/openenv.h"
+#include "api/dialects/openenv_web.h"
 #include "api/dialects/python_json.h"
 #include "api/routes.h"
 #include "base/cleanup.h"
@@ -120,7 +121,7 @@ static int asked_name(const struct call *c, char out[ENV_NAME_MAX + 2])
 	size_t size = ENV_NAME_MAX + 2;
 	const char *header = http_header(c->x, header_name);
 	/* OpenEnv's web interface has one environment for all its pages. */
-	bool web = text_starts(c->route->pattern, "/web/");
+	bool web = openenv_is_web(c);
 	int r = web ? 0 : http_query_param(c->x, "session", out, size);
 	if (web) {
 		snprintf(out, size, "web");
@@ -188,6 +189,8 @@ static void on_reset(struct env *e, void *userdata, int result, struct pydantic 
 	c->ops = NULL;
 	if (result < 0 && !*e->session)
 		env_destroy(e, "it could not be reset");
+	if (!result && openenv_is_web(c))
+		web_note_reset(e);
 	if (!result)
 		respond_first(c, rewards);
 	else if (pydantic_count(p))
@@ -256,8 +259,16 @@ struct http_step {
 	struct call *call;
 	struct step *step;
 	bool single; /* in a session made for it */
+	char *code;  /* of the web interface, which shows it again; or NULL */
+	size_t code_len;
 	char session[SESSION_ID_LEN + 1];
 };
+
+static void http_step_free(struct http_step *h)
+{
+	free(h->code);
+	free(h);
+}
 
 static void on_done(struct step *s, const struct observation *o)
 {
@@ -268,8 +279,10 @@ static void on_done(struct step *s, const struct observation *o)
 	step_put_observation(&w, s, o);
 	if (h->single)
 		api_end_later(h->call->api, h->session);
+	if (h->code && s->env)
+		web_note_step(s->env, h->code, h->code_len, s, o);
 	call_respond(h->call, 200, &w, &b);
-	free(h);
+	http_step_free(h);
 }
 
 static const struct step_sink sink = { .on_done = on_done };
@@ -284,7 +297,7 @@ static void on_gone(struct call *c)
 		session_end(s, "its client left");
 	c->work = NULL;
 	c->ops = NULL;
-	free(h);
+	http_step_free(h);
 }
 
 static const struct call_ops step_ops = { .on_gone = on_gone };
@@ -314,6 +327,8 @@ static void start(struct call *c, struct env *e, const struct action *a, bool ex
 		return;
 	}
 	h->call = c;
+	if (openenv_is_web(c) && (h->code = strndup(a->code, a->code_len)))
+		h->code_len = a->code_len;
 	c->work = h;
 	c->ops = &step_ops;
 	int r = api_check_open(c->api, &err);
@@ -326,7 +341,7 @@ static void start(struct call *c, struct env *e, const struct action *a, bool ex
 	h->step = NULL;
 	if (h->single && *h->session)
 		api_end_later(c->api, h->session);
-	free(h);
+	http_step_free(h);
 	c->work = NULL;
 	c->ops = NULL;
 	if (e && !*e->session)

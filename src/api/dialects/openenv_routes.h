@@ -13,6 +13,9 @@ void handle_openenv_environments(struct call *c);
 void handle_openenv_mcp(struct call *c);
 void handle_openenv_socket(struct call *c);
 void handle_openenv_mcp_socket(struct call *c);
+void handle_openenv_web_page(struct call *c);
+void handle_openenv_web_address(struct call *c);
+void handle_openenv_web_socket(struct call *c);
 
 #define OPENENV_ROUTE(verb, path, more, handler, id, title, text, example)                                         \
 	{ HTTP_METHOD_##verb, path, ROUTE_ANY_QUERY | (more), handler, NULL, id, title, text, NULL, NULL, 200,     \
@@ -58,5 +61,16 @@ void handle_openenv_mcp_socket(struct call *c);
 	OPENENV_ROUTE(POST, "/web/step", 0, handle_openenv_step, "openenvWebStep",                                       \
 		"OpenEnv: a step in the environment of the web interface", NULL, NULL),                                  \
 	OPENENV_ROUTE(GET, "/web/state", 0, handle_openenv_state, "openenvWebState",                                     \
-		"OpenEnv: state of the environment of the web interface", NULL, NULL)
+		"OpenEnv: state of the environment of the web interface", NULL, NULL),                                   \
+	{ HTTP_METHOD_GET, "/web/", ROUTE_PUBLIC | ROUTE_ANY_QUERY, handle_openenv_web_page, NULL, "openenvWeb",             \
+		"OpenEnv: a page to reset, step and watch an environment", NULL, NULL, NULL, 200, "text/html; charset=utf-8", \
+		NULL, NULL },                                                                                            \
+	{ HTTP_METHOD_GET, "/web", ROUTE_PUBLIC | ROUTE_ANY_QUERY, handle_openenv_web_address, NULL, "openenvWebAddress",    \
+		"OpenEnv: to /web/", NULL, NULL, NULL, 307, NULL, NULL, NULL },                                          \
+	{ HTTP_METHOD_GET, "/", ROUTE_PUBLIC | ROUTE_ANY_QUERY, handle_openenv_web_address, NULL, "openenvRoot",             \
+		"OpenEnv: to /web/", NULL, NULL, NULL, 307, NULL, NULL, NULL },                                          \
+	{ HTTP_METHOD_GET, "/ws/ui", ROUTE_WEBSOCKET | ROUTE_ANY_QUERY | ROUTE_QUERY_TOKEN, handle_openenv_web_socket, NULL, \
+		"openenvWebSocket", "OpenEnv: watch the environment of the web interface",                               \
+		"{type: state_update, episode_state: {episode_id, step_count, current_observation, action_logs, is_reset}}, at once "  \
+		"and whenever it changes.", NULL, NULL, 101, NULL, NULL, NULL }
 /* clang-format on */

@@ -202,10 +202,8 @@ void step_put_first(struct json_writer *w, bool rewards)
 	json_close(w);
 }
 
-void step_put_observation(struct json_writer *w, const struct step *s, const struct observation *o)
+void step_put_seen(struct json_writer *w, const struct step *s, const struct observation *o)
 {
-	json_open_object(w);
-	json_key(w, "observation");
 	json_open_object(w);
 	put_stdout(w, o);
 	put_stderr(w, o);
@@ -213,8 +211,20 @@ void step_put_observation(struct json_writer *w, const struct step *s, const str
 	if (s->pictured)
 		put_picture(w, o->screenshot);
 	json_close(w);
+}
+
+void step_put_outcome(struct json_writer *w, const struct step *s, const struct observation *o)
+{
+	json_key(w, "observation");
+	step_put_seen(w, s, o);
 	put_reward(w, s->rewards, s->reward - (is_syntax_error(o->error) ? 0.2 : 0));
 	json_field_bool(w, "done", o->answer != NULL);
+}
+
+void step_put_observation(struct json_writer *w, const struct step *s, const struct observation *o)
+{
+	json_open_object(w);
+	step_put_outcome(w, s, o);
 	put_metadata(w, s, o);
 	if (s->extras) {
 		json_key(w, "info");

@@ -9,7 +9,7 @@
 
 from .aio import AsyncGlovebox, AsyncSession
 from .client import Glovebox, Session
-from .coding_env import CodeAction, CodeObservation, CodeState, CodingEnv, StepResult
+from .coding_env import AsyncCodingEnv, CodeAction, CodeObservation, CodeState, CodingEnv, StepResult
 from .errors import (
     ApiError,
     CellError,
@@ -37,6 +37,7 @@ __version__ = '0.1.0'
 
 __all__ = [
     'ApiError',
+    'AsyncCodingEnv',
     'AsyncGlovebox',
     'AsyncSession',
     'CellError',

@@ -433,6 +433,10 @@ class WebSocket:
             pass
         self._socket.close()
 
+    def drop(self) -> None:
+        """Leaves without a word: whoever holds something for this connection sees that it broke."""
+        self._socket.close()
+
 
 class AsyncWebSocket:
     """The same on an event loop: `await AsyncWebSocket.connect(…)`."""
@@ -499,3 +503,7 @@ class AsyncWebSocket:
             await self._writer.wait_closed()
         except (OSError, RuntimeError):
             pass
+
+    def drop(self) -> None:
+        """Leaves without a word."""
+        self._writer.transport.abort()

@@ -18,7 +18,7 @@ def dump(body: Mapping[str, Any]) -> bytes:
 
 
 def session_body(
-    profile: Optional[str],
+    profile: Union[str, Mapping[str, Any], None],
     additional_imports: Optional[Iterable[str]],
     packages: Optional[Iterable[str]],
     display: Union[bool, Mapping[str, Any], None],

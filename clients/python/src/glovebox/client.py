@@ -61,7 +61,7 @@ class Glovebox:
         self,
         *,
         tools: Optional[Tools] = None,
-        profile: Optional[str] = None,
+        profile: Union[str, Mapping[str, Any], None] = None,
         additional_imports: Optional[Iterable[str]] = None,
         packages: Optional[Iterable[str]] = None,
         display: Union[bool, Mapping[str, Any], None] = None,

@@ -1,20 +1,22 @@
 """CodingEnv: reset, step, state, as users of OpenEnv's coding_env know them, without installing OpenEnv.
 
-It speaks OpenEnv's own protocol, so it works against any server of coding_env; what Glovebox has beyond it (time limits, screenshots)
-works against Glovebox.
+It speaks OpenEnv's own protocol, so it works against any server of coding_env; what Glovebox has beyond it (time limits, screenshots,
+coming back after a broken connection) works against Glovebox. AsyncCodingEnv is the same for asyncio.
 """
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import os
-import subprocess
 import time
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping, Optional
 from urllib.parse import urlencode
 
+from ._docker import container_log, start_container, stop_container
 from ._local import Server, find_or_start
-from ._net import Address, Http, WebSocket
+from ._net import Address, AsyncWebSocket, Http, WebSocket
 from .errors import ConnectionFailed, GloveboxError
 from .models import Observation, Screenshot
 
@@ -59,19 +61,94 @@ class StepResult:
     done: bool = False
 
 
-class CodingEnv:
-    """One environment on a server; it ends with close() or with its block."""
+class _Env:
+    """What both kinds have in common: everything but the waiting."""
 
     def __init__(
         self, base_url: str = 'http://127.0.0.1:8000', token: Optional[str] = None, timeout_s: Optional[float] = None,
-        message_timeout_s: Optional[float] = None, **reset_fields: Any,
+        message_timeout_s: Optional[float] = None, session: Optional[str] = None, **reset_fields: Any,
     ) -> None:  # fmt: skip
+        """`session` names the environment: when the connection breaks, it is made again and the step under way is not lost."""
         self.address = Address(base_url, token or os.environ.get('GLOVEBOX_TOKEN'))
-        self.timeout_s, self.message_timeout_s = timeout_s, message_timeout_s
+        self.timeout_s, self.message_timeout_s, self.session = timeout_s, message_timeout_s, session
         self._fields = {k: v for k, v in reset_fields.items() if v is not None}
-        self._ws: Optional[WebSocket] = None
+        self._ids = itertools.count(1)
         self._server: Optional[Server] = None
         self._container: Optional[str] = None
+
+    def _path(self) -> str:
+        return '/ws?' + urlencode({'extras': 1, **({'session': self.session} if self.session else {})})
+
+    def _message(self, type: str, data: Optional[dict[str, Any]]) -> dict[str, Any]:
+        message: dict[str, Any] = {'type': type}
+        if data is not None:
+            message['data'] = data
+        if self.session:  # by which its answer is found again; other servers know none
+            message['id'] = f'{id(self):x}-{next(self._ids)}'
+        return message
+
+    def _reset_data(self, seed: Optional[int], episode_id: Optional[str], fields: Mapping[str, Any]) -> dict[str, Any]:
+        data = {'seed': seed, 'episode_id': episode_id, **self._fields, **fields}
+        return {k: v for k, v in data.items() if v is not None}
+
+    def _step_data(self, action: Any, timeout_s: Optional[float]) -> dict[str, Any]:
+        if isinstance(action, str):
+            action = CodeAction(action)
+        data: dict[str, Any] = {'code': action.code}
+        if action.metadata:
+            data['metadata'] = action.metadata
+        if getattr(action, 'capture_screenshot', False):
+            data['capture_screenshot'] = True
+        limit = timeout_s or getattr(action, 'timeout_s', None) or self.timeout_s
+        if limit is not None:
+            data['timeout_s'] = limit
+        return data
+
+    def _data_of(self, message: Optional[dict[str, Any]]) -> dict[str, Any]:
+        if message is None:
+            raise ConnectionFailed(f'the server at {self.address.url} closed the connection; the environment is gone')
+        if message['type'] == 'error':
+            said = message['data']
+            raise RuntimeError(f'Server error: {said.get("message")} (code: {said.get("code")})')
+        return message['data']
+
+    @staticmethod
+    def _state(data: Mapping[str, Any]) -> CodeState:
+        return CodeState(data.get('episode_id'), data.get('step_count') or 0, data.get('last_exit_code') or 0)
+
+    @staticmethod
+    def _result(data: dict[str, Any]) -> StepResult:
+        seen, info = data.get('observation') or {}, data.get('info')
+        picture = (info or {}).get('screenshot') or seen.get('screenshot')
+        if isinstance(picture, str):
+            picture = {'data': picture}
+        observation = CodeObservation(
+            stdout=seen.get('stdout') or '',
+            stderr=seen.get('stderr') or '',
+            exit_code=seen.get('exit_code') or 0,
+            done=bool(data.get('done')),
+            reward=data.get('reward'),
+            screenshot=Screenshot(picture) if picture else None,
+            metadata=seen.get('metadata') or {},
+            info=Observation(info) if info and 'status' in info else None,
+        )
+        return StepResult(observation, data.get('reward'), bool(data.get('done')))
+
+    def _let_go(self) -> None:
+        """Of the server or the container that was started for it."""
+        if self._server:
+            self._server.release()
+            self._server = None
+        if self._container:
+            stop_container(self._container)
+            self._container = None
+
+
+class CodingEnv(_Env):
+    """One environment on a server; it ends with close() or with its block. `async with` makes it an AsyncCodingEnv."""
+
+    _ws: Optional[WebSocket] = None
+    _awaited: 'AsyncCodingEnv'
 
     # ---- where it runs --------------------------------------------------
 
@@ -106,31 +183,29 @@ class CodingEnv:
         executor_backend: Optional[str] = None,
         timeout_s: Optional[float] = None,
         env_vars: Optional[Mapping[str, str]] = None,
-        docker_args: Iterable[str] = (),
+        docker_args: Optional[Iterable[str]] = None,
         port: Optional[int] = None,
         wait_s: float = 60.0,
         **reset_fields: Any,
     ) -> 'CodingEnv':
-        """Starts a container of the image and an environment in it; close() ends both. `docker_args` go to `docker run`."""
+        """Starts a container of the image and an environment in it; close() ends both.
+
+        `docker_args` go to `docker run` in place of the rights that the image of deploy/Dockerfile needs; [] for other images.
+        """
         settings = dict(env_vars or {})
         if additional_imports:
             settings.setdefault('ADDITIONAL_IMPORTS', ','.join(additional_imports))
         if executor_backend:
             settings.setdefault('EXECUTOR_BACKEND', executor_backend)
-        port = port or _free_port()
-        command = ['docker', 'run', '-d', '--rm', '-p', f'127.0.0.1:{port}:8000']
-        for name, value in settings.items():
-            command += ['-e', f'{name}={value}']
-        try:
-            done = subprocess.run([*command, *docker_args, image], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        except FileNotFoundError as e:
-            raise GloveboxError('docker is not installed; CodingEnv.from_local() needs none') from e
-        if done.returncode:
-            raise GloveboxError(f'docker run failed: {done.stderr.strip()[-1000:]}')
+        container, port = start_container(image, settings, port, docker_args)
         env = cls(f'http://127.0.0.1:{port}', timeout_s=timeout_s, **reset_fields)
-        env._container = done.stdout.strip()
+        env._container = container
         try:
             env.wait_for_ready(wait_s)
+        except GloveboxError as e:
+            log = container_log(container)
+            env.close()
+            raise GloveboxError(f'{e}; the container said:\n{log}' if log else f'{e}; the container ended') from e
         except BaseException:
             env.close()
             raise
@@ -156,58 +231,37 @@ class CodingEnv:
 
     def reset(self, seed: Optional[int] = None, episode_id: Optional[str] = None, **fields: Any) -> StepResult:
         """A fresh environment: no variables, no files."""
-        data = {'seed': seed, 'episode_id': episode_id, **self._fields, **fields}
-        return self._result(self._ask('reset', {k: v for k, v in data.items() if v is not None}))
+        return self._result(self._ask('reset', self._reset_data(seed, episode_id, fields)))
 
     def step(self, action: Any, timeout_s: Optional[float] = None) -> StepResult:
         """Runs an action (a CodeAction, or code as text)."""
-        if isinstance(action, str):
-            action = CodeAction(action)
-        data: dict[str, Any] = {'code': action.code}
-        if action.metadata:
-            data['metadata'] = action.metadata
-        if getattr(action, 'capture_screenshot', False):
-            data['capture_screenshot'] = True
-        limit = timeout_s or getattr(action, 'timeout_s', None) or self.timeout_s
-        if limit is not None:
-            data['timeout_s'] = limit
-        return self._result(self._ask('step', data))
+        return self._result(self._ask('step', self._step_data(action, timeout_s)))
 
     @property
     def state(self) -> CodeState:
-        data = self._ask('state', None)
-        return CodeState(data.get('episode_id'), data.get('step_count') or 0, data.get('last_exit_code') or 0)
+        return self._state(self._ask('state', None))
 
     def _ask(self, type: str, data: Optional[dict[str, Any]]) -> dict[str, Any]:
-        if self._ws is None:
-            self._ws = WebSocket(self.address, f'/ws?{urlencode({"extras": 1})}')
-        self._ws.send({'type': type} if data is None else {'type': type, 'data': data})
-        message = self._ws.receive(self.message_timeout_s)
-        if message is None:
-            self._ws = None
-            raise ConnectionFailed(f'the server at {self.address.url} closed the connection; the environment is gone')
-        if message['type'] == 'error':
-            said = message['data']
-            raise RuntimeError(f'Server error: {said.get("message")} (code: {said.get("code")})')
-        return message['data']
+        message = self._message(type, data)
+        try:
+            return self._data_of(self._exchange(message))
+        except ConnectionFailed:
+            if not self.session:
+                raise
+        return self._data_of(self._exchange(message))
 
-    @staticmethod
-    def _result(data: dict[str, Any]) -> StepResult:
-        seen, info = data.get('observation') or {}, data.get('info')
-        picture = (info or {}).get('screenshot') or seen.get('screenshot')
-        if isinstance(picture, str):
-            picture = {'data': picture}
-        observation = CodeObservation(
-            stdout=seen.get('stdout') or '',
-            stderr=seen.get('stderr') or '',
-            exit_code=seen.get('exit_code') or 0,
-            done=bool(data.get('done')),
-            reward=data.get('reward'),
-            screenshot=Screenshot(picture) if picture else None,
-            metadata=seen.get('metadata') or {},
-            info=Observation(info) if info and 'status' in info else None,
-        )
-        return StepResult(observation, data.get('reward'), bool(data.get('done')))
+    def _exchange(self, message: dict[str, Any]) -> Optional[dict[str, Any]]:
+        answer = None
+        try:
+            if self._ws is None:
+                self._ws = WebSocket(self.address, self._path())
+            self._ws.send(message)
+            answer = self._ws.receive(self.message_timeout_s)
+            return answer
+        finally:
+            if answer is None and self._ws:  # broken, or out of step: the next answer would be that of this message
+                ws, self._ws = self._ws, None
+                ws.drop()
 
     # ---- the end --------------------------------------------------------
 
@@ -219,12 +273,7 @@ class CodingEnv:
             except ConnectionFailed:
                 pass
             ws.close()
-        if self._server:
-            self._server.release()
-            self._server = None
-        if self._container:
-            subprocess.run(['docker', 'rm', '-f', self._container], capture_output=True, stdin=subprocess.DEVNULL)
-            self._container = None
+        self._let_go()
 
     def sync(self) -> 'CodingEnv':
         """It is synchronous already."""
@@ -236,10 +285,98 @@ class CodingEnv:
     def __exit__(self, *exc: Any) -> None:
         self.close()
 
+    async def __aenter__(self) -> 'AsyncCodingEnv':
+        self._awaited = AsyncCodingEnv._of(self)
+        return self._awaited
 
-def _free_port() -> int:
-    import socket
+    async def __aexit__(self, *exc: Any) -> None:
+        await self._awaited.close()
 
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
+
+class AsyncCodingEnv(_Env):
+    """The same for asyncio: `await env.reset()`, `await env.step(…)`, `await env.state()`."""
+
+    def __init__(self, *args: Any, **fields: Any) -> None:
+        super().__init__(*args, **fields)
+        self._ws: Optional[AsyncWebSocket] = None
+        self._turn: Optional[asyncio.Lock] = None  # made where the loop is: one step after another
+
+    @classmethod
+    def _of(cls, env: _Env) -> 'AsyncCodingEnv':
+        """Takes over what the other one holds."""
+        made = cls(env.address.url, env.address.token, env.timeout_s, env.message_timeout_s, env.session, **env._fields)
+        made._server, made._container, env._server, env._container = env._server, env._container, None, None
+        return made
+
+    @classmethod
+    async def from_local(cls, **options: Any) -> 'AsyncCodingEnv':
+        """As CodingEnv.from_local()."""
+        return cls._of(await _in_thread(lambda: CodingEnv.from_local(**options)))
+
+    @classmethod
+    async def from_docker_image(cls, image: str, **options: Any) -> 'AsyncCodingEnv':
+        """As CodingEnv.from_docker_image()."""
+        return cls._of(await _in_thread(lambda: CodingEnv.from_docker_image(image, **options)))
+
+    async def reset(self, seed: Optional[int] = None, episode_id: Optional[str] = None, **fields: Any) -> StepResult:
+        """A fresh environment: no variables, no files."""
+        return self._result(await self._ask('reset', self._reset_data(seed, episode_id, fields)))
+
+    async def step(self, action: Any, timeout_s: Optional[float] = None) -> StepResult:
+        """Runs an action (a CodeAction, or code as text)."""
+        return self._result(await self._ask('step', self._step_data(action, timeout_s)))
+
+    async def state(self) -> CodeState:
+        return self._state(await self._ask('state', None))
+
+    async def _ask(self, type: str, data: Optional[dict[str, Any]]) -> dict[str, Any]:
+        message = self._message(type, data)
+        self._turn = self._turn or asyncio.Lock()
+        async with self._turn:
+            try:
+                return self._data_of(await self._exchange(message))
+            except ConnectionFailed:
+                if not self.session:
+                    raise
+            return self._data_of(await self._exchange(message))
+
+    async def _exchange(self, message: dict[str, Any]) -> Optional[dict[str, Any]]:
+        answer = None
+        try:
+            if self._ws is None:
+                self._ws = await AsyncWebSocket.connect(self.address, self._path())
+            await self._ws.send(message)
+            answer = await asyncio.wait_for(self._ws.receive(), self.message_timeout_s)
+            return answer
+        except asyncio.TimeoutError as e:
+            raise TimeoutError(f'no message within {self.message_timeout_s} s') from e
+        finally:
+            if answer is None and self._ws:  # broken, cancelled, or out of step
+                ws, self._ws = self._ws, None
+                ws.drop()
+
+    async def close(self) -> None:
+        if self._ws:
+            ws, self._ws = self._ws, None
+            try:
+                await ws.send({'type': 'close'})
+            except ConnectionFailed:
+                pass
+            await ws.close()
+        await _in_thread(self._let_go)
+
+    def sync(self) -> CodingEnv:
+        """The same environment's address for programs that do not await."""
+        return CodingEnv(
+            self.address.url, self.address.token, self.timeout_s, self.message_timeout_s, self.session, **self._fields
+        )
+
+    async def __aenter__(self) -> 'AsyncCodingEnv':
+        return self
+
+    async def __aexit__(self, *exc: Any) -> None:
+        await self.close()
+
+
+async def _in_thread(function: Any) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(None, function)

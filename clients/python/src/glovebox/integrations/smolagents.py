@@ -69,7 +69,7 @@ class GloveboxExecutor(PythonExecutor):
         **fields: Any,
     ) -> None:
         self.logger = logger
-        self.additional_authorized_imports = list(additional_authorized_imports or ())
+        self.additional_authorized_imports = self.authorized_imports = list(additional_authorized_imports or ())
         self.max_print_outputs_length = max_print_outputs_length or DEFAULT_MAX_LEN_OUTPUT
         self.timeout_seconds = timeout_seconds
         self.state: dict[str, Any] = {'__name__': '__main__', '_print_outputs': ''}
@@ -128,6 +128,8 @@ class GloveboxExecutor(PythonExecutor):
             if thing is not None:
                 thing.close()
         self._own_session = self._own_box = None
+
+    delete = cleanup
 
     # ---- as the remote executors have it --------------------------------
 

@@ -1,16 +1,18 @@
 """tinyAgent's executors on Glovebox: PythonExecutor, LocalExecutor, ExecutionResult and ExecutionLimits by their names and shapes.
 
-Limits hold here: time and memory are enforced from outside the process, and a final answer is that of its own run alone.
+The functions that an executor is given (`inject`, or `_globals` of a PythonExecutor, where tinyAgent's own agents put their tools) stay
+in this process and are called back. Limits hold here: time and memory are enforced from outside the process, and a final answer is that of its own run alone.
 """
 
 from __future__ import annotations
 
 import builtins
 from dataclasses import dataclass, field
-from typing import Any, Iterable, Optional
+from typing import Any, Iterable, Mapping, Optional
 
 from ..client import Glovebox, Session
 from ..models import Observation
+from ..tools import Tool
 
 
 @dataclass
@@ -19,6 +21,13 @@ class ExecutionLimits:
     max_memory_mb: int = 256
     max_output_bytes: int = 10_000
     max_steps: int = 10
+
+    def truncate_output(self, text: str) -> tuple[str, bool]:
+        """The text within max_output_bytes, and whether it was longer."""
+        data = text.encode()
+        if len(data) <= self.max_output_bytes:
+            return text, False
+        return data[: self.max_output_bytes].decode('utf-8', 'ignore') + '\n[OUTPUT TRUNCATED]', True
 
 
 @dataclass
@@ -38,13 +47,16 @@ class ExecutionResult:
 
 
 class _Executor:
-    """A session with the profile "tinyagent", made when it is first needed."""
+    """A session with a profile of tinyAgent's, made when it is first needed. Only the imports given are allowed."""
+
+    _profile: dict[str, Any] = {'base': 'tinyagent'}
 
     def __init__(self, imports: Optional[Iterable[str]], box: Optional[Glovebox], url: Optional[str], fields: dict[str, Any]) -> None:
         self.imports = set(imports or ())
         self._box, self._url, self._fields = box, url, fields
         self._own_box: Optional[Glovebox] = None
         self._session: Optional[Session] = None
+        self._tools: dict[str, Any] = {}
 
     @property
     def session(self) -> Session:
@@ -52,9 +64,17 @@ class _Executor:
             box = self._box
             if box is None:
                 box = self._own_box = self._own_box or (Glovebox(self._url) if self._url else Glovebox.local())
-            fields: dict[str, Any] = {'profile': 'tinyagent', **self._fields}
-            self._session = box.session(additional_imports=sorted(self.imports), **fields)
+            fields: dict[str, Any] = {'profile': {**self._profile, 'imports': sorted(self.imports)}, **self._fields}
+            self._session = box.session(**fields)
         return self._session
+
+    def _give(self, names: Mapping[str, Any]) -> dict[str, Any]:
+        """Functions become tools, which the code calls back; what else there is are variables."""
+        tools = {name: value for name, value in names.items() if callable(value)}
+        if tools != self._tools:
+            self.session.set_tools([Tool(function, name=name) for name, function in tools.items()])
+            self._tools = tools
+        return {name: value for name, value in names.items() if name not in tools}
 
     def close(self) -> None:
         """Ends the session, and the server when it was started for this."""
@@ -62,6 +82,7 @@ class _Executor:
             if thing is not None:
                 thing.close()
         self._session = self._own_box = None
+        self._tools = {}
 
     def __enter__(self) -> Any:
         return self
@@ -77,9 +98,11 @@ class PythonExecutor(_Executor):
         self, extra_imports: Optional[Iterable[str]] = None, *, box: Optional[Glovebox] = None, url: Optional[str] = None, **fields: Any
     ) -> None:
         super().__init__(extra_imports, box, url, fields)
+        self._globals: dict[str, Any] = {}  # where tinyAgent's own agents put their tools
+        self._allowed = self.imports
 
     def run(self, code: str) -> tuple[str, bool]:
-        observation = self.session.run(code)
+        observation = self.session.run(code, variables=self._give(self._globals) or None)
         if not observation.ok:
             raise _exception_of(observation)
         if observation.is_final_answer:
@@ -89,6 +112,8 @@ class PythonExecutor(_Executor):
 
 class LocalExecutor(_Executor):
     """`run(code) -> ExecutionResult`: names stay from run to run; errors are in the result."""
+
+    _profile = {'base': 'tinyagent-0.73.5'}
 
     def __init__(
         self,
@@ -100,18 +125,19 @@ class LocalExecutor(_Executor):
         **fields: Any,
     ) -> None:
         self.limits = limits or ExecutionLimits()
-        profile = {'base': 'tinyagent', 'fresh_namespace': False}
         memory = {'memory_bytes': self.limits.max_memory_mb << 20}
-        super().__init__(allowed_imports, box, url, {'profile': profile, **fields, 'limits': {**memory, **fields.get('limits', {})}})
+        super().__init__(allowed_imports, box, url, {**fields, 'limits': {**memory, **fields.get('limits', {})}})
+        self._functions: dict[str, Any] = {}
         self._injected: dict[str, Any] = {}
 
     def run(self, code: str) -> ExecutionResult:
         injected, self._injected = self._injected, {}
-        observation = self.session.run(code, timeout=self.limits.timeout_seconds, variables=injected or None)
+        variables = self._give({**self._functions, **injected})
+        observation = self.session.run(code, timeout=self.limits.timeout_seconds, variables=variables or None, typed=True)
         final = observation.final_answer if observation.is_final_answer else None
         timed_out = observation.status == 'timeout'
         return ExecutionResult(
-            output=self._cut(str(final) if observation.is_final_answer else observation.stdout),
+            output=self.limits.truncate_output(observation.stdout.strip())[0],
             is_final=observation.is_final_answer,
             duration_ms=float(observation.usage.get('wall_ms') or 0),
             memory_used_bytes=int(observation.usage.get('peak_memory_bytes') or 0),
@@ -127,22 +153,14 @@ class LocalExecutor(_Executor):
             return f'Execution timed out after {self.limits.timeout_seconds}s'
         return _words(observation)
 
-    def _cut(self, text: str) -> str:
-        limit = self.limits.max_output_bytes
-        data = text.encode()
-        return text if len(data) <= limit else data[:limit].decode('utf-8', 'ignore') + '\n[OUTPUT TRUNCATED]'
-
     def inject(self, name: str, value: Any) -> None:
         """A variable for the runs that follow. A function is called back from the session."""
-        if callable(value):
-            self.session.set_tools([*self.session._tools.values(), _named(name, value)])
-        else:
-            self._injected[name] = value
+        (self._functions if callable(value) else self._injected)[name] = value
 
     def reset(self) -> None:
-        self._injected = {}
+        self._injected, self._functions = {}, {}
         if self._session:
-            self._session.set_tools([])
+            self._give({})
             self._session.reset()
 
     def kill(self) -> None:
@@ -151,23 +169,28 @@ class LocalExecutor(_Executor):
             self._session.interrupt()
 
 
-def _named(name: str, function: Any) -> Any:
-    from ..tools import Tool
-
-    return Tool(function, name=name)
-
-
 def _words(observation: Observation) -> str:
     error = observation.error
     if error is None:
         return f'the code ended as {observation.status}'
+    if _is_syntax_error(observation):
+        return f'Syntax error in code: {error.message}'
     return error.message if observation.status == 'refused' else f'{error.type}: {error.message}'
+
+
+def _is_syntax_error(observation: Observation) -> bool:
+    """The code was no Python, so nothing of it ran."""
+    error = observation.error
+    kind = getattr(builtins, error.type, None) if error else None
+    return isinstance(kind, type) and issubclass(kind, SyntaxError) and not (error and error.traceback.startswith('Traceback'))
 
 
 def _exception_of(observation: Observation) -> Exception:
     """The exception of the code: of its own class when that is one of Python's."""
     error = observation.error
     kind = getattr(builtins, error.type, None) if error else None
+    if error and error.code == 'policy_function':  # a builtin that is not there
+        return NameError(error.message)
     if observation.status == 'error' and isinstance(kind, type) and issubclass(kind, Exception):
         try:
             return kind(error.message)  # type: ignore[union-attr]
