@@ -13,7 +13,7 @@ PROFILES = {'python': 'python', 'restricted': 'restricted', 'smolagents': {'base
 PROGRAMS = {
     'additions': ('    s = 0\n    for i in range(1_000_000):\n        s += i\n    return s', 1.1, 2.0),
     'strings': (
-        '    words = []\n    for i in range(50_000):\n        words.append(f"{i:05d}".replace("0", "o").upper() + "{} {}".format(i, "x"))\n'
+        '    words = []\n    for i in range(50_000):\n        words.append(f"{i:05d}".replace("0", "o").upper() + "%d %s" % (i, "x".center(3)))\n'
         '    return len(",".join(words).split(","))',
         1.5,
         2.0,

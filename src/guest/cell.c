@@ -330,6 +330,21 @@ static uint64_t errno_of(PyObject *exception)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
+/* Type and message as the executor that the profile stands for would put them. `said` is format_error()'s. */
+static void use_profile_words(struct policy_words *w, PyObject *exception, PyObject *filename, PyObject *said)
+{
+	PyObject *type = w->type ? w->type : PyTuple_GET_ITEM(said, 0), *message = w->message ? w->message : PyTuple_GET_ITEM(said, 1);
+	PyObject *better = PyObject_CallFunction(support.profile_words, "sOOOOOl", policy_profile(), exception, filename, said, type, message,
+		w->line);
+	if (better && PyTuple_Check(better) && PyTuple_GET_SIZE(better) == 3) {
+		Py_XSETREF(w->type, Py_NewRef(PyTuple_GET_ITEM(better, 0)));
+		Py_XSETREF(w->message, Py_NewRef(PyTuple_GET_ITEM(better, 1)));
+		Py_XSETREF(w->traceback, Py_NewRef(PyTuple_GET_ITEM(better, 2)));
+	}
+	PyErr_Clear();
+	Py_XDECREF(better);
+}
+
 static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, PyObject *filename)
 {
 	size_t start;
@@ -339,12 +354,14 @@ static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, 
 	policy_explain(exception, &words);
 	policy_trust(true);
 	PyObject *said = PyObject_CallFunctionObjArgs(support.format_error, exception, filename, NULL);
+	if (said && PyTuple_Check(said) && PyTuple_GET_SIZE(said) >= 4 && policy_active())
+		use_profile_words(&words, exception, filename, said);
 	policy_trust(false);
 	if (said && PyTuple_Check(said) && PyTuple_GET_SIZE(said) >= 4) {
 		long line = words.line ? words.line : PyLong_AsLong(PyTuple_GET_ITEM(said, 3));
 		put_text(out, WIRE_ERROR_TYPE, words.type ? words.type : PyTuple_GET_ITEM(said, 0), 1024);
 		put_text(out, WIRE_TEXT, words.message ? words.message : PyTuple_GET_ITEM(said, 1), LIMIT_MESSAGE_BYTES);
-		put_text(out, WIRE_TRACEBACK, PyTuple_GET_ITEM(said, 2), LIMIT_ERROR_BYTES);
+		put_text(out, WIRE_TRACEBACK, words.traceback ? words.traceback : PyTuple_GET_ITEM(said, 2), LIMIT_ERROR_BYTES);
 		wire_put_u64(out, WIRE_LINE, line > 0 ? (uint64_t)line : 0);
 		if (words.rule == POLICY_RULES)
 			put_advice(out, exception);

@@ -592,5 +592,5 @@ except ExceptionGroup as e:
 REFUSED_BY_RESTRICTED = {
     'metaclass', 'init_subclass', 'inheritance_super', 'operators', 'async_await', 'async_generator', 'async_with',
     'context_manager_class', 'closure', 'augmented_items', 'iterators', 'slots', 'descriptor', 'private_attributes',
-    'class_name', 'getattr_hook', 'singleton_new',
+    'class_name', 'getattr_hook', 'singleton_new', 'format_method',
 }  # fmt: skip

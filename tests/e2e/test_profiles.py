@@ -44,7 +44,7 @@ def test_smolagents_runs_python(api, printed_by_python, name):
 def test_restricted_runs_python(api, printed_by_python, name):
     seen = api.run(SNIPPETS[name], profile='restricted')
     if name in REFUSED_BY_RESTRICTED:
-        assert seen.status == 'refused' and seen.stdout == '' and seen.error['code'].startswith('policy_')
+        assert seen.status in ('refused', 'error') and seen.stdout == '' and seen.error['code'].startswith('policy_')
     else:
         assert seen.ok().stdout == printed_by_python[name]
 
@@ -69,7 +69,8 @@ def test_restricted_runs_python(api, printed_by_python, name):
 def test_smolagents_refuses_before_anything_runs(api, code, message):
     seen = api.run('print("ran")\n' + code, profile='smolagents', additional_imports=['numpy'])
     assert seen.status == 'refused' and seen.stdout == '' and seen.exit_code == 1
-    assert seen.error['type'] == 'InterpreterError' and seen.error['message'].startswith(message)
+    assert seen.error['type'] == 'InterpreterError' and f'due to: InterpreterError: {message}' in seen.error['message']
+    assert seen.error['message'].startswith("Code execution failed at line '")
     assert seen.error['line'] == 2 or 'match' in code and seen.error['line'] == 3
     assert seen.error['code'].startswith('policy_')
 
@@ -90,7 +91,56 @@ def test_smolagents_refuses_before_anything_runs(api, code, message):
 def test_smolagents_stops_what_it_meets(api, code, message):
     seen = api.run('print("ran")\n' + code, profile='smolagents')
     assert seen.status == 'error' and seen.stdout == 'ran\n'
-    assert seen.error['message'].startswith(message)
+    assert seen.error['message'].startswith("Code execution failed at line '") and f'Error: {message}' in seen.error['message']
+
+
+@pytest.mark.parametrize(
+    'code, statement, cause',
+    [
+        ('a = 1\ncounts = [1]\ncounts += 1\na += 1', 'counts += 1', 'InterpreterError: Cannot add non-list value 1 to a list.'),
+        ('x = 1; y = 1 / 0; z = 2', 'y = 1 / 0', 'ZeroDivisionError: division by zero'),
+        ('def f():\n    raise ValueError("no")\n\nf()', 'f()', 'ValueError: no'),
+        ('x = {}\nx["key"]', 'x["key"]', "InterpreterError: Could not index {} with 'key': KeyError: 'key'"),
+        ('c = {"Bhutan": 1}\nc["Butan"]', 'c["Butan"]', "InterpreterError: Could not index {'Bhutan': 1} with 'Butan': KeyError: 'Butan'. "
+         "Maybe you meant one of these indexes instead: ['Bhutan']"),
+        ('x = [1]\nx[-4]', 'x[-4]', "InterpreterError: Could not index [1] with '-4': IndexError: list index out of range"),
+        ('def f(v): return v[0]\nf(7)', 'f(7)', "InterpreterError: Could not index 7 with '0': TypeError: 'int' object is not subscriptable"),
+        ('del x', 'del x', "InterpreterError: Cannot delete name 'x': name is not defined"),
+        ('x = {}\ndel x[1]', 'del x[1]', 'InterpreterError: Cannot delete index/key: 1'),
+        ('a, b = 1, 2, 3', 'a, b = 1, 2, 3', 'InterpreterError: Cannot unpack tuple of wrong size'),
+        ('a, b = 5', 'a, b = 5', 'InterpreterError: Cannot unpack non-tuple value'),
+        ('def f(**k): pass\nf(**[1])', 'f(**[1])', 'InterpreterError: Cannot unpack non-dict value in **kwargs: list'),
+        ('b = {}.__class__.__base__.__subclasses__()', 'b = {}.__class__.__base__.__subclasses__()',
+         'InterpreterError: Forbidden access to dunder attribute: __base__'),
+        ('e = 1\ne.__traceback__.tb_frame.f_globals', 'e.__traceback__.tb_frame.f_globals',
+         'InterpreterError: Forbidden access to dunder attribute: __traceback__'),
+    ],
+)  # fmt: skip
+def test_smolagents_says_which_statement_failed_and_why(api, code, statement, cause):
+    message = api.run(code, profile='smolagents').error['message']
+    assert message.startswith(f"Code execution failed at line '{statement}' due to: {cause}")
+
+
+def test_smolagents_points_at_syntax(api):
+    error = api.run('x = 1\na = ;', profile='smolagents').error
+    assert error['message'].startswith('Code parsing failed on line 2 due to: SyntaxError: invalid syntax')
+    assert error['message'].endswith('\na = ;\n     ^') and error['line'] == 2
+    caught = 'try:\n    {}["k"]\nexcept KeyError as e:\n    print(type(e), e)'  # in the code itself errors are Python's own
+    assert api.run(caught, profile='smolagents').ok().stdout == "<class 'KeyError'> 'k'\n"
+
+
+def test_words_do_not_trust_what_they_show(api):
+    """Texts of errors are made by code of ours that may do what cells may not; a cell's own __str__ still may not."""
+    hostile = 'def __str__(self):\n        pd.read_csv("/etc/passwd"); print("ESCAPED"); return "x"\n'
+    for code in (f'class E(Exception):\n    {hostile}raise E()', f'class V:\n    {hostile}v = V()\nv[0]'):
+        seen = api.run('import pandas as pd\n' + code, profile='smolagents', additional_imports=['pandas'])
+        assert seen.status == 'error' and 'ESCAPED' not in seen.stdout
+
+
+def test_names_of_tools_and_of_other_builtins(api):
+    assert api.run('id = 5\nformat = "x"\n(id, format)', profile='smolagents').ok().text == "(5, 'x')"
+    for name in ('sum', 'final_answer', 'log'):
+        assert f"Cannot assign to name '{name}'" in api.run(f'{name} = 1', profile='smolagents').error['message']
 
 
 def test_operations_are_counted_alike_every_time(api):
@@ -106,8 +156,15 @@ def test_smolagents_gives_the_value_of_the_last_statement(api):
         ('d = {}\nd["k"] = 7', '7'),
         ('if True:\n    y = 8\nelse:\n    9', '8'),
         ('for i in range(4):\n    i * 2', '6'),
+        ('for i in range(4):\n    x = i\n    print(i)', '3'),
+        ('for i in range(4):\n    if i == 2:\n        i * 10', '20'),
+        ('x = [0]\nx[0] += 3', '3'),
+        ('class A:\n    n = 1\nA.n += 1', '2'),
+        ('x: int = 4', '4'),
     ):
         assert api.run(code, profile='smolagents').ok().text == value
+    for code in ('x = None', 'i = 0\nwhile i < 3:\n    i += 1', 'x: int', 'try:\n    1\nfinally:\n    2'):
+        assert api.run(code, profile='smolagents').ok().result is None
 
 
 def test_smolagents_cuts_what_is_printed(api):
@@ -142,13 +199,40 @@ def test_variables_stay_and_imports_are_copies(api):
         ('try:\n    pass\nexcept* ValueError:\n    pass', 'Line 1: TryStar statements are not allowed.'),
         ('def f(_getattr_, /): pass', 'Line 1: "_getattr_" is an invalid variable name because it starts with "_"'),
         ('print = 1', 'Line 1: "print" is a reserved name.'),
+        ('def f(a,\n  _b): pass', 'Line 1: "_b" is an invalid variable name because it starts with "_"'),
+        ('asdf|', "Line 1: SyntaxError: invalid syntax at statement: 'asdf|'"),
+        ('x = 1\nx.a._b += 1', 'Line 2: "_b" is an invalid attribute name because it starts with "_".\nLine 2: Augmented assignment of'),
+        ('import os\nasync def f():\n    await _x', 'Line 2: AsyncFunctionDef statements are not allowed.'),
+        ('x.gi_frame.f_back', 'Line 1: "f_back" is a restricted name, that is forbidden to access in RestrictedPython.\nLine 1: "gi_frame"'),
         ('_a = 1\n_b = 2', 'Line 1: "_a" is an invalid variable name because it starts with "_"\nLine 2: "_b" is an invalid'),
     ],
 )
 def test_restricted_refuses_in_restrictedpythons_words(api, code, message):
     seen = api.run(code, profile='restricted')
-    assert seen.status == 'refused' and seen.error['type'] == 'SyntaxError'
+    assert seen.status == ('error' if '|' in code else 'refused') and seen.error['type'] == 'SyntaxError'
     assert seen.error['message'].startswith(message)
+
+
+def test_restricted_leaves_modules_to_the_list(api):
+    seen = api.run('print(1)\nimport os', profile='restricted')  # known, and not on the list
+    assert seen.status == 'refused' and seen.stdout == '' and seen.error['code'] == 'policy_import' and seen.error['line'] == 2
+    seen = api.run('print(1)\nfrom _nosuch import m', profile='restricted')  # RestrictedPython's compiler has nothing against it
+    assert seen.status == 'error' and seen.stdout == '1\n' and seen.error['type'] == 'ImportError'
+
+
+@pytest.mark.parametrize(
+    'code, type, message',
+    [
+        ("'Hello {}'.format('world')", 'NotImplementedError', 'Using the format*() methods of `str` is not safe'),
+        ("str.format_map('{a}', {'a': 1})", 'NotImplementedError', 'Using the format*() methods of `str` is not safe'),
+        ('class S(str): pass\ngetattr([], S("append"))', 'TypeError', 'type(name) must be str'),
+        ('getattr([], "__class__")', 'AttributeError', '"__class__" is an invalid attribute name because it starts with "_"'),
+        ('getattr((x for x in []), "gi_frame")', 'AttributeError', '"gi_frame" is a restricted name, that is forbidden to access in RestrictedPython.'),
+    ],
+)
+def test_restricted_guards_in_restrictedpythons_words(api, code, type, message):
+    seen = api.run(code, profile='restricted')
+    assert (seen.status, seen.error['type'], seen.error['message']) == ('error', type, message)
 
 
 def test_restricted_collects_what_a_scope_prints_when_it_reads_printed(api):
@@ -161,7 +245,7 @@ def test_format_strings_cannot_walk(api):
     for profile in ('restricted', 'smolagents'):
         seen = api.run('class A: pass\n"{0.__class__.__mro__}".format(A())', profile=profile)
         assert seen.status == 'error' and seen.error['code'] == 'policy_format'
-        assert api.run('"{0[a]} {x.real:.1f}".format({"a": 1}, x=2.0)', profile=profile).ok().text == "'1 2.0'"
+    assert api.run('"{0[a]} {x.real:.1f}".format({"a": 1}, x=2.0)', profile='smolagents').ok().text == "'1 2.0'"
 
 
 def test_tools_of_openenv(api):
@@ -241,7 +325,7 @@ def test_python_with_a_list_of_imports(api):
 def test_own_profile_in_a_request(api):
     profile = {'base': 'smolagents', 'imports': ['math'], 'builtins': ['open'], 'refuse': ['math.pi', 'sum'], 'max_operations': 100}
     assert api.run('open("f", "w").write("x")', profile=profile).ok().text == '1'
-    assert api.run('import math\nmath.pi', profile=profile).error['message'] == 'Forbidden access to function: pi'
+    assert 'Forbidden access to function: pi' in api.run('import math\nmath.pi', profile=profile).error['message']
     assert 'sum' in api.run('sum([1])', profile=profile).error['message']
     assert 'operations of 100' in api.run('for i in range(1000): i', profile=profile).error['message']
 

@@ -76,14 +76,14 @@ static bool ends_with_roles(PyObject *name)
 static int check_restricted(PyObject *name)
 {
 	Py_ssize_t n = PyUnicode_GET_LENGTH(name);
-	if (n > 1 && PyUnicode_READ_CHAR(name, 0) == '_')
+	if (attribute_inspects(name))
+		return violation(NULL, POLICY_ATTRIBUTE, "Frames and code objects cannot be looked at.",
+			"\"%U\" is a restricted name, that is forbidden to access in RestrictedPython.", name);
+	if (n && PyUnicode_READ_CHAR(name, 0) == '_')
 		return violation(NULL, POLICY_ATTRIBUTE, "Use names that do not begin with an underscore.",
 			"\"%U\" is an invalid attribute name because it starts with \"_\"", name);
 	if (ends_with_roles(name))
 		return violation(NULL, POLICY_ATTRIBUTE, NULL, "\"%U\" is an invalid attribute name because it ends with \"__roles__\".", name);
-	if (attribute_inspects(name))
-		return violation(NULL, POLICY_ATTRIBUTE, "Frames and code objects cannot be looked at.",
-			"\"%U\" is a restricted name, that is forbidden to access in RestrictedPython.", name);
 	return 0;
 }
 
@@ -92,13 +92,14 @@ int attribute_check(PyObject *name)
 	if (!policy.languages)
 		return 0;
 	if (!PyUnicode_CheckExact(name))
-		return violation(PyExc_TypeError, POLICY_ATTRIBUTE, "Give the name as a plain text.", "attribute name must be a plain string, not %s",
-			Py_TYPE(name)->tp_name);
+		return violation(PyExc_TypeError, POLICY_ATTRIBUTE, "Give the name as a plain text.", "type(name) must be str");
 	if (policy.base == PROFILE_RESTRICTED)
 		return check_restricted(name);
 	if (name_is_dunder(name) && PySet_Contains(harmless_set, name) != 1)
 		return violation(NULL, POLICY_ATTRIBUTE, "Use the builtin function or the operator instead: len(x), str(x), type(x).",
 			"Forbidden access to dunder attribute: %U", name);
+	if (PyUnicode_CompareWithASCIIString(name, "f_builtins") == 0)
+		return violation(NULL, POLICY_MODULE, "Use the builtins by their names.", "Forbidden access to module: builtins");
 	if (attribute_inspects(name))
 		return violation(NULL, POLICY_ATTRIBUTE, "Frames and code objects cannot be looked at.", "Forbidden access to attribute: %U", name);
 	return 0;
@@ -198,15 +199,17 @@ static bool tells_a_name(PyObject *format, Py_ssize_t after)
 static int refuse_format(void)
 {
 	if (policy.base == PROFILE_RESTRICTED)
-		return violation(NULL, POLICY_FORMAT, "Use an f-string, or name the values: '{name}'.format(name=value).",
-			"Using the format*() methods of `str` is not safe");
+		return violation(NULL, POLICY_FORMAT, "Use an f-string.", "Using the format*() methods of `str` is not safe");
 	return violation(NULL, POLICY_FORMAT, "Use an f-string, or name the values: '{name}'.format(name=value).",
 		"Forbidden access to dunder attribute: in a format string");
 }
 
-/* Every ".name" between braces must be one that may be read; nested fields lie between the same braces. */
+/* Every ".name" between braces must be one that may be read; nested fields lie between the same braces. RestrictedPython gives code no
+ * format() at all; libraries have it all the same. */
 static int check_format(PyObject *format)
 {
+	if (policy.base == PROFILE_RESTRICTED && caller_is_cell() && !trusted())
+		return refuse_format();
 	Py_ssize_t n = PyUnicode_GET_LENGTH(format), depth = 0;
 	int kind = PyUnicode_KIND(format);
 	const void *data = PyUnicode_DATA(format);

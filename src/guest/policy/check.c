@@ -36,13 +36,27 @@ int walk_error(struct walk *w, PyObject *node, enum policy_rule rule, const char
 
 /* ---- imports --------------------------------------------------------------- */
 
+/* Where all errors are collected, RestrictedPython's own come first: it leaves modules to the host. One that is not even there is met
+ * when the code runs. */
+static int note_import(struct walk *w, PyObject *name, bool from)
+{
+	if (w->refused_import || !import_exists(name))
+		return 0;
+	w->refused_import = Py_NewRef(name);
+	w->refused_from = from;
+	w->refused_line = w->line;
+	return 0;
+}
+
 int check_import(struct walk *w, PyObject *node)
 {
 	PyObject *names = node_list(node, "names"); /* borrowed */
 	for (Py_ssize_t i = 0; names && i < PyList_GET_SIZE(names); i++) {
 		PyObject *name = node_get(PyList_GET_ITEM(names, i), "name");
 		int allowed = name ? import_allowed(name) : 0;
-		if (name && !allowed)
+		if (name && !allowed && w->errors)
+			allowed = note_import(w, name, false) == 0;
+		else if (name && !allowed)
 			import_refuse(name, false);
 		Py_XDECREF(name);
 		if (!allowed) {
@@ -59,6 +73,8 @@ int check_import_from(struct walk *w, PyObject *node)
 	int allowed = name && PyUnicode_CheckExact(name) ? import_allowed(name) : 0;
 	if (level && PyLong_AsLong(level) > 0)
 		allowed = 0;
+	if (!allowed && name && w->errors)
+		allowed = note_import(w, name, true) == 0;
 	w->first_line = w->line;
 	if (!allowed && name)
 		import_refuse(name, true);
@@ -261,7 +277,7 @@ int walk_node(struct walk *w, PyObject *node, PyObject **ret)
 	if (r == 0)
 		r = walk_fields(w, kind, node);
 	w->parent = parent;
-	if (r == 0 && w->rules->leave && !w->text_only)
+	if (r == 0 && w->rules->leave)
 		r = w->rules->leave(w, kind, node, ret);
 	w->depth--;
 	w->line = outer_line;
@@ -371,8 +387,13 @@ static int walk_tree(struct walk *w, PyObject *tree)
 	Py_XDECREF(replacement);
 	Py_XDECREF(module.globals);
 	Py_CLEAR(w->bound);
-	if (r == 0 && w->errors && PyList_GET_SIZE(w->errors))
+	if (r == 0 && w->errors && PyList_GET_SIZE(w->errors)) {
 		r = raise_errors(w);
+	} else if (r == 0 && w->refused_import) {
+		w->first_line = w->refused_line;
+		r = import_refuse(w->refused_import, w->refused_from);
+	}
+	Py_CLEAR(w->refused_import);
 	if (r < 0 && !PyErr_Occurred())
 		PyErr_SetString(PyExc_SystemError, "the code could not be checked");
 	return r;
@@ -399,10 +420,10 @@ int check_text(PyObject *text, bool types_only)
 	const char *code = PyUnicode_AsUTF8(text);
 	PyCompilerFlags flags = _PyCompilerFlags_INIT;
 	flags.cf_flags = PyCF_ONLY_AST | PyCF_SOURCE_IS_UTF8 | PyCF_IGNORE_COOKIE;
-	policy.trust++;
+	policy_trust(true);
 	PyObject *name = PyUnicode_FromString("<text>");
 	PyObject *tree = code && name ? Py_CompileStringObject(code, name, Py_file_input, &flags, -1) : NULL;
-	policy.trust--;
+	policy_trust(false);
 	Py_XDECREF(name);
 	if (!tree) {
 		PyErr_Clear();

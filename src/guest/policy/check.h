@@ -24,6 +24,9 @@ struct walk {
 	PyObject *parent;   /* of the node being walked, borrowed */
 	PyObject *errors;   /* texts so far, where all are collected; else NULL */
 	enum policy_rule first_rule;
+	PyObject *refused_import; /* the first module that is not on the list, where all errors are collected */
+	bool refused_from;
+	int refused_line;
 	int first_line, line, depth;
 	uint64_t weight;    /* nodes since the innermost loop or function began */
 	bool text_only;     /* source of a library: check, change nothing */
@@ -31,13 +34,15 @@ struct walk {
 	size_t len;
 };
 
+enum { WALK_SKIP = 1 };
+
 /* What makes a profile: called for every node, before its parts and after them. */
 struct rules {
 	/* A module's or function's scope opens, before anything in it is looked at. May be NULL. */
 	int (*open)(struct scope *scope, PyObject *node);
-	/* -1 with an error (or reported with walk_error): it may not be. */
+	/* -1 with an error (or reported with walk_error): it may not be. WALK_SKIP: its parts are not looked at. */
 	int (*enter)(struct walk *w, enum node_kind kind, PyObject *node);
-	/* *ret: a node that takes its place (a new reference), or NULL. */
+	/* *ret: a node that takes its place (a new reference), or NULL. Changes nothing in a walk of text only. */
 	int (*leave)(struct walk *w, enum node_kind kind, PyObject *node, PyObject **ret);
 };
 

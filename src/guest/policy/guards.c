@@ -79,6 +79,10 @@ static PyObject *act(PyObject *left, PyObject *right)
 		return collector_new();
 	case GUARD_PRINTED:
 		return collector_text(right);
+	case GUARD_KEEP:
+		return value_keep(right);
+	case GUARD_KEPT:
+		return value_kept();
 	case GUARD_KINDS:
 		break;
 	}

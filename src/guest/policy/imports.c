@@ -115,6 +115,17 @@ static bool exists(PyObject *name)
 	return yes;
 }
 
+bool import_exists(PyObject *name)
+{
+	Py_ssize_t dot = PyUnicode_FindChar(name, '.', 0, PyUnicode_GET_LENGTH(name), 1);
+	PyObject *top = dot > 0 ? PyUnicode_Substring(name, 0, dot) : Py_NewRef(name);
+	policy_trust(true);
+	bool yes = top && exists(top);
+	policy_trust(false);
+	Py_XDECREF(top);
+	return yes;
+}
+
 /* Brings in what `from package import name` names, where it is a module that is allowed. */
 static int import_names(PyObject *package, PyObject *name, PyObject *names)
 {

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+enum { TRUST_DEPTH = 16 }; /* calls that reach further than this into each other are not trusted */
+
 struct policy {
 	bool active;
 	const struct profile_table *table;
@@ -18,6 +20,7 @@ struct policy {
 	PyObject *globals;  /* of the cells */
 	PyObject *builtins; /* of the cells: a dict of their own */
 	int trust; /* our own calls under way */
+	PyFrameObject *trust_bases[TRUST_DEPTH]; /* the frame on top when each of them began; only compared */
 	/* the cell that runs */
 	bool was_refused;
 	uint64_t operations;
@@ -63,6 +66,9 @@ int format_guard_install(void);
 /* 1 when the module of this dotted name may be used, 0 when not. */
 int import_allowed(PyObject *name);
 
+/* Whether the top of this dotted name is a module that could be imported; nothing is run. */
+bool import_exists(PyObject *name);
+
 /* Raises the profile's error for it. Always -1. `from`: it was `from X import`. */
 int import_refuse(PyObject *name, bool from);
 /* The real module, whoever's frame is on top. */
@@ -104,6 +110,8 @@ enum guard_kind {
 	GUARD_WHILE,     /* guard @ x: an iterator that goes on until the limit */
 	GUARD_COLLECT,   /* guard @ x: a new print collector */
 	GUARD_PRINTED,   /* guard @ collector: its text */
+	GUARD_KEEP,      /* guard @ value: the value, kept as the cell's unless it is None */
+	GUARD_KEPT,      /* guard @ x: what was kept, or None */
 	GUARD_KINDS
 };
 
@@ -120,6 +128,8 @@ PyObject *count_while(uint64_t weight);
 
 /* ---- value.c: the value of statements that are no expressions ----------------- */
 int value_of_last_statement(PyObject *tree);
+PyObject *value_keep(PyObject *value); /* a new reference to it */
+PyObject *value_kept(void);            /* a new reference, None when nothing was kept */
 void value_forget(void);
 
 /* ---- audit.c, tcl.c ----------------------------------------------------------- */
@@ -127,6 +137,9 @@ int audit_install(void);
 
 /* True when what happens now happens for a cell, not because a module is being imported. */
 bool asked_by_cell(void);
+
+/* True during our own calls, unless they have reached code of a cell by now. */
+bool trusted(void);
 
 /* True when the Python frame on top is a cell's own code. */
 bool caller_is_cell(void);

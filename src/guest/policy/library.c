@@ -80,12 +80,12 @@ static bool named_by_cell(PyObject *name)
 static PyObject *library_getattr(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
 	(void)self;
-	if (n >= 2 && PyUnicode_Check(args[1]) && !policy.trust &&
+	if (n >= 2 && PyUnicode_Check(args[1]) && !trusted() &&
 		(PySet_Contains(telling_set, args[1]) != 0 || attribute_inspects(args[1])) && !may_ask(args[1])) {
 		PyErr_Clear();
 		return violation_null(NULL, POLICY_ATTRIBUTE, "Use the public attributes of the object.", "Forbidden access to dunder attribute: %U", args[1]);
 	}
-	if (n >= 2 && PyModule_Check(args[0]) && PyUnicode_CheckExact(args[1]) && !policy.trust && named_by_cell(args[1]))
+	if (n >= 2 && PyModule_Check(args[0]) && PyUnicode_CheckExact(args[1]) && !trusted() && named_by_cell(args[1]))
 		return module_attribute(args, n);
 	return PyObject_Vectorcall(original_getattr, args, (size_t)n, NULL);
 }
@@ -94,7 +94,7 @@ static PyObject *library_getattr(PyObject *self, PyObject *const *args, Py_ssize
 static PyObject *library_setattr(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
 	(void)self;
-	if (n == 3 && PyModule_Check(args[0]) && PyUnicode_Check(args[1]) && !policy.trust && !is_stream(args[1]) && named_by_cell(args[1]))
+	if (n == 3 && PyModule_Check(args[0]) && PyUnicode_Check(args[1]) && !trusted() && !is_stream(args[1]) && named_by_cell(args[1]))
 		return violation_null(NULL, POLICY_MODULE, "Change your own variables.", "Forbidden access to module: its %U cannot be set", args[1]);
 	return PyObject_Vectorcall(original_setattr, args, (size_t)n, NULL);
 }

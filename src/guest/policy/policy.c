@@ -111,6 +111,13 @@ bool policy_active(void)
 	return policy.active;
 }
 
+const char *policy_profile(void)
+{
+	static const char *const names[] = { [PROFILE_PYTHON] = "python", [PROFILE_SMOLAGENTS] = "smolagents",
+		[PROFILE_RESTRICTED] = "restricted", [PROFILE_TINYAGENT] = "tinyagent" };
+	return names[policy.base];
+}
+
 bool policy_refused(void)
 {
 	return policy.was_refused;
@@ -118,7 +125,10 @@ bool policy_refused(void)
 
 void policy_trust(bool on)
 {
-	policy.trust += on ? 1 : -1;
+	if (on && policy.trust++ < TRUST_DEPTH)
+		policy.trust_bases[policy.trust - 1] = PyEval_GetFrame();
+	else if (!on)
+		policy.trust--;
 }
 
 void policy_begin(void)
@@ -136,8 +146,7 @@ void policy_begin(void)
 void policy_end(void)
 {
 	print_end();
-	if (policy.active)
-		value_forget();
+	value_forget();
 }
 
 int policy_prepare(PyObject *globals)

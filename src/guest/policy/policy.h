@@ -30,6 +30,9 @@ int policy_apply(void);
 /* Whether there is anything to hold. */
 bool policy_active(void);
 
+/* The built-in profile that the session's own is made of: "smolagents". */
+const char *policy_profile(void);
+
 /*
  * Before a cell is compiled: checks the tree and changes it where guards are needed. -1 with an error set: nothing may run. `code`
  * is the cell's source.
@@ -56,9 +59,11 @@ struct policy_words {
 	enum policy_rule rule;
 	long line; /* 0: where it was raised */
 	PyObject *type, *message, *remedy;
+	PyObject *traceback; /* not policy_explain()'s */
 };
 void policy_explain(PyObject *exception, struct policy_words *ret);
 void policy_words_finish(struct policy_words *w);
 
-/* Our own calls that the audit hook must let through: nested pairs. */
+/* Our own calls that the audit hook must let through: nested pairs. What a cell's code does when such a call reaches it (its
+ * __str__, its __fspath__) is not trusted. */
 void policy_trust(bool on);

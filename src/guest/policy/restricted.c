@@ -26,6 +26,16 @@ static bool ends_with_roles(PyObject *name)
 	return !s || (n >= 9 && !strcmp(s + n - 9, "__roles__"));
 }
 
+/* RestrictedPython tells a method by its place: it does not stand at the beginning of a line. */
+static bool is_indented(PyObject *node)
+{
+	PyObject *column = node_get(node, "col_offset");
+	bool yes = column && PyLong_AsLong(column) > 0;
+	PyErr_Clear();
+	Py_XDECREF(column);
+	return yes;
+}
+
 static int check_name(struct walk *w, PyObject *node, PyObject *name, bool magic)
 {
 	if (!name)
@@ -52,15 +62,14 @@ static int check_field(struct walk *w, PyObject *node, const char *field, bool m
 
 static int check_attribute_name(struct walk *w, PyObject *node, PyObject *name)
 {
-	if (!PyUnicode_CheckExact(name))
-		return -1;
-	if (PyUnicode_GET_LENGTH(name) > 1 && PyUnicode_READ_CHAR(name, 0) == '_')
-		return walk_error(w, node, POLICY_ATTRIBUTE, NULL, "\"%U\" is an invalid attribute name because it starts with \"_\".", name);
-	if (ends_with_roles(name))
-		return walk_error(w, node, POLICY_ATTRIBUTE, NULL, "\"%U\" is an invalid attribute name because it ends with \"__roles__\".", name);
-	if (attribute_inspects(name))
-		return walk_error(w, node, POLICY_ATTRIBUTE, NULL, "\"%U\" is a restricted name, that is forbidden to access in RestrictedPython.", name);
-	return 0;
+	int r = PyUnicode_CheckExact(name) ? 0 : -1;
+	if (r == 0 && PyUnicode_GET_LENGTH(name) > 1 && PyUnicode_READ_CHAR(name, 0) == '_')
+		r = walk_error(w, node, POLICY_ATTRIBUTE, NULL, "\"%U\" is an invalid attribute name because it starts with \"_\".", name);
+	if (r == 0 && ends_with_roles(name))
+		r = walk_error(w, node, POLICY_ATTRIBUTE, NULL, "\"%U\" is an invalid attribute name because it ends with \"__roles__\".", name);
+	if (r == 0 && attribute_inspects(name))
+		r = walk_error(w, node, POLICY_ATTRIBUTE, NULL, "\"%U\" is a restricted name, that is forbidden to access in RestrictedPython.", name);
+	return r;
 }
 
 static int check_attribute(struct walk *w, PyObject *node)
@@ -127,29 +136,29 @@ static int check_module_name(struct walk *w, PyObject *node, PyObject *name)
 	PyObject *dot = PyUnicode_FromString("."), *parts = dot && name ? PyUnicode_Split(name, dot, -1) : NULL;
 	int r = 0;
 	for (Py_ssize_t i = 0; parts && r == 0 && i < PyList_GET_SIZE(parts); i++)
-		if (!equal(PyList_GET_ITEM(parts, i), "__future__"))
-			r = check_name(w, node, PyList_GET_ITEM(parts, i), false);
+		r = check_name(w, node, PyList_GET_ITEM(parts, i), false);
 	Py_XDECREF(dot);
 	Py_XDECREF(parts);
 	return r;
 }
 
+/* Names that an import binds. `from _a import b` binds no _a: whether there is one to import from is the list's matter. */
 static int check_import_names(struct walk *w, enum node_kind kind, PyObject *node)
 {
-	PyObject *names = node_list(node, "names"), *module = node_get(node, "module"); /* names is borrowed */
+	PyObject *names = node_list(node, "names"); /* borrowed */
 	Py_ssize_t before = PyList_GET_SIZE(w->errors ? w->errors : names);
-	int r = check_module_name(w, node, module);
+	int r = 0;
 	for (Py_ssize_t i = 0; r == 0 && names && i < PyList_GET_SIZE(names); i++) {
-		PyObject *name = node_get(PyList_GET_ITEM(names, i), "name");
+		PyObject *name = node_get(PyList_GET_ITEM(names, i), "name"), *as = node_get(PyList_GET_ITEM(names, i), "asname");
 		if (name && equal(name, "*"))
 			r = walk_error(w, node, POLICY_IMPORT, NULL, "\"*\" imports are not allowed.");
 		else
 			r = check_module_name(w, node, name);
-		Py_XDECREF(name);
 		if (r == 0)
-			r = check_field(w, PyList_GET_ITEM(names, i), "asname", false);
+			r = check_name(w, node, as, false);
+		Py_XDECREF(name);
+		Py_XDECREF(as);
 	}
-	Py_XDECREF(module);
 	if (r < 0 || (w->errors && PyList_GET_SIZE(w->errors) > before))
 		return r;
 	return kind == NODE_Import ? check_import(w, node) : check_import_from(w, node);
@@ -242,8 +251,40 @@ static int check_variable(struct walk *w, PyObject *node)
 	return r;
 }
 
+/* The names of parameters, told at the line of the function. */
+static int check_parameters(struct walk *w, PyObject *node)
+{
+	static const char *const lists[] = { "posonlyargs", "args", "kwonlyargs" };
+	static const char *const single[] = { "vararg", "kwarg" };
+	PyObject *all = node_get(node, "args");
+	int r = all ? 0 : -1;
+	for (int k = 0; r == 0 && k < 3; k++) {
+		PyObject *list = node_list(all, lists[k]); /* borrowed */
+		for (Py_ssize_t i = 0; r == 0 && list && i < PyList_GET_SIZE(list); i++) {
+			PyObject *name = node_get(PyList_GET_ITEM(list, i), "arg");
+			r = check_name(w, node, name, false);
+			Py_XDECREF(name);
+		}
+	}
+	for (int k = 0; r == 0 && k < 2; k++) {
+		PyObject *one = node_get(all, single[k]), *name = one ? node_get(one, "arg") : NULL;
+		r = check_name(w, node, name, false);
+		Py_XDECREF(one);
+		Py_XDECREF(name);
+	}
+	Py_XDECREF(all);
+	return r;
+}
+
+/* As RestrictedPython does: what is inside is not looked at any more. */
+static int refuse_statement(struct walk *w, PyObject *node)
+{
+	return walk_error(w, node, POLICY_STATEMENT, NULL, "%s statements are not allowed.", node_name(node)) < 0 ? -1 : WALK_SKIP;
+}
+
 static int enter(struct walk *w, enum node_kind kind, PyObject *node)
 {
+	int r;
 	switch (kind) {
 	case NODE_Name:
 		return check_variable(w, node);
@@ -255,7 +296,10 @@ static int enter(struct walk *w, enum node_kind kind, PyObject *node)
 	case NODE_ImportFrom:
 		return check_import_names(w, kind, node);
 	case NODE_FunctionDef:
-		return check_field(w, node, "name", w->scope->kind == SCOPE_CLASS);
+		r = check_field(w, node, "name", is_indented(node));
+		return r == 0 ? check_parameters(w, node) : r;
+	case NODE_Lambda:
+		return check_parameters(w, node);
 	case NODE_ClassDef:
 		return check_class(w, node);
 	case NODE_ExceptHandler:
@@ -266,17 +310,6 @@ static int enter(struct walk *w, enum node_kind kind, PyObject *node)
 		return check_field(w, node, "rest", false);
 	case NODE_MatchClass:
 		return check_pattern(w, node);
-	case NODE_arg:
-		return check_field(w, node, "arg", false);
-	case NODE_AugAssign:
-		return check_augmented(w, node);
-	case NODE_Global: {
-		PyObject *names = node_list(node, "names"); /* borrowed */
-		int r = 0;
-		for (Py_ssize_t i = 0; r == 0 && names && i < PyList_GET_SIZE(names); i++)
-			r = check_name(w, node, PyList_GET_ITEM(names, i), false);
-		return r;
-	}
 	case NODE_AsyncFunctionDef:
 	case NODE_AsyncFor:
 	case NODE_AsyncWith:
@@ -287,7 +320,7 @@ static int enter(struct walk *w, enum node_kind kind, PyObject *node)
 	case NODE_TypeVar:
 	case NODE_ParamSpec:
 	case NODE_TypeVarTuple:
-		return walk_error(w, node, POLICY_STATEMENT, NULL, "%s statements are not allowed.", node_name(node));
+		return refuse_statement(w, node);
 	case NODE_comprehension: {
 		PyObject *is_async = node_get(node, "is_async");
 		long yes = is_async ? PyLong_AsLong(is_async) : 1;
@@ -316,6 +349,10 @@ static int leave_name(struct walk *w, PyObject *node, PyObject **ret)
 static int leave(struct walk *w, enum node_kind kind, PyObject *node, PyObject **ret)
 {
 	PyObject *name;
+	if (kind == NODE_AugAssign)
+		return check_augmented(w, node);
+	if (w->text_only)
+		return 0;
 	switch (kind) {
 	case NODE_Name:
 		return leave_name(w, node, ret);

@@ -24,14 +24,16 @@ static bool among(PyObject *name, const char *const *list)
 
 /* ---- names ------------------------------------------------------------------------ */
 
+/* What smolagents gives as tools; builtins that it lacks may be names of variables, such as id. */
+static const char *const base_tools[] = { "print", "isinstance", "range", "float", "int", "bool", "str", "set", "list", "dict", "tuple",
+	"round", "ceil", "floor", "log", "exp", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees", "radians", "pow", "sqrt",
+	"len", "sum", "max", "min", "abs", "enumerate", "zip", "reversed", "sorted", "all", "any", "map", "filter", "ord", "chr", "next",
+	"iter", "divmod", "callable", "getattr", "hasattr", "setattr", "issubclass", "type", "complex", "final_answer", "format_exc",
+	"safe_json_dumps", NULL };
+
 static bool is_tool(PyObject *name)
 {
-	if (policy.base == PROFILE_SMOLAGENTS && tools_has(name))
-		return true;
-	if (policy.base != PROFILE_SMOLAGENTS || PyDict_Contains(policy.builtins, name) != 1)
-		return false;
-	PyObject *value = PyDict_GetItem(policy.builtins, name); /* borrowed */
-	return !PyExceptionClass_Check(value);
+	return policy.base == PROFILE_SMOLAGENTS && (tools_has(name) || (among(name, base_tools) && PyDict_Contains(policy.builtins, name) == 1));
 }
 
 static bool declared_global(const struct walk *w, PyObject *name)
@@ -141,8 +143,8 @@ static int check_attribute(struct walk *w, PyObject *node)
 		return -1;
 	}
 	int r = 0;
-	if (w->called == node && name_is_dunder(name))
-		r = check_dunder_call(w, node, name);
+	if ((w->called == node && name_is_dunder(name)) || attribute_inspects(name))
+		r = 0; /* told after what stands before it, as smolagents would meet them: leave_attribute(), check_called() */
 	else if (name_is_dunder(name) && node_is_store(node))
 		r = walk_error(w, node, POLICY_ATTRIBUTE, NULL, "Forbidden access to dunder attribute: %U", name);
 	else if (!only_tells_a_name(w, name) && attribute_check(name) < 0) {
@@ -150,6 +152,29 @@ static int check_attribute(struct walk *w, PyObject *node)
 		r = -1;
 	}
 	Py_DECREF(name);
+	return r;
+}
+
+/* Frames and code objects. */
+static int check_inspecting(struct walk *w, PyObject *node)
+{
+	PyObject *name = node_get(node, "attr");
+	int r = name ? 0 : -1;
+	if (name && attribute_inspects(name) && attribute_check(name) < 0) {
+		w->first_line = w->first_line ? w->first_line : w->line;
+		r = -1;
+	}
+	Py_XDECREF(name);
+	return r;
+}
+
+/* x.__name__(…) */
+static int check_called(struct walk *w, PyObject *node)
+{
+	PyObject *func = node_get(node, "func"), *name = func && node_kind(func) == NODE_Attribute ? node_get(func, "attr") : NULL;
+	int r = name && PyUnicode_CheckExact(name) && name_is_dunder(name) ? check_dunder_call(w, func, name) : 0;
+	Py_XDECREF(func);
+	Py_XDECREF(name);
 	return r;
 }
 
@@ -494,6 +519,10 @@ static int name_assertion(struct walk *w, PyObject *node)
 static int leave(struct walk *w, enum node_kind kind, PyObject *node, PyObject **ret)
 {
 	bool counting = policy.max_operations != 0;
+	if ((kind == NODE_Attribute && check_inspecting(w, node) < 0) || (kind == NODE_Call && check_called(w, node) < 0))
+		return -1;
+	if (w->text_only)
+		return 0;
 	switch (kind) {
 	case NODE_FunctionDef:
 	case NODE_AsyncFunctionDef:

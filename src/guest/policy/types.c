@@ -100,7 +100,7 @@ static PyObject *checked_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 {
 	PyObject *dict = PyTuple_GET_SIZE(args) == 3 ? PyTuple_GET_ITEM(args, 2) : NULL, *name, *value;
 	Py_ssize_t at = 0;
-	if (!dict || !PyDict_Check(dict) || policy.trust || !asked_by_cell())
+	if (!dict || !PyDict_Check(dict) || trusted() || !asked_by_cell())
 		return original_new(type, args, kwargs);
 	while (PyDict_Next(dict, &at, &name, &value))
 		if (check_entry(name, value) < 0)
@@ -129,7 +129,7 @@ static int check_dotted(PyObject *text)
 
 static PyObject *checked_getter(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	for (Py_ssize_t i = 0; !policy.trust && asked_by_cell() && i < PyTuple_GET_SIZE(args); i++)
+	for (Py_ssize_t i = 0; !trusted() && asked_by_cell() && i < PyTuple_GET_SIZE(args); i++)
 		if (check_dotted(PyTuple_GET_ITEM(args, i)) < 0)
 			return NULL;
 	return original_getter(type, args, kwargs);
@@ -137,7 +137,7 @@ static PyObject *checked_getter(PyTypeObject *type, PyObject *args, PyObject *kw
 
 static PyObject *checked_caller(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	if (PyTuple_GET_SIZE(args) && !policy.trust && asked_by_cell() && check_dotted(PyTuple_GET_ITEM(args, 0)) < 0)
+	if (PyTuple_GET_SIZE(args) && !trusted() && asked_by_cell() && check_dotted(PyTuple_GET_ITEM(args, 0)) < 0)
 		return NULL;
 	return original_caller(type, args, kwargs);
 }

@@ -63,6 +63,7 @@ void policy_words_finish(struct policy_words *w)
 	Py_XDECREF(w->type);
 	Py_XDECREF(w->message);
 	Py_XDECREF(w->remedy);
+	Py_XDECREF(w->traceback);
 	*w = (struct policy_words){ .rule = POLICY_RULES };
 }
 

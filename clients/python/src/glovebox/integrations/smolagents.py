@@ -120,7 +120,8 @@ class GloveboxExecutor(PythonExecutor):
             return f'ExecutionTimeoutError: Code execution exceeded the maximum execution time of {self.timeout_seconds} seconds'
         if error is None:
             return f'The code ended as {observation.status}'
-        return error.message if error.type in ('InterpreterError', '') else f'{error.type}: {error.message}'
+        told = error.type in ('InterpreterError', '') or error.message.startswith('Code execution failed at line ')
+        return error.message if told else f'{error.type}: {error.message}'
 
     def cleanup(self) -> None:
         """Ends the session, and the server when it was started for this."""
