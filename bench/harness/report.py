@@ -72,7 +72,7 @@ def section_lines(section):
     for fact in section.facts:
         yield f'- {fact}'
     failures = [f for row in section.rows for f in row.failures]
-    for text in failures[:3]:
+    for text in list(dict.fromkeys(failures))[:3]:
         yield f'- a failure: {text}'
     if section.load is not None:
         yield f'- load average when it ended: {section.load:.1f}'

@@ -1,4 +1,4 @@
-"""Episodes as a trainer runs them: a new session, ten steps, its end; by 1, 8 and 64 clients."""
+"""What is done in a second: episodes as a trainer runs them (a session, ten steps, its end), and single runs; by 1, 8 and 64 clients."""
 
 import json
 import selectors
@@ -14,14 +14,43 @@ CLIENTS = 1, 8, 64
 SECONDS = 6
 CREATE = request_bytes('POST', '/v1/sessions', {})
 STEP = 'total = sum(i * i for i in range(100))\nprint(total)'
+RUN = request_bytes('POST', '/v1/run', {'code': STEP})
 
 
 class Client:
-    """One of the clients: a connection and where its episode is."""
+    """One of the clients: a connection, and what it has done."""
 
     def __init__(self, daemon):
         self.connection = daemon.connect()
-        self.episodes = 0
+        self.done = 0
+
+    def receive(self):
+        status, body = self.connection.receive()
+        if status >= 300:
+            raise Refused(f'{status} {body[:300]!r}')
+        return body
+
+    def end(self, row):
+        row.add((time.perf_counter() - self.began) * 1e3)
+        self.done += 1
+        self.begin()
+
+
+class OneShot(Client):
+    """Runs the step again and again, in a session of its own each time."""
+
+    def begin(self):
+        self.began = time.perf_counter()
+        self.connection.send(RUN)
+
+    def go_on(self, row):
+        if b'328350' not in (body := self.receive()):
+            raise Refused(f'a run answered {body[:300]!r}')
+        self.end(row)
+
+
+class Episode(Client):
+    """Episode after episode; knows where in it it is."""
 
     def begin(self):
         self.session, self.step = None, 0
@@ -30,9 +59,7 @@ class Client:
 
     def go_on(self, row):
         """Takes the answer that has come and sends the next request; adds the episode's time when it ended."""
-        status, body = self.connection.receive()
-        if status >= 300:
-            raise Refused(f'{status} {body[:300]!r}')
+        body = self.receive()
         if self.session is None:
             self.session = json.loads(body)['id']
             self.request = request_bytes('POST', f'/v1/sessions/{self.session}/execute', {'code': STEP})
@@ -43,16 +70,14 @@ class Client:
         elif self.step == STEPS:
             self.connection.send(request_bytes('DELETE', f'/v1/sessions/{self.session}'))
         else:
-            row.add((time.perf_counter() - self.began) * 1e3)
-            self.episodes += 1
-            self.begin()
+            self.end(row)
             return
         self.step += 1
 
 
-def run_clients(daemon, n, seconds, row):
-    """Episodes a second that n clients get."""
-    clients = [Client(daemon) for _ in range(n)]
+def run_clients(kind, daemon, n, seconds, row):
+    """Episodes, or runs, a second that n clients get."""
+    clients = [kind(daemon) for _ in range(n)]
     with selectors.DefaultSelector() as selector:
         began = time.perf_counter()
         for client in clients:
@@ -66,10 +91,10 @@ def run_clients(daemon, n, seconds, row):
                     row.failures.append(str(e)[:300])
                     selector.unregister(key.fileobj)
         took = time.perf_counter() - began
-    episodes = sum(client.episodes for client in clients)
+    done = sum(client.done for client in clients)
     for client in clients:
         client.connection.close()
-    return episodes / took
+    return done / took
 
 
 def by_python(row):
@@ -82,21 +107,23 @@ def by_python(row):
 
 
 def episodes(effort):
-    """an episode of ten steps, with 1, 8 and 64 clients at once"""
+    """an episode of ten steps, and single runs, with 1, 8 and 64 clients at once"""
     section = Section(
         'episodes',
-        'Episodes: a session, ten steps, its end',
-        'Each client begins the next episode when one has ended. All clients are one Python program, which needs a CPU too.',
+        'Episodes (a session, ten steps, its end) and single runs',
+        'Each client begins the next one when one has ended. All clients are one Python program, which needs a CPU too.',
     )
     peer = section.row('a bare python3 per episode, one at a time', 'ms')
-    rows = [section.row(f'{n} client{"s" * (n > 1)}', 'ms', peer) for n in CLIENTS]
-    curve = section.curve('rate', 'Episodes a second', 'clients', 'episodes/s')
+    curve = section.curve('rate', 'Done in a second', 'clients', 'a second')
+    kinds = {'episodes': Episode, 'POST /v1/run': OneShot}
+    rows = {kind: {n: section.row(f'{kind}, {n} client{"s" * (n > 1)}', 'ms', peer) for n in CLIENTS} for kind in kinds}
     with Daemon('--max-sessions', '1000') as daemon:
         for _ in range(effort(20, 4)):
             by_python(peer)
-        for n, row in zip(CLIENTS, rows):
-            rate = run_clients(daemon, n, effort(SECONDS, 2), row)
-            curve.point('glovebox', n, rate)
-            section.fact(f'{n} clients: {rate:.0f} episodes and {rate * STEPS:.0f} steps a second')
-            time.sleep(1)
+        for kind, client in kinds.items():
+            for n, row in rows[kind].items():
+                rate = run_clients(client, daemon, n, effort(SECONDS, 2), row)
+                curve.point(kind, n, rate)
+                time.sleep(1)
+    section.fact('an episode is ten steps: the steps a second are ten times its figure')
     return section

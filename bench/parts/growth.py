@@ -1,6 +1,7 @@
 """What a session and a cell cost as more sessions live, and as a session holds more."""
 
 import contextlib
+import statistics
 import time
 
 from harness import memory
@@ -9,6 +10,7 @@ from harness.daemon import Daemon
 from harness.stats import Section
 from parts.cell import timed
 
+LOOKED_AT = 20  # sessions whose memory is read: reading it takes some milliseconds each
 ALIVE = 1, 10, 100, 1000
 HEAPS_MB = 0, 100, 1000
 SAMPLES = 60
@@ -34,7 +36,14 @@ def sample_starts(connection, row):
         connection.delete(session)
 
 
+def median_pss(connection, sessions):
+    """MB of a session in the middle, of some of them."""
+    some = sessions[:: max(len(sessions) // LOOKED_AT, 1)]
+    return statistics.median(memory.pss(connection.call('GET', f'/v1/sessions/{s}')['pid']) for s in some) / 1e6
+
+
 def with_many(section, effort):
+    sizes = section.curve('memory', 'Memory of a session (PSS) with so many alive', 'sessions alive', 'MB')
     curve = section.curve('sessions', 'With so many sessions alive', 'sessions alive', 'ms')
     with Daemon() as daemon, contextlib.closing(daemon.connect()) as connection:
         alive = []
@@ -47,6 +56,7 @@ def with_many(section, effort):
             sample_starts(connection, start)
             for i in range(SAMPLES * 3):
                 cell.add(timed(connection, execute(alive[i % n])) / 1e3)
+            sizes.point('median of the guests', n, median_pss(connection, alive))
             curve.point('create and a trivial cell', n, start.median)
             curve.point('a trivial cell in one of them', n, cell.median)
         for session in alive:
@@ -63,7 +73,7 @@ def with_heap(section, effort):
             for _ in range(SAMPLES * 3):
                 cell.attempt(lambda: timed(connection, execute(session)) / 1e3)
             pid = connection.call('GET', f'/v1/sessions/{session}')['pid']
-            section.fact(f'{mb:,} MB held: the guest has {memory.private(pid) / 1e6:,.0f} MB of its own')
+            section.fact(f'{mb:,} MB held: the guest has {memory.rss(pid) / 1e6:,.0f} MB in memory')
             began = time.perf_counter()
             connection.delete(session)
             curve.point('a trivial cell', mb, cell.median)

@@ -4,6 +4,7 @@ import contextlib
 import json
 
 from harness.daemon import Daemon
+from harness.peers import Worker
 from harness.stats import Section
 
 TURNS = 15
@@ -34,6 +35,27 @@ BLOCK = (
 HUNDRED_LINES = ''.join(BLOCK.format(n=n) for n in range(10))
 
 
+# The same under Debian's RestrictedPython, with the guards its documentation gives; compiled before the time is taken. Where that
+# version cannot compile a program for this Python, `answer` says why.
+PEER = '''
+import time
+try:
+    from RestrictedPython import compile_restricted, safe_builtins
+    from RestrictedPython.Eval import default_guarded_getitem
+    from RestrictedPython.Guards import full_write_guard
+    space = {{
+        '__builtins__': dict(safe_builtins, sum=sum), '__name__': 'cell', '__metaclass__': type, '_getiter_': iter, '_getattr_': getattr,
+        '_getitem_': default_guarded_getitem, '_write_': full_write_guard, '_inplacevar_': lambda op, x, y: x + y,
+    }}
+    exec(compile_restricted({code!r}, '<bench>', 'exec'), space)
+    began = time.process_time()
+    space['work']()
+    answer = time.process_time() - began
+except Exception as e:
+    answer = repr(e)
+'''
+
+
 class _Session:
     def __init__(self, daemon, profile):
         self.connection = daemon.connect()
@@ -53,6 +75,12 @@ class _Session:
         self.connection.close()
 
 
+def _number(answer):
+    if isinstance(answer, str):
+        raise RuntimeError(f'RestrictedPython: {answer}')
+    return answer
+
+
 def profiles(effort):
     """loops, strings, attributes and calls under each executor profile"""
     section = Section(
@@ -61,13 +89,14 @@ def profiles(effort):
         'CPU time of the same function in sessions of three profiles by turns, and the CPU time of a cell of a hundred lines that only '
         'defines functions: what it takes more than under python is the check.',
     )
-    rows, lines = {}, {}
+    rows, peers, lines = {}, {}, {}
     for name in PROGRAMS:
         plain = section.row(f'{name}: python', 'ms')
+        peers[name] = section.row(f"{name}: RestrictedPython (Debian's)", 'ms', plain)
         rows[name] = {'python': plain} | {p: section.row(f'{name}: {p}', 'ms', plain) for p in list(PROFILES)[1:]}
     plain = section.row('100 lines: python', 'ms')
     lines = {'python': plain} | {p: section.row(f'100 lines: {p}', 'ms', plain) for p in list(PROFILES)[1:]}
-    with Daemon() as daemon, contextlib.ExitStack() as stack:
+    with Daemon() as daemon, Worker() as worker, contextlib.ExitStack() as stack:
         sessions = {p: stack.enter_context(contextlib.closing(_Session(daemon, how))) for p, how in PROFILES.items()}
         for turn in range(effort(TURNS, 3)):
             order = list(sessions) if turn % 2 else list(sessions)[::-1]
@@ -75,6 +104,8 @@ def profiles(effort):
                 code = TIMED.format(definitions=CLASS, body=body)
                 for p in order:
                     rows[name][p].attempt(lambda: sessions[p].seconds(code) * 1e3)
+                peer = PEER.format(code=f'{CLASS if "Point" in body else ""}\ndef work():\n{body}\n')
+                peers[name].attempt(lambda: _number(worker.run(peer)[1]) * 1e3)
             for p in order:
                 lines[p].attempt(lambda: sessions[p].run(HUNDRED_LINES)['usage']['cpu_ms'])
     for name, (_, restricted, smolagents) in PROGRAMS.items():
