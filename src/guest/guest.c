@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fds.h"
 #include "base/limits.h"
 #include "guest/at_fork.h"
@@ -288,6 +289,7 @@ static void execute(const struct wire_frame *f)
 	if (!has_stdin && stdin_closed()) /* exit() of the site module closes it */
 		set_stdin(-1);
 	depth++;
+	uint64_t began = clock_now_ns();
 	if (code)
 		exit_code = cell_run(code, len, serial, final, &out, muted ? say_nothing : send_frames);
 	depth--;
@@ -301,7 +303,7 @@ static void execute(const struct wire_frame *f)
 	if (has_stdin)
 		set_stdin(-1);
 	if (!depth)
-		park_cell_done(serial);
+		park_cell_done(serial, clock_now_ns() - began);
 }
 
 /* ---- REPLAY ------------------------------------------------------------------ */
@@ -504,7 +506,7 @@ static void receive(void)
 	char *at;
 	size_t room;
 	ssize_t n;
-	if (park_due() && !readable(PARK_IDLE_MS)) {
+	if (park_due() && !readable(park_patience_ms())) {
 		drop_stale_interrupt();
 		park_when_idle();
 	}

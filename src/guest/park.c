@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fds.h"
 #include "guest/files.h"
 #include "guest/guest.h"
@@ -34,7 +35,7 @@ static int fds[FDS_PER_MESSAGE_MAX]; /* came along and wait for their frame, old
 static size_t n_fds;
 static uint32_t last_cell;
 static struct {
-	bool wanted, due;
+	bool wanted, due, quick;
 	uint64_t ticket;
 } next; /* WIRE_PARK_NEXT */
 
@@ -465,10 +466,16 @@ void park_handle(const struct wire_frame *f)
 	}
 }
 
-void park_cell_done(uint32_t serial)
+void park_cell_done(uint32_t serial, uint64_t took_ns)
 {
 	last_cell = serial;
 	next.due = next.wanted;
+	next.quick = took_ns < PARK_QUICK_MS * NSEC_PER_MSEC;
+}
+
+int park_patience_ms(void)
+{
+	return next.quick ? PARK_LATER_MS : PARK_SOON_MS;
 }
 
 bool park_due(void)

@@ -31,11 +31,13 @@ void park_forked(void);
 
 /* WIRE_PARK: now. WIRE_PARK_NEXT: see park_when_idle(). */
 void park_handle(const struct wire_frame *f);
-void park_cell_done(uint32_t serial);
+void park_cell_done(uint32_t serial, uint64_t took_ns);
 
-/* Is a copy wanted, and was a cell run? Then, when nothing comes for PARK_IDLE_MS, park_when_idle(): so a client that sends cell after cell
- * does not wait for copies. Like WIRE_PARK it returns in the guest and also, perhaps much later, in every live guest that is made from
+/* Is a copy wanted, and was a cell run? Then, when nothing comes for park_patience_ms(), park_when_idle(): so a client that sends cell after
+ * cell does not wait for copies. Cells that were quick are soon run again if need be, and wait longer for their copy, which is a
+ * hundred times their work: trainers step many sessions by turns, and would else have a copy made for each step. Like WIRE_PARK it returns in the guest and also, perhaps much later, in every live guest that is made from
  * the copy, whose control socket is then another one. */
-enum { PARK_IDLE_MS = 2 };
+enum { PARK_SOON_MS = 2, PARK_LATER_MS = 50, PARK_QUICK_MS = 10 };
+int park_patience_ms(void);
 bool park_due(void);
 void park_when_idle(void);
