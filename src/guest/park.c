@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/sched.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,13 +10,13 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fds.h"
+#include "guest/clones.h"
 #include "guest/files.h"
 #include "guest/guest.h"
 #include "guest/held.h"
@@ -34,6 +32,8 @@ static char directory[PATH_MAX]; /* the working one, when a copy was parked */
 static int fds[FDS_PER_MESSAGE_MAX]; /* came along and wait for their frame, oldest first */
 static size_t n_fds;
 static uint32_t last_cell;
+static bool maps_known; /* in a parked copy: whether maps_shared says what memory it shares; empty for none */
+static char maps_shared[HELD_WHY_MAX];
 static struct {
 	bool wanted, due, quick;
 	uint64_t ticket;
@@ -136,23 +136,6 @@ static bool sound(char why[HELD_WHY_MAX])
 }
 
 /* ---- forking --------------------------------------------------------------------------- */
-
-/* A child of the daemon's (CLONE_PARENT), which can wait for it; see clone_guest() of the zygote for the thread id. */
-static pid_t clone_self(int *ret_pidfd)
-{
-	int *tid_address = NULL;
-	if (prctl(PR_GET_TID_ADDRESS, &tid_address, 0, 0, 0) < 0)
-		tid_address = NULL;
-	unsigned long flags = CLONE_PARENT | CLONE_PIDFD | (tid_address ? CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID : 0);
-#if defined(__x86_64__)
-	pid_t pid = (pid_t)syscall(SYS_clone, flags, 0, ret_pidfd, tid_address, 0);
-#else
-	pid_t pid = (pid_t)syscall(SYS_clone, flags, 0, ret_pidfd, 0, tid_address);
-#endif
-	if (pid < 0)
-		*ret_pidfd = -1; /* a call that failed late has left a number there */
-	return pid;
-}
 
 static void answer(enum wire_type type, uint64_t ticket, const char *why, const int *along, size_t n)
 {
@@ -283,35 +266,46 @@ static void come_alive(const struct order *o, const sigset_t *signals)
 static pid_t clone_patiently(int *ret_pidfd)
 {
 	for (unsigned tries = 0;; tries++) {
-		pid_t pid = clone_self(ret_pidfd);
+		pid_t pid = clones_fork(ret_pidfd);
 		if (pid >= 0 || errno != EAGAIN || tries == LIVE_TRIES)
 			return pid;
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
 }
 
-/* Memory that the copy shares with its parent for good: two sessions must not. Ours, which nobody writes to any more, is not meant. */
-static bool shares_memory(char why[HELD_WHY_MAX])
+/* A line of /proc/self/maps: memory that is written to and shared. */
+static bool line_is_shared(const char *line)
 {
-	char line[512], flags[8];
+	const char *flags = strchr(line, ' ');
+	return flags && strlen(flags) > 4 && flags[2] == 'w' && flags[4] == 's';
+}
+
+/*
+ * Memory that the copy shares with its parent for good: two sessions must not. Ours, which nobody writes to any more, is not meant. Looked at once:
+ * a parked copy maps nothing, and the list is long.
+ */
+static const char *shared_memory(void)
+{
+	char line[512];
+	if (maps_known)
+		return maps_shared[0] ? maps_shared : NULL;
+	maps_known = true;
+	maps_shared[0] = '\0';
 	FILE *f = fopen("/proc/self/maps", "re");
-	bool found = false;
-	while (f && !found && fgets(line, sizeof(line), f)) {
-		found = sscanf(line, "%*s %7s", flags) == 1 && flags[1] == 'w' && flags[3] == 's';
-		if (found) {
-			line[strcspn(line, "\n")] = '\0';
-			const char *name = strchr(line, '/');
-			snprintf(why, HELD_WHY_MAX, "memory is shared (%.160s): let go of it (mmap, numpy.memmap, shared_memory, multiprocessing locks)",
-				name ? name : "mmap");
-		}
+	while (f && !maps_shared[0] && fgets(line, sizeof(line), f)) {
+		const char *name = strchr(line, '/');
+		line[strcspn(line, "\n")] = '\0';
+		if (line_is_shared(line))
+			snprintf(maps_shared, sizeof(maps_shared),
+				"memory is shared (%.160s): let go of it (mmap, numpy.memmap, shared_memory, multiprocessing locks)", name ? name : "mmap");
 	}
 	if (f)
 		fclose(f);
-	return found;
+	return maps_shared[0] ? maps_shared : NULL;
 }
 
-/* In a fork of the parked copy: joins the other jail and forks once more, because only children are in its pid namespace. True in those. */
-static bool move(const struct order *o)
+/* In a fork of the parked copy: joins the other jail and gives way to a copy of itself, because only children are in its pid namespace. */
+static void move(const struct order *o)
 {
 	char text[HELD_WHY_MAX];
 	const char *step = "joining the control groups";
@@ -320,16 +314,19 @@ static bool move(const struct order *o)
 		r = write(o->groups[i], "0", 1) == 1 ? 0 : -errno;
 	if (r == 0)
 		r = jail_move(o->namespaces, &step);
-	pid_t pid = r < 0 ? -1 : clone_self(&pidfd);
-	if (pid == 0) {
-		if ((r = jail_settle(&step)) < 0)
-			guest_fail(o->ends[0], step, r);
-		return true;
+	if (r == 0) {
+		step = "forking";
+		r = clones_succeed(&pidfd);
 	}
-	if (pid < 0)
-		snprintf(text, sizeof(text), "%s: %s", r < 0 ? step : "forking", strerror(r < 0 ? -r : errno));
-	answer(WIRE_LIVED, o->ticket, pid < 0 ? text : NULL, &pidfd, 1);
-	_exit(0);
+	if (r < 0) {
+		snprintf(text, sizeof(text), "%s: %s", step, strerror(-r));
+		answer(WIRE_LIVED, o->ticket, text, NULL, 0);
+		_exit(0);
+	}
+	answer(WIRE_LIVED, o->ticket, NULL, &pidfd, 1);
+	fd_close(pidfd);
+	if ((r = jail_settle(&step)) < 0)
+		guest_fail(o->ends[0], step, r);
 }
 
 /* WIRE_LIVE. True in the new guest. */
@@ -339,15 +336,16 @@ static bool live(const struct wire_frame *f, const sigset_t *signals)
 	char why[HELD_WHY_MAX];
 	int pidfd = -1;
 	order_read(&o, f);
-	if (o.moves && (store_problem() || shares_memory(why))) {
-		if (store_problem())
-			snprintf(why, sizeof(why), "its files cannot be copied: %s", store_problem());
-		answer(WIRE_LIVED, o.ticket, why, NULL, 0);
+	if (o.moves && (store_problem() || shared_memory())) {
+		snprintf(why, sizeof(why), "its files cannot be copied: %s", store_problem() ? store_problem() : "");
+		answer(WIRE_LIVED, o.ticket, store_problem() ? why : shared_memory(), NULL, 0);
 		order_close(&o);
 		return false;
 	}
 	pid_t pid = clone_patiently(&pidfd);
-	if (pid == 0 && (!o.moves || move(&o))) {
+	if (pid == 0) {
+		if (o.moves)
+			move(&o);
 		come_alive(&o, signals);
 		return true;
 	}
@@ -372,6 +370,7 @@ static void stay_parked(int control, int settled)
 	drop_fds();
 	setsid(); /* a signal to the guest's group is not for us */
 	held_release();
+	maps_known = false;
 	host.forget_input();
 	wire_reader_init(&in, GUEST_PARKED_FRAME_MAX);
 	fd_close(settled);
@@ -433,7 +432,7 @@ static void park(uint64_t ticket)
 		snprintf(directory, sizeof(directory), "/workspace");
 	set_worth(GUEST_OOM_PARKED);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* code that looks around in /proc never sees the copy */
-	pid_t pid = clone_self(&pidfd);
+	pid_t pid = clones_fork(&pidfd);
 	if (pid == 0) {
 		fd_close(settled[0]);
 		fd_close(control[0]);

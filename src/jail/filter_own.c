@@ -68,7 +68,7 @@ static const int zygote_calls[] = { SYS_mmap, SYS_mprotect, SYS_clone, SYS_clone
 		SYS_epoll_create, SYS_epoll_wait, SYS_eventfd, SYS_pause, SYS_alarm, SYS_getpgrp, SYS_getrlimit, SYS_setrlimit, SYS_mknod) };
 
 /* It makes namespaces and writes their maps; the rest is what an init does before it loads its own filter. */
-static const int jailer_calls[] = { SYS_mmap, SYS_mprotect, SYS_clone3, SYS_setns, SYS_openat, SYS_pipe2, SYS_socketpair, SYS_sendmsg, SYS_recvmsg, SYS_pidfd_send_signal,
+static const int jailer_calls[] = { SYS_mmap, SYS_mprotect, SYS_clone, SYS_clone3, SYS_setns, SYS_openat, SYS_pipe2, SYS_socketpair, SYS_sendmsg, SYS_recvmsg, SYS_pidfd_send_signal,
 	SYS_setgroups, SYS_setresuid, SYS_setresgid, SYS_capset, SYS_prctl, SYS_seccomp, SYS_mount, SYS_sethostname, SYS_fcntl, SYS_dup3,
 	SYS_close_range, SYS_signalfd4, SYS_geteuid, SYS_socket, SYS_ioctl, SYS_setsockopt, SYS_bind, SYS_listen, SYS_unlinkat, SYS_mkdirat, SYS_newfstatat,
 	OLD(SYS_open, SYS_dup2, SYS_pipe, SYS_unlink, SYS_mkdir) };

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -21,7 +22,6 @@
 #include "jail/filter_own.h"
 #include "jail/init.h"
 #include "jail/jail.h"
-#include "jail/privileges.h"
 #include "jail/tree.h"
 
 static bool privileged; /* root of the machine, not just of a namespace */
@@ -76,12 +76,25 @@ static void __attribute__((noreturn)) report_and_end(int report, int err, const 
 	_exit(err ? 1 : 0);
 }
 
-/* A child of the daemon's, like an init; it ends soon and is reaped with the orphans. */
-static pid_t clone_helper(void)
+/*
+ * Helpers are children of the daemon's, like an init, and are reaped with the orphans. They use our memory while we stand still: they are
+ * needed only to be elsewhere when they make the init, and a copy of our page tables for each would cost more than all else they do.
+ */
+enum { HELPERS = 2, HELPER_STACK = 64 * 1024 };
+static char stacks[HELPERS][HELPER_STACK] __attribute__((aligned(16)));
+
+static pid_t run_helper(int which, int (*run)(void *), void *job)
 {
-	struct clone_args args = { .flags = CLONE_PARENT };
-	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	return clone(run, stacks[which] + HELPER_STACK, CLONE_VM | CLONE_VFORK | CLONE_PARENT, job);
 }
+
+enum { NESTED_S = 5 };
+
+struct nesting {
+	int outer, report;
+	const struct jail_request *q;
+	const struct jail_network *n;
+};
 
 static const char *why_not_nested(int err)
 {
@@ -89,29 +102,40 @@ static const char *why_not_nested(int err)
 }
 
 /*
- * In a helper: joins the outer jail's user and pid namespaces, becomes its user, and makes the init of the nested jail from there. So the
+ * The outer jail's user, by the effective ids alone. They decide whose the new user namespace is; by the real and saved ones, code in the outer
+ * jail, which sees the second helper, could stop it, and us who wait for it.
+ */
+static int seem(uint32_t id)
+{
+	if (syscall(SYS_setgroups, 0, NULL) < 0 && errno != EPERM)
+		return -errno;
+	return syscall(SYS_setresgid, -1, id, -1) < 0 || syscall(SYS_setresuid, -1, id, -1) < 0 ? -errno : 0;
+}
+
+/* In the second helper: a pid namespace is made from within its parent. The init, a copy of us, goes on with this stack. */
+static int make_inner_init(void *job)
+{
+	const struct nesting *j = job;
+	int pidfd = -1;
+	pid_t pid = clone_init(&pidfd);
+	if (pid == 0)
+		init_run(-1, j->report, j->q, j->n);
+	report_and_end(j->report, pid < 0 ? -errno : 0, pid < 0 ? why_not_nested(errno) : is_init, pidfd);
+}
+
+/*
+ * In the first helper: joins the outer jail's user and pid namespaces, becomes its user, and has the init of the nested jail made from there. So the
  * new user namespace has the outer one as parent and its user as owner, which is what lets a guest from there move in.
  */
-static void __attribute__((noreturn)) nest(int outer, int report, const struct jail_request *q, const struct jail_network *n)
+static int enter_outer(void *job)
 {
-	const char *step = "";
-	int pidfd = -1, r;
-	if (setns(outer, CLONE_NEWUSER | CLONE_NEWPID) < 0)
-		report_and_end(report, -errno, "joining the outer jail", -1);
-	if ((r = privileges_become(JAIL_INNER_ID, &step)) < 0)
-		report_and_end(report, r, step, -1);
-	pid_t pid = clone_helper(); /* a pid namespace is made from within its parent */
-	if (pid < 0)
-		report_and_end(report, -errno, "entering the outer jail", -1);
-	if (pid > 0)
-		_exit(0);
-	prctl(PR_SET_DUMPABLE, 1); /* until the init has written its map */
-	pid = clone_init(&pidfd);
-	if (pid == 0)
-		init_run(-1, report, q, n);
-	if (pid < 0)
-		report_and_end(report, -errno, why_not_nested(errno), -1);
-	report_and_end(report, 0, is_init, pidfd);
+	const struct nesting *j = job;
+	int r = setns(j->outer, CLONE_NEWUSER | CLONE_NEWPID) < 0 ? -errno : seem(JAIL_INNER_ID);
+	if (r < 0)
+		report_and_end(j->report, r, "joining the outer jail", -1);
+	if (run_helper(1, make_inner_init, job) < 0)
+		report_and_end(j->report, -errno, "entering the outer jail", -1);
+	_exit(0);
 }
 
 /* Two messages in whatever order: the helper's with the init's pidfd, and the init's own. */
@@ -139,17 +163,18 @@ static int await_nested(int report, struct jail_answer *a, int *fds, size_t *ret
 static int make_nested(const struct jail_request *q, int outer, struct jail_answer *a, int *fds, size_t *ret_n)
 {
 	static const struct jail_network none;
+	static const struct timeval patience = { .tv_sec = NESTED_S };
 	int report[2], pidfd = -1, r = fd_socketpair(SOCK_SEQPACKET, report);
 	size_t n_far = 0;
 	if (r < 0)
 		return describe(a, r, "making a socket");
-	pid_t pid = clone_helper();
-	if (pid == 0) {
-		fd_close(report[0]);
-		nest(outer, report[1], q, &none);
-	}
+	/* Started by an ordinary user, all have one id and the outer jail's code may stop what it sees, but not us for ever. */
+	setsockopt(report[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	pid_t pid = run_helper(0, enter_outer, &(struct nesting){ outer, report[1], q, &none });
+	int err = errno;
+	prctl(PR_SET_DUMPABLE, 0); /* the helper's change of ids has made it whatever fs.suid_dumpable says */
 	fd_close(report[1]);
-	r = pid < 0 ? describe(a, -errno, "making a helper") : await_nested(report[0], a, fds + 1, &n_far, &pidfd);
+	r = pid < 0 ? describe(a, -err, "making a helper") : await_nested(report[0], a, fds + 1, &n_far, &pidfd);
 	fd_close(report[0]);
 	if (r < 0) {
 		if (pidfd >= 0)

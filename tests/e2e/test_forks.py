@@ -51,6 +51,17 @@ def test_jails_of_their_own(session):
     assert other.execute('socket.socket(socket.AF_UNIX).connect("\\0fork")').error['type'] == 'ConnectionRefusedError'
 
 
+def test_libc_knows_who_it_is(session):
+    """It keeps the thread's id in memory, which a fork goes on with."""
+    session.execute('import os, subprocess, threading, time').ok()
+    (child,) = fork(session, count=1)
+    (grandchild,) = fork(child, count=1)
+    for s in (child, grandchild):
+        assert s.value('(~time.pthread_getcpuclockid(threading.get_ident()) >> 3) == os.getpid()') == 'True'
+        s.execute('t = threading.Thread(target=lambda: None); t.start(); t.join()').ok()
+        assert s.value('subprocess.run(["echo", "here"], capture_output=True).stdout') == "b'here\\n'"
+
+
 def test_random_numbers(session):
     session.execute('import random, numpy as np; random.seed(1); np.random.seed(1); g = np.random.default_rng(1); r = random.Random(1)').ok()
     draw = 'random.random(), np.random.rand(), g.random(), r.random()'
