@@ -44,7 +44,7 @@ static int write_text(int dir, const char *name, const char *file, const char *t
 	_cleanup_fd_ int fd = open_file(dir, name, file, O_WRONLY);
 	if (fd < 0)
 		return fd;
-	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	return fd_write_full(fd, text, strlen(text)); /* again after a signal: a limit on memory is refused while one is pending */
 }
 
 static int write_u64(int dir, const char *name, const char *file, uint64_t value)
