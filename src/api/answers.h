@@ -22,6 +22,7 @@ void answer_put_tools(struct json_writer *w, const struct session *s);
 struct tool_answer;
 int api_answer_call(struct session *s, const void *client, uint64_t call, const struct tool_answer *a, struct error *e);
 /* A picture, and the one of the end; null without either. */
+void answer_put_film(struct json_writer *w, const struct film_report *f); /* NULL: null */
 void answer_put_screenshot(struct json_writer *w, const struct screenshot *s, const struct screenshot *end);
 void answer_put_windows(struct json_writer *w, const struct window_entry *list, unsigned n);
 

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "json/json_write.h"
 #include "session/display.h"
+#include "session/film.h"
 
 enum { ANSWER_SECONDS = 10 }; /* beyond the wait that was asked for */
 
@@ -68,16 +69,41 @@ static const char *note_of(const struct screenshot *s)
 	return NULL;
 }
 
+/* Why there is nothing. */
+static void put_trouble(struct json_writer *w, const char *code, const char *text, const char *remedy)
+{
+	json_field_null(w, "data");
+	json_key(w, "error");
+	json_open_object(w);
+	put_text(w, "code", code);
+	put_text(w, "message", text);
+	put_text(w, "remediation", remedy);
+	json_close(w);
+}
+
+void answer_put_film(struct json_writer *w, const struct film_report *f)
+{
+	if (!f) {
+		json_put_null(w);
+		return;
+	}
+	json_open_object(w);
+	json_field_cstr(w, "format", film_names[f->format]);
+	json_field_uint(w, "frames", f->frames);
+	json_field_uint(w, "duration_ms", f->duration_ms);
+	if (f->data) {
+		put_base64(w, "data", f->data, f->len);
+		json_field_null(w, "error");
+	} else {
+		put_trouble(w, f->error->slug, f->error->text, f->error->remedy);
+	}
+	json_close(w);
+}
+
 static void put_picture(struct json_writer *w, const struct screenshot *s)
 {
 	if (!s->data) {
-		json_field_null(w, "data");
-		json_key(w, "error");
-		json_open_object(w);
-		put_text(w, "code", s->code);
-		put_text(w, "message", s->text);
-		put_text(w, "remediation", s->remedy);
-		json_close(w);
+		put_trouble(w, s->code, s->text, s->remedy);
 		return;
 	}
 	json_field_cstr(w, "format", format_names[s->info.format]);

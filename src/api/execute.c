@@ -181,7 +181,7 @@ static void execute(struct wait *w, struct session *s, const struct execute_requ
 	struct cell *cell = NULL;
 	struct cell_request cell_request;
 	execute_cell_request(request, &cell_request);
-	cell_request.final = w->one_shot;
+	cell_request.final = cell_request.film = w->one_shot;
 	if (w->one_shot && cell_request.on_block == ON_BLOCK_LEAVE)
 		cell_request.on_block = ON_BLOCK_CLOSE; /* there is no later cell */
 	w->executing = true;
@@ -276,7 +276,7 @@ static int create_for_run(struct call *c, struct run_request *run, struct error 
 		return r;
 	run->session.owner = c->owner;
 	/* Nobody else will use it: a picture that is asked for says that there is something to see. */
-	run->session.has_display |= run->execute.capture_screenshot || run->execute.has_screenshot;
+	run->session.has_display |= run->execute.capture_screenshot || run->execute.has_screenshot || run->execute.record;
 	r = session_create(c->api->sessions, &run->session, e, &s);
 	if (r < 0)
 		return r;

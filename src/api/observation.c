@@ -153,10 +153,12 @@ void answer_put_observation(struct json_writer *w, const struct observation *o)
 	put_answer(w, o->answer);
 	json_key(w, "screenshot");
 	answer_put_screenshot(w, o->screenshot, o->end_screenshot);
-	if (o->recording)
+	if (o->recording && !o->film) /* that one's session is gone when this is read */
 		json_field_uint(w, "recording", o->recording);
 	else
 		json_field_null(w, "recording");
+	json_key(w, "film");
+	answer_put_film(w, o->film);
 	put_files(w, o);
 	json_field_bool(w, "state_lost", o->state_lost);
 	if (o->packages)

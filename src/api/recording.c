@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "json/json_write.h"
+#include "session/film.h"
 
 static const char *const state_names[] = { "recording", "finishing", "done" };
 
@@ -40,7 +41,7 @@ static void put_recording(struct json_writer *w, const struct recording_info *r)
 	json_field_uint(w, "id", r->id);
 	json_field_cstr(w, "state", state_names[r->state]);
 	json_field_cstr(w, "ended", r->ended);
-	json_field_cstr(w, "format", "apng");
+	json_field_cstr(w, "format", film_names[r->format]);
 	json_field_uint(w, "width", r->width);
 	json_field_uint(w, "height", r->height);
 	json_field_uint(w, "frames", r->frames);
@@ -89,20 +90,25 @@ static int stop(struct session *s, uint64_t id, struct error *e, unsigned *ret_i
 	return -ENOENT;
 }
 
-/* A recording that was just stopped still waits for its last frame. */
+/* A recording that was just stopped still waits for its last frame; one whose format was named then is made a film of it at once. */
 static void respond_when_done(struct call *c)
 {
 	struct error e = { 0 };
 	struct recording_info info;
 	struct session *s;
 	unsigned id = (unsigned)(uintptr_t)c->work;
-	int r = call_session(c, &e, &s);
+	int fd, r = call_session(c, &e, &s);
 	if (r == 0)
 		r = recording_get(s, id, &e, &info, NULL);
-	if (r < 0)
-		call_error(c, &e);
-	else if (info.state == RECORDING_FINISHING)
+	if (r == 0 && info.state != RECORDING_RUNNING && (info.format == FILM_APNG || info.frames)) {
+		r = info.state == RECORDING_FINISHING ? -EINPROGRESS : 0;
+		if (r == 0 && info.format != FILM_APNG)
+			r = recording_film(s, id, info.format, &e, &fd);
+	}
+	if (r == -EINPROGRESS)
 		call_later(c, respond_when_done);
+	else if (r < 0)
+		call_error(c, &e);
 	else
 		respond_with(c, s, id);
 }
@@ -118,10 +124,15 @@ void handle_recording(struct call *c)
 	int r = call_session(c, &e, &s);
 	if (r == 0)
 		r = fields_decode_text(&recording_fields, body, len, &q, &e);
-	if (r == 0 && q.action == RECORDING_START)
+	if (r == 0 && q.action == RECORDING_START) {
 		r = recording_start(s, &q.params, &e, &id);
-	else if (r == 0)
-		r = stop(s, q.id, &e, &id);
+	} else if (r == 0) {
+		r = film_check(q.params.format, &e); /* before it is stopped */
+		if (r == 0)
+			r = stop(s, q.id, &e, &id);
+		if (r == 0 && q.params.format != FILM_APNG)
+			r = recording_set_format(s, id, q.params.format, &e);
+	}
 	fields_finish(&recording_fields, &q);
 	c->work = (void *)(uintptr_t)id;
 	if (r < 0)
@@ -178,28 +189,41 @@ static int read_file(int fd, struct buffer *out)
 	return 0;
 }
 
+/* The format that is asked for, or the recording's own. */
+static int format_of(struct call *c, struct session *s, unsigned id, struct error *e, enum film_format *ret)
+{
+	struct film_query q = { 0 };
+	struct recording_info info;
+	int r = fields_decode_query(&film_query_fields, http_query(c->x), &q, e);
+	if (r == 0)
+		r = recording_get(s, id, e, &info, NULL);
+	for (unsigned i = 0; r == 0 && i < FILM_FORMATS; i++)
+		if (q.format ? text_eq(q.format, film_names[i]) : info.format == i)
+			*ret = (enum film_format)i;
+	fields_finish(&film_query_fields, &q);
+	return r;
+}
+
 void handle_recording_get(struct call *c)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct error e = { 0 };
-	struct recording_info info;
 	struct session *s;
+	enum film_format format = FILM_APNG;
+	unsigned id = id_of(c);
 	int fd, r = call_session(c, &e, &s);
 	if (r == 0)
-		r = recording_get(s, id_of(c), &e, &info, &fd);
-	if (r < 0)
-		call_error(c, &e);
-	else if (info.state == RECORDING_FINISHING)
+		r = format_of(c, s, id, &e, &format);
+	if (r == 0)
+		r = recording_film(s, id, format, &e, &fd);
+	if (r == -EINPROGRESS)
 		call_later(c, handle_recording_get);
-	else if (info.state == RECORDING_RUNNING)
-		call_problem(c, 409, "recording_running", "the recording is not over", "Stop it with {\"action\": \"stop\"} first.");
-	else if (!info.frames)
-		call_problem(c, 409, "nothing_recorded", "no program connected to the display while it was recorded, so there is no picture",
-			"Record while windows are open.");
+	else if (r < 0)
+		call_error(c, &e);
 	else if (read_file(fd, &b) < 0)
 		call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
 	else
-		call_respond_as(c, 200, "image/apng", &b);
+		call_respond_as(c, 200, film_media_types[format], &b);
 }
 
 void handle_recording_delete(struct call *c)

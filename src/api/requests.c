@@ -200,6 +200,7 @@ static const struct field run_table[] = {
 	CODE_ROW(RUN_EXECUTE),
 	CELL_ROWS(RUN_EXECUTE),
 	SCREENSHOT_ROWS(RUN_EXECUTE),
+	RECORD_ROW(RUN_EXECUTE),
 	VALUE_ROWS(RUN_EXECUTE),
 	{ "files", FIELD_FILES, .offset = offsetof(struct run_request, files), .max = LIMIT_RUN_FILES,
 		.max_bytes = LIMIT_RUN_FILES_BYTES, .example = "{\"data/in.csv\":\"a,b\\n1,2\\n\"}",

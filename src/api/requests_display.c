@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "display/protocol.h"
 
 const char *const on_block_names[] = { "auto", "close", "wait", "leave", NULL };
 
@@ -96,6 +97,9 @@ const struct fields screenshot_query_fields = FIELDS("ScreenshotQuery", screensh
 #define RECORD_ROWS(base)                                                                                                       \
 	{ "fps", FIELD_UINT, .offset = (base) + offsetof(struct recording_params, fps), .min = 1, .max = 60, .default_text = "10", \
 		.help = "At most so many frames in a second; only changes make frames." },                                      \
+		{ "format", FIELD_CHOICE, .offset = (base) + offsetof(struct recording_params, format), .choices = film_names,          \
+			.default_text = "apng", .example = "\"webm\"",                                                          \
+			.help = "What it will be fetched as: apng, or webm, mp4 or gif, which ffmpeg makes." },                 \
 	{                                                                                                                       \
 		"max_seconds", FIELD_NUMBER, .offset = (base) + offsetof(struct recording_params, max_seconds), .min = 0.1,     \
 			.max = LIMIT_RECORDING_SECONDS, .default_text = "600", .help = "It stops by itself after them."         \
@@ -114,6 +118,12 @@ static const struct field recording_table[] = {
 	RECORD_ROWS(offsetof(struct recording_request, params)),
 };
 const struct fields recording_fields = FIELDS("RecordingRequest", recording_table);
+
+static const struct field film_query_table[] = {
+	{ "format", FIELD_WORD, .offset = offsetof(struct film_query, format), .max = 8, .choices = film_names,
+		.default_text = "the recording's own", .example = "\"webm\"", .help = "apng, webm, mp4 or gif." },
+};
+const struct fields film_query_fields = FIELDS("FilmQuery", film_query_table);
 
 static const struct field live_query_table[] = {
 	{ "control", FIELD_UINT, .offset = offsetof(struct live_query, control), .max = 1, .default_text = "0",

@@ -38,11 +38,17 @@ struct recording_request {
 	struct recording_params params;
 };
 
+/* GET …/recording/{id} */
+struct film_query {
+	char *format;
+};
+
 /* GET …/live */
 struct live_query {
 	uint64_t control;
 };
 
+extern const struct fields film_query_fields;      /* struct film_query */
 extern const struct fields live_query_fields;      /* struct live_query */
 extern const struct fields recording_fields;       /* struct recording_request */
 extern const struct fields record_fields;          /* struct recording_params */

@@ -118,7 +118,9 @@ const struct route routes[] = {
 		"Oldest first. A session keeps 8; the oldest goes.", NULL, NULL, 200, JSON, &shape_recording_list,
 		"curl -s $URL/v1/sessions/$ID/recording" },
 	{ HTTP_METHOD_GET, "/v1/sessions/{id}/recording/{path}", 0, handle_recording_get, NULL, "getRecording", "Fetch a recording",
-		"An animated PNG, by id.", NULL, NULL, 200, "image/apng", NULL, "curl -s $URL/v1/sessions/$ID/recording/1 -o film.apng" },
+		"By id, in the format it was recorded for, or in another: `apng` is what it is, `webm`, `mp4` and `gif` are made of it by ffmpeg, "
+		"in the session's jail.", NULL, &film_query_fields, 200, "image/apng", NULL,
+		"curl -s \"$URL/v1/sessions/$ID/recording/1?format=webm\" -o film.webm" },
 	{ HTTP_METHOD_DELETE, "/v1/sessions/{id}/recording/{path}", 0, handle_recording_delete, NULL, "deleteRecording",
 		"Delete a recording", NULL, NULL, NULL, 204, NULL, NULL, "curl -s -X DELETE $URL/v1/sessions/$ID/recording/1" },
 	{ HTTP_METHOD_GET, "/v1/sessions/{id}/files", 0, handle_file_list, NULL, "listFiles", "List files",

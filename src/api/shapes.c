@@ -163,6 +163,15 @@ static const struct shape_row picture_rows[] = {
 };
 static SHAPE(shape_picture, "Picture", picture_rows);
 
+static const struct shape_row film_rows[] = {
+	{ "format", "string", NULL, 0, "apng, webm, mp4 or gif." },
+	{ "frames", "integer", NULL, 0, NULL },
+	{ "duration_ms", "integer", NULL, 0, NULL },
+	{ "data", "string", NULL, 1, "The file, in base64." },
+	{ "error", "object", &shape_picture_error, 1, "Why there is none, and what to do." },
+};
+static SHAPE(shape_film, "Film", film_rows);
+
 static const struct shape_row observation_rows[] = {
 	{ "id", "string", NULL, 0, "Of the request." },
 	{ "session", "string", NULL, 0, NULL },
@@ -179,6 +188,7 @@ static const struct shape_row observation_rows[] = {
 		"`final_answer_encoded` has it in smolagents' safe encoding, where it has one." },
 	{ "screenshot", "object", &shape_picture, 1, "When it was asked for." },
 	{ "recording", "integer", NULL, 1, "Id of the recording, when `record` was asked for: GET …/recording/{id}." },
+	{ "film", "object", &shape_film, 1, "The recording itself, of POST /v1/run with `record`." },
 	{ "files", "array", &shape_file, 0, "What the cell created, changed or deleted below /workspace." },
 	{ "state_lost", "boolean", NULL, 0, "The interpreter had to be replaced: variables are gone." },
 	{ "packages", "object", &shape_packages, 1, "What became of packages since the cell before." },
@@ -333,7 +343,7 @@ static const struct shape_row recording_rows[] = {
 	{ "id", "integer", NULL, 0, NULL },
 	{ "state", "string", NULL, 0, "recording, finishing or done." },
 	{ "ended", "string", NULL, 1, "Why: stopped, cell, max_seconds, frames, bytes, display_gone, no_space." },
-	{ "format", "string", NULL, 0, "apng" },
+	{ "format", "string", NULL, 0, "What it is fetched as unless another is asked for: apng, webm, mp4 or gif." },
 	{ "width", "integer", NULL, 0, "0 before the first frame." },
 	{ "height", "integer", NULL, 0, NULL },
 	{ "frames", "integer", NULL, 0, "Only changes make frames." },
@@ -367,7 +377,7 @@ SHAPE(shape_input, "InputAnswer", input_rows);
 const struct shape *const shapes[] = { &shape_forks, &shape_checkpoint, &shape_checkpoint_answer, &shape_checkpoint_list, &shape_rollback_answer, &shape_problem, &shape_packages, &shape_profile, &shape_profile_list, &shape_session, &shape_session_list, &shape_limits,
 	&shape_observation, &shape_bundle, &shape_error, &shape_file, &shape_truncated, &shape_usage,
 	&shape_log, &shape_log_entry, &shape_file_list, &shape_file_entry, &shape_interrupted, &shape_status,
-	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, &shape_display, &shape_window, &shape_window_list, &shape_picture, &shape_picture_error, &shape_input, &shape_input_result, &shape_recording, &shape_recording_list, &shape_recording_cell, NULL };
+	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, &shape_display, &shape_window, &shape_window_list, &shape_picture, &shape_picture_error, &shape_input, &shape_input_result, &shape_recording, &shape_recording_list, &shape_recording_cell, &shape_film, NULL };
 
 /* ---- as JSON Schema ------------------------------------------------------ */
 

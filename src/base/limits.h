@@ -109,6 +109,9 @@ enum {
 	LIMIT_RECORDING_BYTES = 64 * 1024 * 1024, /* of one; it stops there */
 	LIMIT_RECORDING_FRAMES = 20000,
 	LIMIT_RECORDING_SECONDS = 3600,
+	LIMIT_FILM_BYTES = 256 * 1024 * 1024,    /* of a recording in another format */
+	LIMIT_FILM_SECONDS = 300,                /* that making it may take */
+	LIMIT_RUN_FILM_BYTES = 32 * 1024 * 1024, /* of one that is part of an answer */
 	LIMIT_RECORDING_CELLS = 256,             /* whose times are told */
 	LIMIT_ANSWER_BYTES = 16 * 1024 * 1024,   /* a final answer, in each of its forms */
 };

@@ -14,7 +14,7 @@
 #include "daemon/reaper.h"
 #include "profile/profiles.h"
 
-enum { CHECK_MS = 5000 };
+enum { CHECK_MS = 5000, FILM_LOOK_MS = 5 };
 
 static const double forever_s = 1e9;
 static const int watched[] = { SIGINT, SIGTERM, SIGHUP };
@@ -383,18 +383,18 @@ const char *local_preload_report(struct local *l)
 	return sessions_preload_report(l->sessions);
 }
 
-int local_recording(struct local *l, unsigned id, struct error *e, int *ret_fd)
+int local_recording(struct local *l, unsigned id, enum film_format format, struct error *e, int *ret_fd)
 {
-	struct recording_info info;
 	struct session *s;
 	int r = session_find(l->sessions, l->id, e, &s);
-	if (r == 0)
-		r = recording_get(s, id, e, &info, ret_fd);
-	while (r == 0 && info.state != RECORDING_DONE) { /* its last frame is awaited, for a time that is bounded */
+	/* Its last frame is awaited, and a film that is made: both for a time that is bounded. */
+	while (r == 0 && (r = recording_film(s, id, format, e, ret_fd)) == -EINPROGRESS) {
+		uv_timer_start(&l->patience, on_patience, FILM_LOOK_MS, 0); /* recordings tell nobody when they are done */
 		uv_run(&l->loop, UV_RUN_ONCE);
-		r = recording_get(s, id, e, &info, ret_fd);
+		r = 0;
 	}
-	return r == 0 && !info.frames ? error_set(e, -ENODATA, "the code opened no window, so there is nothing to show") : r;
+	uv_timer_stop(&l->patience);
+	return r == -ENODATA ? error_set(e, r, "the code opened no window, so there is nothing to show") : r;
 }
 
 int local_workspace(struct local *l)

@@ -69,8 +69,9 @@ int local_travel(struct local *l, enum local_travel kind, const char *name, stru
 struct checkpoint_info;
 bool local_checkpoint(struct local *l, unsigned i, struct checkpoint_info *ret);
 
-/* A recording that a cell was asked for, once it is complete: the file is the session's. -ENOENT, -ENODATA: nothing was on the screen. */
-int local_recording(struct local *l, unsigned id, struct error *e, int *ret_fd);
+/* A recording that a cell was asked for, as a film, once it is made: the file is the session's. -ENOENT, -ENODATA: nothing was on the screen,
+ * and what recording_film() says. */
+int local_recording(struct local *l, unsigned id, enum film_format format, struct error *e, int *ret_fd);
 
 /* The session's /workspace (O_PATH), or -1. */
 int local_workspace(struct local *l);

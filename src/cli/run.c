@@ -16,6 +16,7 @@
 #include "cli/local.h"
 #include "daemon/config.h"
 #include "json/json_write.h"
+#include "session/film.h"
 
 enum { SIGNAL_BASE = 128 }; /* exit codes of what a signal ended, as shells count */
 
@@ -83,7 +84,7 @@ static const struct option_row rows[] = {
 	{ "screenshot", 0, OPTION_TEXT, AT(screenshot), .value = "FILE",
 	  .help = "a picture of the screen (.png or .jpg) once its windows have settled; they are closed then, so that the code can end" },
 	{ "record", 0, OPTION_TEXT, AT(record), .value = "FILE",
-	  .help = "a film of the screen while the code runs (.apng, an animated PNG)" },
+	  .help = "a film of the screen while the code runs: .webm, .mp4 or .gif (which the program ffmpeg makes), or .png, animated" },
 	{ "json", 0, OPTION_FLAG, AT(json),
 	  .help = "print the whole observation as JSON at the end, instead of the output as it comes" },
 	CLI_HELP(struct options),
@@ -111,6 +112,7 @@ struct run {
 	const struct options *options;
 	struct local *local;
 	unsigned recording; /* its id; 0: none */
+	enum film_format film;
 	bool is_terminal, pipe_closed, started;
 	int exit_code;
 	bool no_picture;
@@ -333,14 +335,14 @@ static int copy_to(const char *name, int from)
 static void save_recording(struct run *run)
 {
 	struct error e = { 0 };
-	int fd, r = local_recording(run->local, run->recording, &e, &fd);
+	int fd, r = local_recording(run->local, run->recording, run->film, &e, &fd);
 	if (r == 0) {
 		r = copy_to(run->options->record, fd);
 		if (r < 0)
 			error_set(&e, r, "%s: %s", run->options->record, strerror(-r));
 	}
 	if (r < 0) {
-		cli_complain(page.verb, "no film was made: %s", e.text);
+		cli_complain(page.verb, "no film was made: %s%s%s", e.text, *e.remedy ? "\n  " : "", e.remedy);
 		run->no_picture = true;
 	}
 }
@@ -458,15 +460,21 @@ static int check_picture(const struct options *o, struct cell_request *request, 
 
 static int check_film(const struct options *o, struct cell_request *request, struct error *e)
 {
+	static const struct {
+		const char *ending;
+		enum film_format format;
+	} endings[] = { { ".apng", FILM_APNG }, { ".png", FILM_APNG }, { ".webm", FILM_WEBM }, { ".mp4", FILM_MP4 }, { ".gif", FILM_GIF } };
 	const char *dot = o->record ? strrchr(o->record, '.') : NULL;
 	if (!o->record)
 		return 0;
-	if (!dot || (!text_eq(dot, ".apng") && !text_eq(dot, ".png"))) {
-		error_set(e, -EINVAL, "--record: '%.60s' names no format that can be made", o->record);
-		return error_remedy(e, "give it the ending .apng; the program ffmpeg (package ffmpeg) makes .webm and .mp4 of that");
-	}
-	request->record = true;
-	return 0;
+	for (size_t i = 0; dot && i < ARRAY_LEN(endings); i++)
+		if (text_eq(dot, endings[i].ending)) {
+			request->record = true;
+			request->recording.format = endings[i].format;
+			return film_check(endings[i].format, e);
+		}
+	error_set(e, -EINVAL, "--record: '%.60s' names no format", o->record);
+	return error_remedy(e, "give it the ending .webm, .mp4, .gif or .png");
 }
 
 static int run_code(const struct options *o, const char *name, char *const *words)
@@ -484,6 +492,7 @@ static int run_code(const struct options *o, const char *name, char *const *word
 		r = check_picture(o, &request, &e);
 	if (r == 0)
 		r = check_film(o, &request, &e);
+	run.film = request.recording.format;
 	if (r == 0)
 		r = read_code(o, name, &e, &code, &request.code_len);
 	if (r == 0 && o->stdin_file)

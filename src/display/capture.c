@@ -147,6 +147,23 @@ int capture_image(struct screen *s, const struct shot_options *o, struct image *
 	return r < 0 ? r : grab(s, s->root, x, y, width, height, ret);
 }
 
+int capture_sum(struct screen *s, uint64_t *ret)
+{
+	struct image i;
+	int r = capture_image(s, &(struct shot_options){ 0 }, &i);
+	if (r < 0)
+		return r;
+	uint64_t sum = 0xcbf29ce484222325ULL, pair;
+	size_t n = (size_t)i.width * i.height * 4;
+	for (size_t at = 0; at + sizeof(pair) <= n; at += sizeof(pair)) {
+		memcpy(&pair, i.pixels + at, sizeof(pair));
+		sum = (sum ^ pair) * 0x100000001b3ULL;
+		sum ^= sum >> 29;
+	}
+	*ret = sum;
+	return 0;
+}
+
 bool capture_is_flat(struct screen *s)
 {
 	struct shot_options top = { .active = true };

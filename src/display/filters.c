@@ -30,6 +30,12 @@ static const char *const plain_calls[] = { "execve", "vfork", "fork", "wait4", "
 	"sigaltstack", "faccessat", "faccessat2", "readlinkat", "pwrite64", "fsync", "ioctl", "getpgid", "setpgid", "alarm", "rt_sigsuspend",
 	"rt_sigpending", "getgroups", "sched_getparam", "sched_getscheduler", "socketpair", "capget", "prctl", "utime", "utimensat" };
 
+/* ffmpeg: threads of its own, files it opens by itself; no processes, no sockets, no signals to others. */
+static const char *const film_calls[] = { "execve", "openat", "open", "access", "faccessat", "faccessat2", "readlink", "readlinkat", "statx", "lstat",
+	"pwrite64", "pipe2", "eventfd2", "arch_prctl", "set_tid_address", "set_robust_list", "prlimit64", "getrlimit", "sigaltstack", "ioctl", "uname",
+	"getcwd", "sysinfo", "sched_setaffinity", "sched_getparam", "sched_getscheduler", "sched_get_priority_max", "sched_get_priority_min",
+	"getrusage", "times", "fadvise64", "getppid", "prctl", "getcpu" };
+
 static const char *const screen_calls[] = { "process_vm_readv", "setsockopt" };
 
 static int allow(scmp_filter_ctx c, const char *const *names, size_t n)
@@ -64,9 +70,22 @@ static int allow_plain(scmp_filter_ctx c)
 	return r == 0 ? seccomp_rule_add(c, SCMP_ACT_ERRNO(ENOSYS), seccomp_syscall_resolve_name("clone3"), 0) : r;
 }
 
+/* Threads, not processes. */
+static int allow_film(scmp_filter_ctx c)
+{
+	enum { THREAD = 0x00010000 };
+	struct scmp_arg_cmp thread = SCMP_CMP(0, SCMP_CMP_MASKED_EQ, THREAD, THREAD);
+	int r = allow(c, film_calls, ARRAY_LEN(film_calls));
+	if (r == 0)
+		r = seccomp_rule_add_array(c, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, &thread);
+	return r == 0 ? seccomp_rule_add(c, SCMP_ACT_ERRNO(ENOSYS), seccomp_syscall_resolve_name("clone3"), 0) : r;
+}
+
 static int add_rules(scmp_filter_ctx c, enum display_process process, bool plain)
 {
 	int r = allow(c, common, ARRAY_LEN(common));
+	if (r == 0 && process == DISPLAY_FILM)
+		return allow_film(c);
 	if (r == 0 && !plain)
 		r = allow_reading_files(c);
 	if (r == 0 && process == DISPLAY_SERVER)

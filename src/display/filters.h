@@ -8,7 +8,7 @@
 #include "jail/filter.h"
 
 /*
- * For an X server forked from the zygote, or for a screen; with `plain` for an X server that is started as a program: it reads its libraries,
+ * For a film's ffmpeg; or for an X server forked from the zygote, or for a screen; with `plain` for an X server that is started as a program: it reads its libraries,
  * and has the shell run xkbcomp, so that its list is longer. Owned by the caller: filter_finish().
  */
 int display_filter_build(enum display_process process, bool plain, struct filter *ret);

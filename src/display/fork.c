@@ -46,7 +46,7 @@ static void enter(const struct display_spawn *q, const int *fds, size_t n_fds)
 	for (size_t i = DISPLAY_SPAWN_FDS; i < n_fds && !q->into; i++)
 		if (write(fds[i], "0", 1) != 1)
 			give_up(step);
-	/* A plain server is a program to be started; nothing else of a display ever starts one (their filters refuse it). */
+	/* A plain server and a film are programs to be started; nothing else of a display ever starts one (their filters refuse it). */
 	int r = q->process == DISPLAY_SCREEN ? jail_enter_beside(fds[0], &step)
 					     : jail_enter(fds[0], JAIL_EXEC_SYSTEM, JAIL_NET_NONE, &step);
 	if (r < 0)

@@ -24,25 +24,34 @@ static const struct waiting_call {
 	long number;
 	unsigned argument;
 	enum timeout_kind kind;
-	bool events; /* it waits for something to happen, not for time to pass */
+	/* Does it wait for something to happen, or only for time to pass? EVENTS_COUNTED: where this argument is 0 (of poll or select
+	 * without descriptors, as Tcl sleeps), time. */
+	enum { EVENTS_NO, EVENTS_YES, EVENTS_COUNTED } events;
+	unsigned count;
 } calls[] = {
 #ifdef SYS_poll
-	{ SYS_poll, 2, TIMEOUT_MS, true },
-	{ SYS_select, 4, TIMEOUT_TIMEVAL, true },
-	{ SYS_epoll_wait, 3, TIMEOUT_MS, true },
+	{ SYS_poll, 2, TIMEOUT_MS, EVENTS_COUNTED, 1 },
+	{ SYS_select, 4, TIMEOUT_TIMEVAL, EVENTS_COUNTED, 0 },
+	{ SYS_epoll_wait, 3, TIMEOUT_MS, EVENTS_YES, 0 },
 #endif
-	{ SYS_ppoll, 2, TIMEOUT_TIMESPEC, true },
-	{ SYS_pselect6, 4, TIMEOUT_TIMESPEC, true },
-	{ SYS_epoll_pwait, 3, TIMEOUT_MS, true },
-	{ SYS_futex, 3, TIMEOUT_FUTEX, true }, /* a Tk main thread waits for its notifier thread, which selects */
-	{ SYS_clock_nanosleep, 2, TIMEOUT_CLOCK, false },
-	{ SYS_nanosleep, 0, TIMEOUT_TIMESPEC, false },
-	{ SYS_read, 0, TIMEOUT_NONE, false },
-	{ SYS_recvfrom, 0, TIMEOUT_NONE, false },
-	{ SYS_recvmsg, 0, TIMEOUT_NONE, true },
-	{ SYS_wait4, 0, TIMEOUT_NONE, false },
-	{ SYS_waitid, 0, TIMEOUT_NONE, false },
-	{ SYS_rt_sigtimedwait, 2, TIMEOUT_TIMESPEC, false },
+	{ SYS_ppoll, 2, TIMEOUT_TIMESPEC, EVENTS_COUNTED, 1 },
+	{ SYS_pselect6, 4, TIMEOUT_TIMESPEC, EVENTS_COUNTED, 0 },
+	{ SYS_epoll_pwait, 3, TIMEOUT_MS, EVENTS_YES, 0 },
+	{ SYS_futex, 3, TIMEOUT_FUTEX, EVENTS_YES, 0 }, /* a Tk main thread waits for its notifier thread, which selects */
+	{ SYS_clock_nanosleep, 2, TIMEOUT_CLOCK, EVENTS_NO, 0 },
+	{ SYS_nanosleep, 0, TIMEOUT_TIMESPEC, EVENTS_NO, 0 },
+	{ SYS_read, 0, TIMEOUT_NONE, EVENTS_NO, 0 },
+	{ SYS_recvfrom, 0, TIMEOUT_NONE, EVENTS_NO, 0 },
+	{ SYS_recvmsg, 0, TIMEOUT_NONE, EVENTS_YES, 0 },
+	{ SYS_wait4, 0, TIMEOUT_NONE, EVENTS_NO, 0 },
+	{ SYS_waitid, 0, TIMEOUT_NONE, EVENTS_NO, 0 },
+	{ SYS_rt_sigtimedwait, 2, TIMEOUT_TIMESPEC, EVENTS_NO, 0 },
+};
+
+/* What one thread was found to do. */
+struct finding {
+	bool events;   /* it waits for something to happen … */
+	bool for_time; /* … or for a time, whichever comes first */
 };
 
 /* Reads a file of /proc into text; the length, or -1. */
@@ -89,9 +98,15 @@ static double timeout_of(pid_t pid, const struct waiting_call *call, const unsig
 	return ms > 0 ? ms : 0;
 }
 
-/* What one thread does: adds to the sample. True when it waits for events. */
-static bool look_at_thread(pid_t pid, pid_t tid, struct sample *s)
+static bool waits_for_events(const struct waiting_call *call, const unsigned long *arguments)
 {
+	return call->events == EVENTS_YES || (call->events == EVENTS_COUNTED && arguments[call->count]);
+}
+
+/* What one thread does: adds to the sample. */
+static struct finding look_at_thread(pid_t pid, pid_t tid, struct sample *s)
+{
+	const struct finding nothing = { 0 }, unseen = { .events = true };
 	char path[64], text[256];
 	long number;
 	unsigned long a[6];
@@ -103,15 +118,15 @@ static bool look_at_thread(pid_t pid, pid_t tid, struct sample *s)
 		s->blind = true;
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
 		if (read_proc(path, text, sizeof(text)) <= 0)
-			return false; /* gone */
+			return nothing; /* gone */
 		const char *state = strrchr(text, ')');
 		if (state && state[1] && state[2] != 'S')
 			s->waiting = false;
-		return true;
+		return unseen;
 	}
 	if (sscanf(text, "%ld %lx %lx %lx %lx %lx %lx", &number, a, a + 1, a + 2, a + 3, a + 4, a + 5) != 7) {
 		s->waiting = false; /* "running" */
-		return false;
+		return nothing;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
 		if (calls[i].number != number)
@@ -119,30 +134,44 @@ static bool look_at_thread(pid_t pid, pid_t tid, struct sample *s)
 		double ms = timeout_of(pid, &calls[i], a);
 		if (ms < s->near_ms)
 			s->near_ms = ms;
-		return calls[i].events;
+		return (struct finding){ .events = waits_for_events(&calls[i], a), .for_time = ms < NO_TIMEOUT };
 	}
 	s->waiting = false;
-	return false;
+	return nothing;
 }
 
-static void look_at_process(pid_t pid, struct sample *s)
+/* The session's interpreter came into the jail from outside, so that it has no parent there; what it started has one. */
+static bool is_guest(pid_t pid)
 {
+	char path[32], text[256];
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (read_proc(path, text, sizeof(text)) <= 0)
+		return false;
+	const char *state = strrchr(text, ')');
+	return state && strlen(state) > 4 && strtol(state + 4, NULL, 10) == 0;
+}
+
+/* The main thread, which decides where the program is; the others only count as busy or not. */
+static struct finding look_at_process(pid_t pid, struct sample *s)
+{
+	struct finding main_thread = { 0 };
 	char path[32];
 	unsigned n = 0;
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	DIR *d = opendir(path);
 	if (!d)
-		return;
+		return (struct finding){ .events = true }; /* gone: it keeps nobody waiting */
 	for (struct dirent *e; (e = readdir(d)) && n < THREADS_MAX;) {
 		pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
 		if (tid <= 0)
 			continue;
 		n++;
-		bool events = look_at_thread(pid, tid, s);
-		if (tid == pid && !events) /* the main thread decides where the program is */
-			s->in_loop = false;
+		struct finding f = look_at_thread(pid, tid, s);
+		if (tid == pid)
+			main_thread = f;
 	}
 	closedir(d);
+	return main_thread;
 }
 
 int32_t proc_find(const char *name)
@@ -162,9 +191,20 @@ int32_t proc_find(const char *name)
 	return found;
 }
 
-void proc_sample(const int32_t *pids, unsigned n, struct sample *ret)
+void proc_sample(const int32_t *pids, unsigned n, int32_t server, struct sample *ret)
 {
+	bool all = true, any = false, guest = false, clients = false;
 	*ret = (struct sample){ .waiting = true, .in_loop = n > 0, .near_ms = NO_TIMEOUT };
-	for (unsigned i = 0; i < n; i++)
-		look_at_process(pids[i], ret);
+	for (unsigned i = 0; i < n; i++) {
+		struct finding f = look_at_process(pids[i], ret);
+		ret->in_loop &= f.events;
+		if (pids[i] == server)
+			continue;
+		all &= f.events;
+		any |= f.for_time;
+		clients = true;
+		guest |= is_guest(pids[i]);
+	}
+	ret->ticking = all && any;
+	ret->foreign = clients && !guest;
 }

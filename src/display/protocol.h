@@ -5,6 +5,8 @@
  *   X zygote   an unmodified Xvfb with glovebox-xserver.so in it: forks X servers into jails (xzygote.c)
  *   screens    `glovebox screens`: forks screen processes into jails, starts plain X servers there (screens.c)
  *   screen     one per display, inside the jail: our only X client; window manager, damage watcher, capturer (screen.c)
+ * and, while a recording becomes a film of another format, a fourth:
+ *   film       the program ffmpeg, inside the jail: its input is made of what a screen said (screens.c)
  *
  * The first two get SEQPACKET messages with descriptors. A screen speaks frames of wire.h over a stream socket: the daemon asks
  * (enum display_ask, the serial names the question), the screen says (enum display_say, with the serial of what it answers). Both
@@ -25,12 +27,25 @@
 
 /* ---- forking ---------------------------------------------------------------------- */
 
-enum display_process { DISPLAY_SERVER, DISPLAY_SCREEN, DISPLAY_PROCESSES };
+enum display_process { DISPLAY_SERVER, DISPLAY_SCREEN, DISPLAY_FILM, DISPLAY_PROCESSES };
+
+/* What a recording can be fetched as. The first is what it is; the others are made of it by FILM_PROGRAM. */
+enum film_format { FILM_APNG, FILM_WEBM, FILM_MP4, FILM_GIF, FILM_FORMATS };
+extern const char *const film_names[FILM_FORMATS + 1], *const film_media_types[FILM_FORMATS]; /* NULL at the end of the names */
+
+/* What a film is made of, beside the recording itself: its last frame would be shown for no time otherwise. */
+struct film_make {
+	uint32_t format; /* enum film_format */
+	uint32_t frames;
+	uint64_t end_ms, last_ms; /* when it ends, and how long its last frame is shown */
+};
+#define FILM_PROGRAM "/usr/bin/ffmpeg"
+enum { FILM_NO_PROGRAM = 127 }; /* exit code of a film process that found none */
 
 /*
  * Start a process in a jail. Descriptors: [jail init pidfd, A, B], then the control group's ticket as for wire_spawn.
  * SERVER: A is the listening socket, B a file with the cookie in Xauthority's form. SCREEN: A is the stream to the daemon, B the
- * connection to the X server.
+ * connection to the X server. FILM: A is the recording, B an empty file in memory for the film.
  */
 struct display_spawn {
 	uint32_t serial;
@@ -38,6 +53,7 @@ struct display_spawn {
 	uint32_t into;    /* the ticket is a directory to be cloned into */
 	uint32_t dpi;
 	uint32_t width, height, depth;
+	struct film_make film;
 	uint8_t cookie[XSOCKET_COOKIE];
 };
 enum { DISPLAY_SPAWN_FDS = 3, DISPLAY_SPAWN_FDS_MAX = 8 };
@@ -101,6 +117,7 @@ struct shot_options {
 	bool settle;       /* wait until the screen has settled, else as it is now */
 	bool first_window; /* wait for a window that appears or is painted from now on, and then settle */
 	bool from_start;   /* … or that was there before the screen could look */
+	bool in_loop;      /* only when the clients are seen to wait for events, however long that takes: code that still draws is left alone */
 	uint32_t settle_ms; /* how long nothing must change where it cannot be seen what clients do; 0: the default */
 	uint32_t max_ms;    /* longest wait for that, after the first window was there; 0: the default */
 	uint32_t render_ms; /* longest wait for a first window; 0: for ever */
@@ -114,6 +131,7 @@ enum shot_reason {
 	SHOT_BUSY,      /* the clients compute but do not paint */
 	SHOT_CAP,       /* it was still changing at the longest wait */
 	SHOT_NO_WINDOW, /* no window appeared in time */
+	SHOT_STILL,     /* it is painted again and again, always the same */
 	SHOT_REASON_COUNT
 };
 

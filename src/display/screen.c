@@ -147,6 +147,18 @@ static bool any_waiting(const struct screen *s)
 	return false;
 }
 
+/* How soon to look at the clients again; -1: nobody waits. A main loop may be hours away, and the looks are not free. */
+static int next_look_ms(const struct screen *s)
+{
+	int ms = -1;
+	for (unsigned i = 0; i < SCREEN_WAITING; i++)
+		if (s->waiting[i].used && !s->waiting[i].settle.in_loop)
+			return SETTLE_TICK_MS;
+		else if (s->waiting[i].used)
+			ms = SETTLE_LOOP_TICK_MS;
+	return ms;
+}
+
 /* Asked of the server only when something was painted since the last time. */
 static bool is_flat(void *userdata)
 {
@@ -164,7 +176,7 @@ static void finish_waiting(struct screen *s, struct waiting *w, enum shot_reason
 	uint64_t now = clock_now_ns();
 	uint64_t from = w->settle.start_ns ? w->settle.start_ns : w->settle.asked_ns;
 	struct picture_info info = { .reason = reason,
-		.settled = reason == SHOT_QUIET || reason == SHOT_IDLE || reason == SHOT_BUSY,
+		.settled = reason == SHOT_QUIET || reason == SHOT_IDLE || reason == SHOT_BUSY || reason == SHOT_STILL,
 		.in_event_loop = s->activity.last.in_loop && reason == SHOT_QUIET,
 		.after_ms = (double)(now - from) / 1e6,
 		.paint_ms = s->activity.paint_ns ? (double)(now - s->activity.paint_ns) / 1e6 : -1 };
@@ -185,8 +197,16 @@ static void sample_clients(struct screen *s)
 		at = now;
 		map = s->activity.map_ns;
 	}
-	proc_sample(pids, n, &sample);
+	proc_sample(pids, n, s->server_pid, &sample);
 	activity_sample(&s->activity, &sample, clock_now_ns());
+}
+
+/* What is painted again and again may be the same every time. */
+static void look_at_pixels(struct screen *s)
+{
+	uint64_t now = clock_now_ns(), sum;
+	if (activity_wants_look(&s->activity, now) && capture_sum(s, &sum) == 0)
+		activity_looked(&s->activity, sum, clock_now_ns());
 }
 
 bool screen_is_quiet(struct screen *s, uint64_t since_ns)
@@ -201,7 +221,15 @@ static void read_events(struct screen *s);
 
 static void decide_all(struct screen *s)
 {
+	static uint64_t looked_ns;
+	uint64_t now = clock_now_ns();
+	/* Code that draws wakes us with every stroke; a look at each would cost it more than the drawing. */
+	if (next_look_ms(s) == SETTLE_LOOP_TICK_MS && now - looked_ns < SETTLE_LOOP_TICK_MS * NSEC_PER_MSEC)
+		return;
+	looked_ns = now;
 	sample_clients(s);
+	if (next_look_ms(s) == SETTLE_TICK_MS)
+		look_at_pixels(s);
 	bool windows = windows_any(s);
 	for (unsigned i = 0; i < SCREEN_WAITING; i++) {
 		struct waiting *w = &s->waiting[i];
@@ -212,7 +240,7 @@ static void decide_all(struct screen *s)
 		uint64_t changes = s->activity.changes;
 		free(xcb_get_input_focus_reply(s->x, xcb_get_input_focus(s->x), NULL));
 		read_events(s);
-		if (changes == s->activity.changes || reason == SHOT_CAP || reason == SHOT_NO_WINDOW)
+		if (changes == s->activity.changes || reason == SHOT_CAP || reason == SHOT_STILL || reason == SHOT_NO_WINDOW)
 			finish_waiting(s, w, reason);
 	}
 }
@@ -300,8 +328,9 @@ static void on_now(struct screen *s, uint32_t serial, const void *options)
 			continue;
 		if (!windows_any(s))
 			finish_waiting(s, w, SHOT_NO_WINDOW);
-		else if (!w->settle.start_ns)
+		else if (!w->settle.start_ns || w->settle.in_loop)
 			w->settle.start_ns = clock_now_ns();
+		w->settle.in_loop = false;
 	}
 }
 
@@ -396,8 +425,7 @@ static int serve(struct screen *s)
 		if (any_waiting(s))
 			decide_all(s);
 		int wait = sooner(input_run(s), watch_run(s));
-		if (any_waiting(s))
-			wait = sooner(wait, SETTLE_TICK_MS);
+		wait = sooner(wait, next_look_ms(s));
 		if (read_queued(s))
 			wait = 0;
 		xcb_flush(s->x);

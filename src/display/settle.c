@@ -13,6 +13,7 @@ void settle_begin(struct settle *q, const struct shot_options *o, const struct a
 		.start_ns = o->first_window ? 0 : now_ns,
 		.changes = o->from_start ? 0 : a->changes,
 		.first_window = o->first_window,
+		.in_loop = o->in_loop,
 		.settle_ms = o->settle_ms ? o->settle_ms : SETTLE_IDLE_MS,
 		.max_ms = o->max_ms ? o->max_ms : SETTLE_MAX_MS,
 		.render_ms = o->render_ms };
@@ -55,6 +56,30 @@ void activity_sample(struct activity *a, const struct sample *s, uint64_t now_ns
 	a->last = *s;
 }
 
+bool activity_wants_look(const struct activity *a, uint64_t now_ns)
+{
+	return a->changes != a->look_changes && ms_since(a->look_ns, now_ns) >= SETTLE_STILL_LOOK_MS;
+}
+
+void activity_looked(struct activity *a, uint64_t pixels, uint64_t now_ns)
+{
+	/* After a while without looks nobody knows what was in between. */
+	if (!a->still_ns || pixels != a->pixels || ms_since(a->look_ns, now_ns) > SETTLE_STILL_MS) {
+		a->still_ns = now_ns;
+		a->still_changes = a->changes;
+	}
+	a->pixels = pixels;
+	a->look_ns = now_ns;
+	a->look_changes = a->changes;
+}
+
+/* Painted again and again, always the same. */
+static bool is_still(const struct activity *a, uint64_t start_ns)
+{
+	uint64_t from = a->still_ns > start_ns ? a->still_ns : start_ns;
+	return a->still_ns && ms_since(from, a->look_ns) >= SETTLE_STILL_MS && a->look_changes - a->still_changes >= SETTLE_STILL_PAINTS;
+}
+
 /* The clients' share of a processor since the last paint, or of the samples they were seen to want one: the larger, since on a
  * loaded machine they get little of what they want. */
 static double business(const struct activity *a, uint64_t now_ns)
@@ -90,6 +115,18 @@ static bool has_started(struct settle *q, const struct activity *a, bool windows
 	return true;
 }
 
+/* Is it a main loop that they are in? One that animates waits for events in between, with its next timer as the limit. */
+static bool is_in_loop(struct settle *q, const struct activity *a, uint64_t now_ns, enum shot_reason *ret)
+{
+	if (a->last.in_loop && is_quiet(a, SETTLE_QUIET_MS, now_ns)) {
+		*ret = SHOT_QUIET;
+		return true;
+	}
+	*ret = SHOT_CAP;
+	q->ticking += a->last.ticking;
+	return a->last.foreign || q->ticking >= SETTLE_LOOP_SAMPLES;
+}
+
 bool settle_decide(struct settle *q, const struct activity *a, bool windows, bool (*flat)(void *), void *userdata, uint64_t now_ns,
 	enum shot_reason *ret)
 {
@@ -97,6 +134,8 @@ bool settle_decide(struct settle *q, const struct activity *a, bool windows, boo
 		*ret = SHOT_NO_WINDOW;
 		return q->render_ms && ms_since(q->asked_ns, now_ns) >= q->render_ms;
 	}
+	if (q->in_loop)
+		return is_in_loop(q, a, now_ns, ret);
 	uint64_t last = a->paint_ns > q->start_ns ? a->paint_ns : q->start_ns;
 	double idle = ms_since(last, now_ns), total = ms_since(q->start_ns, now_ns);
 	double cpu = (double)(a->last.run_ns - a->since_paint_run_ns) / 1e6;
@@ -106,6 +145,9 @@ bool settle_decide(struct settle *q, const struct activity *a, bool windows, boo
 	*ret = SHOT_IDLE;
 	if (a->samples && idle >= q->settle_ms && business(a, now_ns) < 0.4 &&
 		(idle >= (double)q->settle_ms * SETTLE_FLAT_FACTOR || !windows || !flat(userdata)))
+		return true;
+	*ret = SHOT_STILL;
+	if (is_still(a, q->start_ns) && !flat(userdata))
 		return true;
 	bool patient = total >= SETTLE_FLAT_MAX_MS && total >= q->max_ms; /* one colour may be all there ever is */
 	*ret = SHOT_BUSY;

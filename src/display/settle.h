@@ -8,7 +8,11 @@
  *   QUIET   every thread of every client and the server wait, for 30 ms or more, and nobody ran for 6 ms
  *   IDLE    nothing painted for settle_ms, and the clients use little CPU; 8 times as long while the window is one colour
  *   BUSY    nothing painted, and since then 600 ms of CPU (not of time: a loaded machine is no reason) were used
+ *   STILL   painted again and again for 300 ms, always the same: a game that waits for its player
  *   CAP     still changing max_ms after the first window was there
+ *
+ * A question with `in_loop` waits for a main loop instead: QUIET while the clients wait for events, or CAP when they were seen to do so between
+ * one thing and the next (an animation's timer) several times. Code that draws and computes never gives a reason.
  */
 #pragma once
 
@@ -28,13 +32,20 @@ enum {
 	SETTLE_BUSY_WALL_MS = 3000,
 	SETTLE_MAX_MS = 3000,
 	SETTLE_FLAT_MAX_MS = 2500,   /* more, while the window is one colour */
+	SETTLE_STILL_MS = 300,
+	SETTLE_STILL_LOOK_MS = 40,   /* between looks at the pixels */
+	SETTLE_STILL_PAINTS = 5,     /* at least so many times the same */
 	SETTLE_UNCHANGED_MS = 250,   /* a main loop that waits beside windows nobody touched */
+	SETTLE_LOOP_TICK_MS = 10,    /* looks at clients while nothing but a main loop is awaited */
+	SETTLE_LOOP_SAMPLES = 6,     /* so many looks must find them waiting for events and for their next timer */
 };
 
 /* What one sample says of all clients together. */
 struct sample {
 	bool waiting;      /* every thread waits */
 	bool in_loop;      /* … and the clients' main threads for events, not just for time to pass */
+	bool ticking;      /* the clients' main threads wait for events or for a time, whichever comes first */
+	bool foreign;      /* no client is the session's own interpreter: what they do is nobody's drawing */
 	bool blind;        /* could not see for how long */
 	double near_ms;    /* the nearest timeout; large when there is none */
 	uint64_t run_ns;   /* CPU used by all of them so far */
@@ -49,12 +60,16 @@ struct activity {
 	uint64_t since_paint_run_ns, since_paint_ns, seen_changes;
 	unsigned samples, busy_samples;
 	struct sample last;
+	/* between looks at the pixels, made only while somebody waits and something paints */
+	uint64_t look_ns, look_changes, pixels;
+	uint64_t still_ns, still_changes; /* since when, and since which change, they are the same; 0: not looked at */
 };
 
 struct settle {
 	uint64_t asked_ns, start_ns; /* start: the first window was there; 0: not yet */
 	uint64_t changes;            /* when asked */
-	bool first_window;
+	bool first_window, in_loop;
+	unsigned ticking;            /* looks that found an animation's main loop */
 	uint32_t settle_ms, max_ms, render_ms;
 };
 
@@ -64,6 +79,10 @@ void activity_painted(struct activity *a, uint64_t now_ns);
 void activity_mapped(struct activity *a, uint64_t now_ns);
 void activity_sample(struct activity *a, const struct sample *s, uint64_t now_ns);
 
+/* Should the pixels be looked at? Then what they add up to is told. */
+bool activity_wants_look(const struct activity *a, uint64_t now_ns);
+void activity_looked(struct activity *a, uint64_t pixels, uint64_t now_ns);
+
 /* True and the reason when the picture should be taken now. `windows`: there are any; flat() is asked only when it matters. */
 bool settle_decide(struct settle *q, const struct activity *a, bool windows, bool (*flat)(void *), void *userdata, uint64_t now_ns,
 	enum shot_reason *ret);
@@ -71,5 +90,5 @@ bool settle_decide(struct settle *q, const struct activity *a, bool windows, boo
 /* proc.c: the process of this name among those of the user, 0 when there is none. */
 int32_t proc_find(const char *name);
 
-/* Samples these processes. */
-void proc_sample(const int32_t *pids, unsigned n, struct sample *ret);
+/* Samples these processes, of which one is the X server. */
+void proc_sample(const int32_t *pids, unsigned n, int32_t server, struct sample *ret);

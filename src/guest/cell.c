@@ -28,6 +28,7 @@ static struct current {
 	struct buffer *out;
 	uint32_t serial;
 	unsigned displays;
+	enum wire_loop loop;
 	cell_send send;
 } now;
 
@@ -97,6 +98,29 @@ static PyObject *emit(PyObject *self, PyObject *forms)
 }
 
 static PyMethodDef emit_def = { "_emit", emit, METH_O, NULL };
+
+/* _glovebox._tell_loop(how): enum wire_loop, told when it changes. Called for every event of a game, so it must cost nothing. */
+static PyObject *tell_loop(PyObject *self, PyObject *how)
+{
+	long loop = PyLong_AsLong(how);
+	size_t start;
+	(void)self;
+	if (loop < 0 || loop >= WIRE_LOOP_COUNT) {
+		PyErr_Clear();
+		Py_RETURN_NONE;
+	}
+	if (!now.out || now.loop == (enum wire_loop)loop || wire_begin(now.out, WIRE_WAITS, now.serial, &start) < 0)
+		Py_RETURN_NONE;
+	now.loop = (enum wire_loop)loop;
+	if (wire_put_u64(now.out, WIRE_LOOP, (uint64_t)loop) < 0)
+		now.out->len = start;
+	else
+		wire_end(now.out, start);
+	now.send(now.out);
+	Py_RETURN_NONE;
+}
+
+static PyMethodDef tell_loop_def = { "_tell_loop", tell_loop, METH_O, NULL };
 
 /* ---- running ------------------------------------------------------------------ */
 
@@ -571,6 +595,7 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 	now.out = out;
 	now.serial = serial;
 	now.displays = 0;
+	now.loop = WIRE_LOOP_NONE;
 	now.send = send;
 	tools_begin_cell(serial);
 	snprintf(name, sizeof(name), "<cell %u>", serial);
@@ -626,11 +651,13 @@ int cell_prepare(const struct support *s)
 {
 	support = *s;
 	PyObject *module = PyImport_ImportModule("_glovebox");
-	PyObject *function = PyCFunction_New(&emit_def, NULL);
-	if (!module || !function || PyObject_SetAttrString(module, "_emit", function) < 0)
+	PyObject *function = PyCFunction_New(&emit_def, NULL), *loop = PyCFunction_New(&tell_loop_def, NULL);
+	if (!module || !function || !loop || PyObject_SetAttrString(module, "_emit", function) < 0 ||
+		PyObject_SetAttrString(module, "_tell_loop", loop) < 0)
 		return -1;
 	Py_DECREF(module);
 	Py_DECREF(function);
+	Py_DECREF(loop);
 	compile_builtin = get("builtins", "compile");
 	ast_expr = get("ast", "Expr");
 	ast_expression = get("ast", "Expression");

@@ -4,6 +4,10 @@
  * One question goes to the screen when the cell starts: a picture once a window is there and has settled. It is answered while the
  * code runs, or, when the code ends first, from what is on the screen then. After the answer a cell that should not block has its
  * windows closed, as a person would; if that does not help it is interrupted.
+ *
+ * Code that still draws or computes is not blocked, and closing its windows would break it. So after the first picture we wait for a main loop:
+ * until the screen sees the program wait for events, or the guest says that a toolkit's loop was entered (enum wire_loop). A picture of
+ * that moment, when it has settled, takes the place of the first.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,8 +21,8 @@
 enum {
 	LAST_PICTURE_S = 8,   /* a cell that is over waits no longer than this for its picture */
 	CLOSE_AFTER_MS = 400, /* a program that moves for ever may be about to end by itself */
-	LOOK_MS = 300,        /* for a program that rests without waiting for events: looked at again and again … */
-	LOOK_PATIENCE_MS = 2500, /* … and asked to close after so long at the latest */
+	LEAVE_AFTER_MS = 2500, /* a program that waits for no events is left running after so long at the latest */
+	PAUSE_MS = 250,       /* in a main loop for a moment only: looked at again after so long */
 	CLOSE_TICK_MS = 250,
 	CLOSE_TICKS = 8,      /* without progress, before it is interrupted */
 };
@@ -49,7 +53,7 @@ struct capture {
 	bool wanted, wants_end; /* reported, not only used to see that it blocks */
 	struct shot_options options;
 	enum on_block on_block;
-	struct picture first, end;
+	struct picture first, end, later; /* later: in the main loop; empty but while it is asked for */
 	uint32_t question;      /* open, about `asking`; 0: none */
 	struct picture *asking;
 	bool finishing, closed, interrupted;
@@ -57,6 +61,8 @@ struct capture {
 	int exit_code;
 	unsigned ticks;
 	uint64_t picture_ms;    /* when the first picture was there, by the loop */
+	enum wire_loop loop;    /* what the guest said last */
+	bool hinted;            /* it has said MAIN in this cell: its toolkit tells us */
 	uint64_t progress;      /* what was open when it was last asked to close */
 	uv_timer_t timer;
 };
@@ -99,6 +105,15 @@ static void picture_finish(struct picture *p)
 	*p = (struct picture){ 0 };
 }
 
+/* It is not awaited any more. */
+static void forget_later(struct capture *p)
+{
+	if (!p->question || p->asking != &p->later)
+		return;
+	display_forget(p->session->display, p->question);
+	p->question = 0;
+}
+
 /* ---- closing windows ------------------------------------------------------------------------------ */
 
 static void on_close_tick(uv_timer_t *t);
@@ -122,8 +137,15 @@ static void ask_quietly(struct capture *p, enum display_ask what)
 static void close_windows(struct capture *p)
 {
 	p->closed = true;
+	forget_later(p);
 	ask_quietly(p, DISPLAY_ASK_CLOSE);
 	uv_timer_start(&p->timer, on_close_tick, CLOSE_TICK_MS, CLOSE_TICK_MS);
+}
+
+/* It has left one main loop, and is not in the next: it draws, or computes. */
+static bool is_between_loops(const struct capture *p)
+{
+	return p->hinted && (p->loop == WIRE_LOOP_NONE || p->loop == WIRE_LOOP_PAUSE);
 }
 
 static void on_close_tick(uv_timer_t *t)
@@ -135,6 +157,8 @@ static void on_close_tick(uv_timer_t *t)
 		close_windows(p);
 	} else if (p->interrupted) {
 		ask_quietly(p, DISPLAY_ASK_POKE); /* Tk looks for signals after an event only */
+	} else if (is_between_loops(p)) {
+		p->ticks = 0;
 	} else if (++p->ticks < CLOSE_TICKS) {
 		ask_quietly(p, DISPLAY_ASK_CLOSE);
 	} else {
@@ -143,53 +167,87 @@ static void on_close_tick(uv_timer_t *t)
 	}
 }
 
-static void look_again(struct capture *p);
-
-/* Does it wait for events by now? It slept or computed when the picture was taken, and closing its windows then would break it. */
-static void on_look(void *userdata, const struct display_reply *r)
+/* It is in a main loop: now, or a little later, it ends by our hand. Not from inside the display's answer. */
+static void end_loop(struct capture *p, unsigned after_ms)
 {
-	struct capture *p = userdata;
-	bool patient = uv_now(p->session->table->config.loop) < p->picture_ms + LOOK_PATIENCE_MS;
-	if (p->finishing || p->closed)
-		return;
-	if (r->type == DISPLAY_SAY_PICTURE && !r->info.in_event_loop && patient)
-		look_again(p);
-	else
-		uv_timer_start(&p->timer, on_close_tick, 0, CLOSE_TICK_MS); /* not from inside the display's answer */
+	uv_timer_start(&p->timer, on_close_tick, after_ms, CLOSE_TICK_MS);
 }
 
-static void look_again(struct capture *p)
+static void wait_for_loop(struct capture *p);
+
+static void on_pause_tick(uv_timer_t *t)
 {
-	struct shot_options o = { .settle = true, .max_ms = LOOK_MS, .scale = 0.02 };
-	display_ask(p->session->display, DISPLAY_ASK_SHOT, &o, sizeof(o), true, LAST_PICTURE_S, on_look, p, NULL);
+	wait_for_loop(t->data);
 }
 
 /* The first picture is there while the code runs. */
 static void after_picture(struct capture *p)
 {
-	if (p->on_block == ON_BLOCK_WAIT || !p->first.data || p->first.info.reason == SHOT_NO_WINDOW)
+	const struct picture_info *info = &p->first.info;
+	bool pauses = p->loop == WIRE_LOOP_PAUSE, loops = p->loop == WIRE_LOOP_MAIN || p->loop == WIRE_LOOP_POLLS;
+	if (p->on_block == ON_BLOCK_WAIT || !p->first.data || info->reason == SHOT_NO_WINDOW)
 		return;
-	if (p->first.info.in_event_loop && p->on_block == ON_BLOCK_CLOSE)
-		close_windows(p);
-	else if (p->first.info.in_event_loop)
-		uv_timer_start(&p->timer, on_close_tick, 0, CLOSE_TICK_MS);
-	else if (p->first.info.reason != SHOT_CAP)
-		look_again(p);
-	else
-		uv_timer_start(&p->timer, on_close_tick, CLOSE_AFTER_MS, CLOSE_TICK_MS);
+	if (info->in_event_loop && !pauses) {
+		end_loop(p, 0);
+		return;
+	}
+	if (loops) /* it moves for ever, but may be about to end by itself */
+		end_loop(p, CLOSE_AFTER_MS);
+	else if (p->on_block == ON_BLOCK_LEAVE)
+		end_loop(p, info->reason == SHOT_CAP ? CLOSE_AFTER_MS : LEAVE_AFTER_MS);
+	wait_for_loop(p);
+}
+
+void capture_loop(struct capture *p, enum wire_loop loop)
+{
+	bool before = p->loop == WIRE_LOOP_MAIN || p->loop == WIRE_LOOP_POLLS, now = loop == WIRE_LOOP_MAIN || loop == WIRE_LOOP_POLLS;
+	p->loop = loop;
+	p->hinted |= loop == WIRE_LOOP_MAIN;
+	if (now && !before && p->first.data && !p->finishing && !p->closed && p->on_block != ON_BLOCK_WAIT)
+		end_loop(p, CLOSE_AFTER_MS);
 }
 
 /* ---- asking ------------------------------------------------------------------------------------------ */
 
 static bool ask_last(struct capture *p);
 
+/* A picture of the main loop is better than one of the way there, unless nothing is to be seen on it any more. */
+static void keep_later(struct capture *p)
+{
+	double since_first = (double)(uv_now(p->session->table->config.loop) - p->picture_ms);
+	if (p->later.data && p->later.info.settled && p->later.info.n_windows && p->wanted) {
+		p->later.info.after_ms = p->first.info.after_ms + since_first;
+		picture_finish(&p->first);
+		p->first = p->later;
+		p->later = (struct picture){ 0 };
+	}
+	picture_finish(&p->later);
+}
+
+/* While the code runs: the program was seen in a main loop. */
+static void after_later(struct capture *p, bool in_loop)
+{
+	if (p->loop == WIRE_LOOP_PAUSE && p->on_block == ON_BLOCK_CLOSE)
+		uv_timer_start(&p->timer, on_pause_tick, PAUSE_MS, 0);
+	else if (p->loop != WIRE_LOOP_PAUSE && !p->closed)
+		end_loop(p, in_loop ? 0 : CLOSE_AFTER_MS);
+}
+
 static void on_picture(void *userdata, const struct display_reply *r)
 {
 	struct capture *p = userdata;
+	bool later = p->asking == &p->later;
 	p->question = 0;
-	p->picture_ms = uv_now(p->session->table->config.loop);
 	keep(p->asking, r);
-	if (!p->finishing)
+	if (later)
+		keep_later(p);
+	else
+		p->picture_ms = uv_now(p->session->table->config.loop);
+	if (!p->finishing && later && r->type == DISPLAY_SAY_PICTURE)
+		after_later(p, r->info.in_event_loop);
+	else if (!p->finishing && later)
+		return; /* the display is gone, and the windows with it */
+	else if (!p->finishing)
 		after_picture(p);
 	else if (!ask_last(p))
 		session_end_cell(p->session, p->status, p->exit_code); /* p is gone after it */
@@ -204,6 +262,16 @@ static void ask(struct capture *p, struct picture *about, const struct shot_opti
 		keep_trouble(about, e.slug, e.text, e.remedy);
 	else
 		p->question = (uint32_t)r;
+}
+
+/* A picture once the program is in a main loop, however long it takes to get there; or at the end of the code. */
+static void wait_for_loop(struct capture *p)
+{
+	struct shot_options o = p->options;
+	o.settle = o.in_loop = true;
+	o.first_window = o.from_start = false;
+	if (!p->question && !p->finishing && !p->closed)
+		ask(p, &p->later, &o, true, 0);
 }
 
 void capture_begin(struct capture *p)
@@ -237,6 +305,8 @@ bool capture_finish(struct capture *p, enum cell_status status, int exit_code)
 		error->remedy = "Its windows did not close when they were asked to, so the cell was interrupted. Let the code react to the close "
 				"button (WM_DELETE_WINDOW, pygame.QUIT), or choose another on_block.";
 	}
+	if (p->first.info.settled) /* it was taken while the code ran, as it should be */
+		forget_later(p);
 	if (!p->question)
 		return ask_last(p);
 	if (!p->wanted) /* it was only to see whether the code blocks */
@@ -256,7 +326,8 @@ void capture_abort(struct capture *p)
 	uv_timer_stop(&p->timer);
 	if (p->question) {
 		display_forget(p->session->display, p->question);
-		keep_trouble(p->asking, "interpreter_died", "the interpreter ended before a picture was taken", "");
+		if (p->asking != &p->later)
+			keep_trouble(p->asking, "interpreter_died", "the interpreter ended before a picture was taken", "");
 	}
 	p->question = 0;
 }
@@ -319,6 +390,7 @@ static void capture_closed(uv_handle_t *h)
 	struct capture *p = h->data;
 	picture_finish(&p->first);
 	picture_finish(&p->end);
+	picture_finish(&p->later);
 	free(p);
 }
 

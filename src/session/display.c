@@ -350,9 +350,8 @@ static int authority_file(const struct display *d)
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
-static int spawn(struct display *d, enum display_process process, int a, int b)
+static int spawn_as(struct display *d, struct display_spawn q, int a, int b)
 {
-	struct display_spawn q = { .serial = d->spawn_serial, .process = process };
 	struct cgroup_ticket ticket = { 0 };
 	int fds[DISPLAY_SPAWN_FDS_MAX] = { -1, a, b };
 	int r = d->berth ? berth_ticket(d->berth, &fds[0], &ticket) : -ENOENT;
@@ -364,6 +363,16 @@ static int spawn(struct display *d, enum display_process process, int a, int b)
 	r = displays_spawn(d->displays, &d->size, &q, fds, DISPLAY_SPAWN_FDS + ticket.n);
 	cgroup_ticket_close(&ticket);
 	return r;
+}
+
+static int spawn(struct display *d, enum display_process process, int a, int b)
+{
+	return spawn_as(d, (struct display_spawn){ .serial = d->spawn_serial, .process = process }, a, b);
+}
+
+int display_spawn_film(struct display *d, uint32_t serial, const struct film_make *make, int recording, int film)
+{
+	return spawn_as(d, (struct display_spawn){ .serial = serial, .process = DISPLAY_FILM, .film = *make }, recording, film);
 }
 
 static int open_stream(struct display *d, int *ret_far)

@@ -50,6 +50,9 @@ struct display {
 
 TAILQ_HEAD(display_list, display);
 
+/* Asks for a film process in the display's jail; film_spawned() follows. */
+int display_spawn_film(struct display *d, uint32_t serial, const struct film_make *make, int recording, int film);
+
 /* The helpers are up, or one of them is gone. */
 void display_helpers_changed(struct display *d);
 

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "display/xzygote.h"
 #include "session/display_internal.h"
+#include "session/film.h"
 #include "session/helper.h"
 #include "session/nursery.h"
 
@@ -37,6 +38,7 @@ struct displays {
 	unsigned n_servers;
 	char library[PATH_MAX];
 	struct display_list list;
+	struct film_list films;
 	uint32_t next_serial;
 	bool destroying;
 	void (*done)(void *);
@@ -86,6 +88,10 @@ static void on_message(struct helper *h, const void *data, size_t len, int *fds,
 		if (a.err)
 			log_warning("%s: %s", a.text, strerror(-a.err));
 		tell_displays(d);
+		return;
+	}
+	if (a.process == DISPLAY_FILM) {
+		film_spawned(&d->films, a.serial, a.err, n_fds ? TAKE_FD(fds[0]) : -1);
 		return;
 	}
 	struct display *one;
@@ -237,6 +243,11 @@ void displays_remove(struct displays *d, struct display *display)
 	TAILQ_REMOVE(&d->list, display, link);
 }
 
+struct film_list *displays_films(struct displays *d)
+{
+	return &d->films;
+}
+
 uv_loop_t *displays_loop(struct displays *d)
 {
 	return d->config.loop;
@@ -267,6 +278,7 @@ int displays_create(const struct displays_config *config, struct displays **ret)
 		return -ENOMEM;
 	d->config = *config;
 	TAILQ_INIT(&d->list);
+	TAILQ_INIT(&d->films);
 	const char *slash = strrchr(config->guest_module, '/');
 	int n = snprintf(d->library, sizeof(d->library), "%.*s" XZYGOTE_LIBRARY, slash ? (int)(slash - config->guest_module + 1) : 0,
 		config->guest_module);

@@ -16,6 +16,7 @@
 
 struct displays;
 struct display;
+struct film_list;
 struct nursery;
 
 struct display_size {
@@ -47,6 +48,7 @@ const char *displays_kind(struct displays *d, const struct display_size *size);
 
 void displays_add(struct displays *d, struct display *display);
 void displays_remove(struct displays *d, struct display *display);
+struct film_list *displays_films(struct displays *d); /* for film.c */
 uv_loop_t *displays_loop(struct displays *d);
 uint32_t displays_next_serial(struct displays *d);
 

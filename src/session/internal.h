@@ -29,6 +29,7 @@ struct cell {
 	struct cell_observer observer;
 	void *userdata;
 	double timeout_s;
+	struct film_cell *film;  /* of a cell whose recording is part of its answer; else NULL */
 	struct capture *capture; /* of a cell that wants pictures, or that must not block; else NULL */
 	bool record;
 	struct recording_params recording;
@@ -228,6 +229,15 @@ void session_interrupt_running(struct session *s);
 void session_leave_cell(struct session *s); /* ends the running cell as running */
 void session_start_next(struct session *s);
 
+/* film_cell.c: a recording that is part of the cell's answer. */
+int film_cell_create(struct session *s, struct cell *c, enum film_format format, struct error *e);
+void film_cell_destroy(struct film_cell *f); /* NULL is fine */
+/* The code is over: true when the film is awaited first; then session_end_cell() is called with these. */
+bool film_cell_finish(struct film_cell *f, unsigned recording, enum cell_status status, int exit_code);
+/* As it was told then, or otherwise. */
+enum cell_status film_cell_status(const struct film_cell *f, enum cell_status otherwise, int *exit_code);
+void film_cell_report(struct film_cell *f, struct observation *o);
+
 /* capture.c: pictures of a cell, and what becomes of one that blocks. */
 int capture_create(struct session *s, struct cell *c, const struct cell_request *q, struct error *e);
 void capture_destroy(struct capture *p);              /* NULL is fine */
@@ -235,6 +245,7 @@ void capture_begin(struct capture *p);                /* its cell starts */
 /* The code is over; true when a picture is still awaited: session_end_cell() is then called with these. */
 bool capture_finish(struct capture *p, enum cell_status status, int exit_code);
 enum cell_status capture_status(const struct capture *p, int *ret_exit_code); /* as capture_finish() was told */
+void capture_loop(struct capture *p, enum wire_loop loop); /* what its guest says of main loops */
 void capture_abort(struct capture *p);                /* the interpreter is gone: no more pictures */
 void capture_report(const struct capture *p, struct observation *o);
 /* What the guest's environment says about its display, for SETUP. NULL at the end. */

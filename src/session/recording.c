@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "display/apng.h"
+#include "session/film.h"
 #include "session/internal.h"
 
 enum { FPS = 10, MAX_SECONDS = 600, LAST_FRAME_SECONDS = 5 };
@@ -24,6 +25,7 @@ struct recording {
 	int fd;
 	uint64_t bytes;
 	struct apng apng;
+	uint64_t last_ms; /* its last frame is shown so long */
 	uint64_t start_ns, started_wall_ns, end_ns; /* start: of the first frame, when there is one */
 	/* The newest frame, written when it is known how long it was shown. */
 	struct {
@@ -34,6 +36,7 @@ struct recording {
 	} held;
 	struct recording_cell cell[LIMIT_RECORDING_CELLS];
 	unsigned n_cells;
+	struct film *film[FILM_FORMATS]; /* those that were asked for */
 };
 
 /* ---- the file ------------------------------------------------------------------------------ */
@@ -69,8 +72,9 @@ static int write_held(struct recording *r, uint64_t now)
 	int e = 0;
 	if (!r->apng.frames)
 		e = apng_begin(&r->apng, r->held.where.width, r->held.where.height, &b);
+	r->last_ms = (now - r->held.at_ns) / NSEC_PER_MSEC;
 	if (e == 0)
-		e = apng_frame(&r->apng, &r->held.where, (now - r->held.at_ns) / NSEC_PER_MSEC, r->held.png, r->held.len, &b);
+		e = apng_frame(&r->apng, &r->held.where, r->last_ms, r->held.png, r->held.len, &b);
 	drop_held(r);
 	return e == 0 ? write_out(r, &b) : e;
 }
@@ -176,6 +180,8 @@ static void destroy(struct recording *r)
 	if (r->session->display)
 		display_forget_all(r->session->display, r);
 	drop_held(r);
+	for (int i = 0; i < FILM_FORMATS; i++)
+		film_close(r->film[i]);
 	fd_close(r->fd);
 	free(r);
 }
@@ -203,12 +209,15 @@ static int make_room(struct session *s, struct error *e)
 
 int recording_start(struct session *s, const struct recording_params *p, struct error *e, unsigned *ret_id)
 {
+	int err = film_check(p->format, e);
+	if (err < 0)
+		return err;
 	if (!s->display) {
 		error_set(e, -ENOTSUP, "the session has no display, so there is nothing to record");
 		error_remedy(e, "Make a session with \"display\": true.");
 		return error_slug(e, "no_display");
 	}
-	int err = make_room(s, e);
+	err = make_room(s, e);
 	struct recording *r = err < 0 ? NULL : calloc(1, sizeof(*r));
 	if (!r)
 		return err < 0 ? err : error_set(e, -ENOMEM, "out of memory");
@@ -279,6 +288,7 @@ static void tell(const struct recording *r, struct recording_info *ret)
 	*ret = (struct recording_info){ .id = r->id,
 		.state = r->state,
 		.ended = r->ended,
+		.format = r->params.format,
 		.width = r->apng.width,
 		.height = r->apng.height,
 		.frames = r->apng.frames + (r->held.png != NULL),
@@ -298,6 +308,56 @@ int recording_get(struct session *s, unsigned id, struct error *e, struct record
 	if (ret_fd)
 		*ret_fd = r->fd;
 	return 0;
+}
+
+static int check_complete(const struct recording *r, struct error *e)
+{
+	if (r->state == RECORDING_FINISHING)
+		return -EINPROGRESS;
+	if (r->state == RECORDING_RUNNING) {
+		error_set(e, -EBUSY, "the recording is not over");
+		error_remedy(e, "Stop it with {\"action\": \"stop\"} first.");
+		return error_slug(e, "recording_running");
+	}
+	if (r->apng.frames)
+		return 0;
+	error_set(e, -ENODATA, "no program connected to the display while it was recorded, so there is no picture");
+	error_remedy(e, "Record while windows are open.");
+	return error_slug(e, "nothing_recorded");
+}
+
+int recording_film(struct session *s, unsigned id, enum film_format format, struct error *e, int *ret_fd)
+{
+	struct recording *r = find(s, id, e);
+	if (!r)
+		return -ENOENT;
+	int err = film_check(format, e);
+	if (err == 0)
+		err = check_complete(r, e);
+	if (err == 0 && format == FILM_APNG) {
+		*ret_fd = r->fd;
+		return 0;
+	}
+	struct film_make make = { format, r->apng.frames, (r->end_ns - r->start_ns) / NSEC_PER_MSEC, r->last_ms };
+	if (err == 0 && !r->film[format])
+		err = film_create(s->display, &make, r->fd, e, &r->film[format]);
+	if (err < 0)
+		return err;
+	err = film_get(r->film[format], e, ret_fd);
+	if (err < 0 && err != -EINPROGRESS) {
+		film_close(r->film[format]);
+		r->film[format] = NULL;
+	}
+	return err;
+}
+
+int recording_set_format(struct session *s, unsigned id, enum film_format format, struct error *e)
+{
+	struct recording *r = find(s, id, e);
+	int err = r ? film_check(format, e) : -ENOENT;
+	if (err == 0)
+		r->params.format = format;
+	return err;
 }
 
 bool recording_next(struct session *s, unsigned after, struct recording_info *ret)

@@ -311,6 +311,16 @@ struct screenshot {
 	const char *code, *text, *remedy;   /* when there is none; NULL otherwise */
 };
 
+/* A recording as part of an observation. */
+struct film_report {
+	enum film_format format;
+	const char *data; /* NULL: there is none, and the error says why */
+	size_t len;
+	unsigned frames;
+	uint64_t duration_ms;
+	const struct error *error;
+};
+
 /* The outcome of a cell (DESIGN §7). Everything it points to is valid during the on_done call only. */
 struct observation {
 	const char *id, *session; /* of the cell's request, of the session */
@@ -333,6 +343,7 @@ struct observation {
 	bool files_cut; /* more changed than are listed */
 	const struct screenshot *screenshot, *end_screenshot; /* or NULL when not asked for */
 	unsigned recording; /* id of the cell's own; 0: none */
+	const struct film_report *film; /* its file, when that was asked for; or NULL */
 	double wall_ms, cpu_ms;
 	uint64_t peak_memory_bytes;
 };
@@ -364,6 +375,7 @@ struct cell_request {
 	enum on_block on_block;
 	bool record; /* a recording of the screen until it is over; needs a display */
 	struct recording_params recording;
+	bool film; /* the recording's file is part of the observation: its session is about to end */
 };
 
 /* What the asker hears, in this order: on_started, then outputs and displays as they come, then on_done exactly once. None

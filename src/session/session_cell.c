@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "session/film.h"
 #include "session/internal.h"
 
 enum {
@@ -36,6 +37,7 @@ const char *cell_status_name(enum cell_status s)
 static void cell_free(struct cell *c)
 {
 	capture_destroy(c->capture);
+	film_cell_destroy(c->film);
 	buffer_finish(&c->frame);
 	free(c);
 }
@@ -150,6 +152,8 @@ static void report(struct session *s, struct cell *c, enum cell_status status, i
 	if (c->capture)
 		capture_report(c->capture, &obs);
 	obs.recording = c->recording_id;
+	if (c->film)
+		film_cell_report(c->film, &obs);
 	output_view(&s->output[STREAM_STDOUT], &obs.out);
 	output_view(&s->output[STREAM_STDERR], &obs.err);
 	for (int i = 0; i < 2; i++) { /* an unfinished character at the very end is told as it is */
@@ -253,7 +257,11 @@ void session_leave_cell(struct session *s)
 
 void session_end_cell(struct session *s, enum cell_status status, int exit_code)
 {
-	end_cell(s, status, exit_code, STATE_KEPT);
+	struct cell *c = s->running;
+	if (c->film && film_cell_finish(c->film, c->recording_id, status, exit_code))
+		session_stop_clock(s); /* making a film has a limit of its own */
+	else
+		end_cell(s, status, exit_code, STATE_KEPT);
 }
 
 static void say_timeout(struct session *s, bool killed)
@@ -310,7 +318,16 @@ static void finish_cell(struct session *s)
 	if (c->capture && capture_finish(c->capture, status, exit_code))
 		session_stop_clock(s); /* the code is over; what is awaited now has a limit of its own */
 	else
-		end_cell(s, status, exit_code, STATE_KEPT);
+		session_end_cell(s, status, exit_code);
+}
+
+static void take_loop(struct session *s, const struct wire_frame *f)
+{
+	struct wire_field field;
+	uint64_t loop;
+	for (size_t at = 0; wire_field_next(f, &at, &field) == 1;)
+		if (field.tag == WIRE_LOOP && wire_field_u64(&field, &loop) == 0 && loop < WIRE_LOOP_COUNT && s->running->capture)
+			capture_loop(s->running->capture, (enum wire_loop)loop);
 }
 
 void session_guest_frame(struct session *s, const struct wire_frame *f)
@@ -334,6 +351,10 @@ void session_guest_frame(struct session *s, const struct wire_frame *f)
 		return;
 	if (f->type == WIRE_STARTED && s->running && s->n_left && f->serial == s->cells) {
 		uv_timer_stop(&s->nudge);
+		return;
+	}
+	if (f->type == WIRE_WAITS && s->running && !s->outcome.done && f->serial == s->cells) {
+		take_loop(s, f);
 		return;
 	}
 	bool of_tools = f->type == WIRE_TOOL_CALL || f->type == WIRE_TOOL_CANCEL;
@@ -549,9 +570,10 @@ void session_end_with_guest(struct session *s, bool rolled_back)
 		s->guest_ready = s->setup_sent = false; /* no queued cell may start now */
 	if (!c)
 		return;
-	if (s->outcome.done) { /* its code was over: only a picture was awaited */
-		end_cell(s, c->capture ? capture_status(c->capture, &exit_code) : CELL_OK, exit_code,
-			rolled_back ? STATE_BEFORE : STATE_LOST);
+	if (s->outcome.done) { /* its code was over: only a picture or a film was awaited */
+		status = c->capture ? capture_status(c->capture, &exit_code) : CELL_OK;
+		status = c->film ? film_cell_status(c->film, status, &exit_code) : status;
+		end_cell(s, status, exit_code, rolled_back ? STATE_BEFORE : STATE_LOST);
 		return;
 	}
 	s->outcome.has_result = false;
@@ -837,6 +859,10 @@ int session_execute(struct session *s, const char *id, const struct cell_request
 	c->userdata = userdata;
 	c->timeout_s = q->timeout_s > 0 ? q->timeout_s : s->params.limits.timeout_s;
 	r = capture_create(s, c, q, e);
+	if (r == 0 && q->record && q->film)
+		r = film_cell_create(s, c, q->recording.format, e);
+	else if (r == 0 && q->record)
+		r = film_check(q->recording.format, e);
 	if (r == 0 && q->record && !s->display)
 		r = recording_start(s, &q->recording, e, &c->recording_id); /* says why not */
 	if (r < 0) {

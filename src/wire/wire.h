@@ -46,6 +46,7 @@ enum wire_type {
 	WIRE_LIVED,      /* the same, of a parked copy about the live guest it made */
 	WIRE_REPLAYED,   /* all cells that were to be replayed were */
 	WIRE_STARTED, /* a cell began inside one that was left in a main loop */
+	WIRE_WAITS,   /* LOOP: how the cell's code waits for its windows' events, when that changes */
 };
 
 enum wire_tag {
@@ -94,6 +95,19 @@ enum wire_tag {
 	WIRE_ERRNO,    /* ERROR: of an OSError */
 	WIRE_VARIABLES, /* JSON text of an object */
 	WIRE_TYPED,
+	WIRE_LOOP, /* enum wire_loop */
+};
+
+/*
+ * What toolkits' functions say about the code that called them. A hint, for what cannot be seen from outside: it may be forged, and then spoils
+ * the forger's own pictures.
+ */
+enum wire_loop {
+	WIRE_LOOP_NONE,  /* it computes, or draws */
+	WIRE_LOOP_MAIN,  /* in a main loop, which returns when its windows close */
+	WIRE_LOOP_POLLS, /* in a loop of its own, and asks for events in it (pygame) */
+	WIRE_LOOP_PAUSE, /* in a main loop for a moment only (matplotlib's pause): it is not done */
+	WIRE_LOOP_COUNT
 };
 
 /* How the guest says a cell went; the daemon decides what to call it. */

@@ -1,6 +1,9 @@
 """Recordings of a session's screen, frame by frame."""
 
+import base64
 import io
+import json
+import subprocess
 
 import pytest
 from PIL import Image, ImageSequence
@@ -50,6 +53,85 @@ def colours_of(pictures):
         if not found or found[-1] != colour:
             found.append(colour)
     return found
+
+
+def decoded(film):
+    """Its frames, by ffmpeg: other people's decoder. (It reads animated PNGs from files alone.)"""
+    done = subprocess.run(
+        ['ffmpeg', '-v', 'error', '-i', 'pipe:0', '-fps_mode', 'passthrough', '-f', 'image2pipe', '-c:v', 'ppm', 'pipe:1'],
+        input=film, capture_output=True, timeout=gb.PATIENCE,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    size = 1024 * 768 * 3 + len(b'P6\n1024 768\n255\n')
+    return [Image.open(io.BytesIO(done.stdout[at : at + size])) for at in range(0, len(done.stdout), size)]
+
+
+def near(pixel, colour):
+    """Films lose a little."""
+    return all(abs(have - int(colour[at : at + 2], 16)) < 24 for have, at in zip(pixel, (1, 3, 5)))
+
+
+def shows(film, colours):
+    """The middle of its window has these colours, one after another."""
+    left = list(colours)
+    for frame in decoded(film):
+        if left and near(frame.getpixel((200, 100)), left[0]):
+            left.pop(0)
+    return not left
+
+
+def duration(film):
+    done = subprocess.run(
+        ['ffprobe', '-v', 'error', '-show_entries', 'format=duration', '-of', 'json', 'pipe:0'],
+        input=film, capture_output=True, timeout=gb.PATIENCE,
+    )  # fmt: skip
+    return float(json.loads(done.stdout)['format']['duration'])
+
+
+def test_other_formats(screen):
+    screen.execute(WINDOW).ok()
+    number = record(screen, action='start', fps=60).json()['id']
+    for count, colour in enumerate(COLOURS, 1):
+        screen.execute(f"frame['bg'] = {colour!r}\nroot.update()").ok()
+        gb.wait_until(lambda: recordings(screen)[0]['frames'] >= count, f'frame {count} is there')
+    stopped = record(screen, action='stop', format='webm').json()
+    assert (stopped['state'], stopped['format']) == ('done', 'webm'), stopped
+    path = f'{screen.path}/recording/{number}'
+    for name, kind, magic in (
+        (None, 'video/webm', b'\x1aE\xdf\xa3'),
+        ('mp4', 'video/mp4', b'ftyp'),
+        ('gif', 'image/gif', b'GIF89a'),
+    ):
+        answer = screen.api.get(path, params={'format': name} if name else {})
+        assert answer.status_code == 200 and answer.headers['Content-Type'] == kind, answer.text
+        assert magic in answer.content[:16]
+        assert shows(answer.content, COLOURS[1:]), name
+        if name != 'mp4':  # of which ffprobe cannot tell it from a pipe
+            assert abs(duration(answer.content) - stopped['duration_ms'] / 1000) < 0.3, name
+    assert screen.api.get(path, params={'format': 'apng'}).headers['Content-Type'] == 'image/apng'
+    assert screen.api.get(path, params={'format': 'avi'}).status_code == 400
+
+
+def test_film_of_a_run(api):
+    code = WINDOW + "for colour in %r:\n    frame['bg'] = colour\n    root.update()\n    time.sleep(0.3)\n" % COLOURS
+    seen = api.run(code, record={'format': 'webm', 'fps': 30}).ok()
+    assert seen['film']['format'] == 'webm' and seen['film']['error'] is None and seen['film']['frames'] >= 4
+    assert shows(base64.b64decode(seen['film']['data']), COLOURS[1:])
+    nothing = api.run('print(1)', record=True).ok()
+    assert nothing.stdout == '1\n' and nothing['film']['data'] is None
+    assert nothing['film']['error']['code'] == 'nothing_recorded' and nothing['film']['error']['remediation']
+    assert api.run('1').ok()['film'] is None
+
+
+def test_machine_without_ffmpeg(tmp_path):
+    hidden = ('unshare', '--mount', 'sh', '-c', 'mount --bind /dev/null /usr/bin/ffmpeg && exec "$@"', 'sh')
+    with gb.running_daemon('--preload', 'json', '--ready', '1', before=hidden) as daemon, daemon.api() as api:
+        screen = api.session(display=True)
+        refused = screen.post_code('1', record={'format': 'mp4'})
+        gb.assert_problem(refused, 501, 'ffmpeg_missing', 'apt-get install ffmpeg')
+        screen.execute(WINDOW, record=True).ok()
+        assert len(frames(screen, 1)[0]) >= 1
+        gb.assert_problem(screen.api.get(f'{screen.path}/recording/1?format=gif'), 501, 'ffmpeg_missing', 'ffmpeg')
 
 
 def test_start_paint_stop_fetch(screen):
@@ -120,7 +202,10 @@ def test_run_makes_a_film(tmp_path):
     assert done.returncode == 0, done.stderr
     pictures = [frame.convert('RGB') for frame in ImageSequence.Iterator(Image.open(film))]
     assert colours_of(pictures)[-1] == '#00ff00'
-    refused = gb.cli('run', '--record', tmp_path / 'film.webm', tmp_path / 'a.py')
-    assert refused.returncode == 2 and 'ffmpeg' in refused.stderr
+    done = gb.cli('run', '--record', tmp_path / 'film.webm', tmp_path / 'a.py')
+    assert done.returncode == 0, done.stderr
+    assert near(decoded((tmp_path / 'film.webm').read_bytes())[-1].getpixel((200, 100)), '#00ff00')
+    refused = gb.cli('run', '--record', tmp_path / 'film.avi', tmp_path / 'a.py')
+    assert refused.returncode == 2 and '.webm' in refused.stderr
     empty = gb.cli('run', '--record', film, '-c', '1')
     assert empty.returncode == 1 and 'no window' in empty.stderr

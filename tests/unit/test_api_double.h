@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/text.h"
+#include "session/film.h"
 #include "session/session.h"
 #include "session/tools.h"
 
@@ -519,6 +520,24 @@ int recording_stop(struct session *s, unsigned id, const char *why, struct error
 int recording_get(struct session *s, unsigned id, struct error *e, struct recording_info *ret, int *ret_fd)
 {
 	(void)s, (void)id, (void)ret, (void)ret_fd;
+	return no_recording(e);
+}
+
+int film_check(enum film_format format, struct error *e)
+{
+	(void)format, (void)e;
+	return 0;
+}
+
+int recording_film(struct session *s, unsigned id, enum film_format format, struct error *e, int *ret_fd)
+{
+	(void)s, (void)id, (void)format, (void)ret_fd;
+	return no_recording(e);
+}
+
+int recording_set_format(struct session *s, unsigned id, enum film_format format, struct error *e)
+{
+	(void)s, (void)id, (void)format;
 	return no_recording(e);
 }
 

@@ -72,6 +72,65 @@ static void test_quiet(void)
 	OK(pass(&w, 2 * SETTLE_TICK_MS + 2, 0, true, 1e9, true) && w.reason == SHOT_QUIET);
 }
 
+/* A frame each 16 ms, of which the pixels add up to `sum`, or to something else every time. */
+static bool frames(struct world *w, unsigned n, uint64_t sum, bool moving)
+{
+	for (unsigned i = 0; i < n; i++) {
+		paint(w);
+		if (pass(w, 16, 0.5, false, 5, true))
+			return true;
+		if (activity_wants_look(&w->a, w->now))
+			activity_looked(&w->a, moving ? sum + i : sum, w->now);
+	}
+	return false;
+}
+
+static void test_same_frame_again_and_again(void)
+{
+	struct world w = begin(first);
+	activity_mapped(&w.a, w.now);
+	OK(!frames(&w, 60, 1, true)); /* it moves */
+	OK(!frames(&w, 10, 7, false));
+	OK(frames(&w, 20, 7, false) && w.reason == SHOT_STILL);
+	w = begin(first);
+	activity_mapped(&w.a, w.now);
+	flat_answer = true; /* nothing to be seen yet */
+	OK(!frames(&w, 60, 7, false));
+	OK(frames(&w, 200, 7, false) && w.reason == SHOT_CAP);
+}
+
+static const struct shot_options loop = { .settle = true, .in_loop = true };
+
+/* n looks at the clients; true when the picture is taken. */
+static bool look(struct world *w, unsigned n, struct sample s)
+{
+	for (unsigned i = 0; i < n; i++) {
+		w->now += SETTLE_LOOP_TICK_MS * MS;
+		s.run_ns = w->run_ns;
+		activity_sample(&w->a, &s, w->now);
+		if (settle_decide(&w->q, &w->a, true, flat, NULL, w->now, &w->reason))
+			return true;
+	}
+	return false;
+}
+
+static void test_waiting_for_a_main_loop(void)
+{
+	struct world w = begin(loop);
+	const struct sample draws = { .near_ms = 1e9 }, sleeps = { .waiting = true, .near_ms = 500 };
+	const struct sample waits = { .waiting = true, .in_loop = true, .near_ms = 1e9 };
+	const struct sample ticks = { .waiting = true, .in_loop = true, .ticking = true, .near_ms = 10 };
+	OK(!look(&w, 10000, draws)); /* however long */
+	OK(!look(&w, 10000, sleeps));
+	OK(look(&w, 3, waits) && w.reason == SHOT_QUIET);
+	w = begin(loop);
+	OK(!look(&w, SETTLE_LOOP_SAMPLES - 1, ticks));
+	OK(!look(&w, 100, draws));
+	OK(look(&w, 1, ticks) && w.reason == SHOT_CAP);
+	w = begin(loop);
+	OK(look(&w, 1, (struct sample){ .foreign = true }) && w.reason == SHOT_CAP); /* another program's windows */
+}
+
 static void test_animation_is_not_quiet(void)
 {
 	struct world w = begin(first);
@@ -205,6 +264,8 @@ int main(void)
 {
 	test_quiet();
 	test_animation_is_not_quiet();
+	test_same_frame_again_and_again();
+	test_waiting_for_a_main_loop();
 	test_idle_waits_for_paint();
 	test_busy_counts_processor_time();
 	test_options();

@@ -28,6 +28,7 @@ _OURS = '<glovebox>'
 _exact = str.__str__  # a plain str also from an instance of a subclass
 
 _emit = None  # the host's function that sends a bundle
+_tell_loop = None  # … and the one that says how the code waits for its windows
 
 
 def _fit(text, limit):

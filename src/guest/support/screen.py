@@ -1,4 +1,19 @@
-"""A session with a screen: figures become windows, and a cell can run inside another that waits in a main loop."""
+"""A session with a screen: figures become windows, and a cell can run inside another that waits in a main loop. What toolkits are
+asked to do tells whether the code is in a main loop, so that nobody closes a window into which it still draws."""
+
+_NONE, _MAIN, _POLLS, _PAUSE = range(4)  # enum wire_loop
+
+# module: what of it (functions, or methods of its classes) stands for which
+_WAITS = {
+    'tkinter': {'mainloop': _MAIN, 'Misc.mainloop': _MAIN, 'Misc.wait_window': _MAIN, 'Misc.wait_variable': _MAIN},
+    'tkinter.commondialog': {'Dialog.show': _MAIN},
+    'turtle': {'TurtleScreenBase.mainloop': _MAIN},
+    'matplotlib.pyplot': {'pause': _PAUSE},
+    'pygame.event': {'get': _POLLS, 'poll': _POLLS, 'wait': _POLLS},
+    'pyglet.app.base': {'EventLoop.run': _MAIN},
+    'kivy.base': {'runTouchApp': _MAIN},
+    'OpenGL.GLUT': {'glutMainLoop': _MAIN},
+}
 
 
 def use_display():
@@ -9,6 +24,8 @@ def use_display():
     threading = sys.modules.get('threading')
     if threading is not None:  # toolkits ask whether they are in the main thread, which has had another number before the fork
         threading.main_thread()._set_native_id()
+    for name, table in _WAITS.items():
+        _on_import(name, lambda module, table=table: _watch_waits(module, table))
     if find_spec('_tkinter') is None:
         os.environ.pop('MPLBACKEND', None)
         return
@@ -26,6 +43,49 @@ def use_display():
             _on_import(f'{binding}.{module}', _patch_qt)
 
 
+def _watch_waits(module, table):
+    for path, how in table.items():
+        holder, name = module, path
+        if '.' in path:
+            kind, name = path.split('.')
+            holder = getattr(module, kind, None)
+        original = getattr(holder, name, None)
+        if original is not None:
+            setattr(holder, name, (_polling if how == _POLLS else _waiting)(original, how))
+
+
+_outer = []  # the wait that the code is in, if any: those inside of it change nothing
+
+
+def _waiting(original, how):
+    import functools
+
+    @functools.wraps(original)
+    def wait(*args, **kwargs):
+        if _outer:
+            return original(*args, **kwargs)
+        _outer.append(how)
+        _tell_loop(how)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _outer.clear()
+            _tell_loop(_NONE)
+
+    return wait
+
+
+def _polling(original, how):
+    import functools
+
+    @functools.wraps(original)
+    def ask(*args, **kwargs):
+        _tell_loop(_POLLS)
+        return original(*args, **kwargs)
+
+    return ask
+
+
 def _patch_qt(module):
     """Qt's loop runs Python only for its own callbacks: while it runs, a signal becomes one."""
     core = sys.modules[module.__name__.partition('.')[0] + '.QtCore']
@@ -33,7 +93,7 @@ def _patch_qt(module):
         application = vars(module).get(kind)
         for name in ('exec', 'exec_'):
             if application is not None and name in vars(application):
-                setattr(application, name, _with_wakeup(core, getattr(application, name)))
+                setattr(application, name, staticmethod(_waiting(_with_wakeup(core, getattr(application, name)), _MAIN)))
 
 
 def _with_wakeup(core, original):
@@ -57,7 +117,7 @@ def _with_wakeup(core, original):
             far.close()
 
     run.__name__ = run.__qualname__ = getattr(original, '__name__', 'exec')
-    return staticmethod(run)
+    return run
 
 
 def _drain(sock):
