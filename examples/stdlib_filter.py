@@ -14,7 +14,7 @@ def main():
     with Glovebox.local() as box, box.session(profile='smolagents', additional_imports=['json']) as session:
         for what, code in CASES.items():
             observation = session.run(code)
-            said = observation.stdout.strip() if observation.ok else observation.error.message.splitlines()[0][:60]
+            said = observation.stdout.strip() if observation.ok else observation.error.message.partition('. Authorized')[0]
             print(f'{what}: {observation.status}: {said}')
 
 
