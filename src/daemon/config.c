@@ -196,10 +196,10 @@ const struct option_row config_rows[] = {
 	  .help = "what a session gets that asks for nothing: none, loopback, or rules with commas between them" },
 
 	{ "packages-warm", 0, OPTION_ITEMS, AT(packages.warm), .value = "PACKAGES",
-	  .help = "a set to have ready with its modules imported, packages with spaces between them; may be repeated. "
-		  "They are imported outside of jails: name only what you trust" },
-	{ "packages-template-after", 0, OPTION_COUNT, AT(packages.template_after), 0, 1000000, "N", "0",
-	  .help = "a set that more sessions than this asked for is kept ready in the same way; 0: only those of packages-warm" },
+	  .help = "a set to have ready with its modules imported, packages with spaces between them; may be repeated" },
+	{ "packages-template-after", 0, OPTION_COUNT, AT(packages.template_after), 0, 1000000, "N", "20",
+	  .help = "a set that more sessions than this asked for is kept ready in the same way, for each token by itself; "
+		  "0: only those of packages-warm" },
 	{ "packages-template-memory", 0, OPTION_SIZE, AT(packages.template_bytes), 0, 0, "SIZE", "1G",
 	  .help = "memory of all sets kept ready; the least used ones go beyond it" },
 

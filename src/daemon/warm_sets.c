@@ -17,7 +17,7 @@ static void on_done(void *userdata, const struct packages_answer *a)
 		log_info("packages-warm '%s': the system has it all", s->line);
 	} else if ((s->hold = packages_hold(s->all->packages, a->set))) {
 		packages_give_template(s->hold);
-		sessions_warm_template(s->all->sessions, a->path, a->modules);
+		sessions_warm_template(s->all->sessions, a->path, a->modules, a->replaces);
 	}
 }
 

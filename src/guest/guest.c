@@ -117,6 +117,19 @@ static void preload(PyObject *names)
 	Py_XDECREF(problems);
 }
 
+/* The modules of a template: their first calls are made, and what is there is out of sight of every collection in its copies. */
+static void become_template(void)
+{
+	PyObject *problems = PyObject_CallNoArgs(support.warm_up), *gc = PyImport_ImportModule("gc");
+	PyObject *collected = gc ? PyObject_CallMethod(gc, "collect", NULL) : NULL;
+	PyObject *frozen = collected ? PyObject_CallMethod(gc, "freeze", NULL) : NULL;
+	Py_XDECREF(frozen);
+	Py_XDECREF(collected);
+	Py_XDECREF(gc);
+	Py_XDECREF(problems);
+	PyErr_Clear();
+}
+
 static void catch_cell_signal(void);
 
 /* A session with a screen: figures become windows, and cells may be left in a main loop while others run. */
@@ -155,6 +168,7 @@ static void setup(const struct wire_frame *f)
 	struct wire_field field;
 	size_t at = 0;
 	uint64_t n;
+	bool template = false;
 	steps_begin();
 	PyObject *names = PyList_New(0);
 	while (wire_field_next(f, &at, &field) == 1) {
@@ -179,6 +193,8 @@ static void setup(const struct wire_frame *f)
 		} else if (field.tag == WIRE_WIPE) {
 			store_wipe();
 			files_forget_changes();
+		} else if (field.tag == WIRE_TEMPLATE) {
+			template = true;
 		} else if (field.tag == WIRE_PRELOAD && names) {
 			PyObject *name = PyUnicode_DecodeUTF8(field.data, (Py_ssize_t)field.len, "replace");
 			if (name)
@@ -190,6 +206,8 @@ static void setup(const struct wire_frame *f)
 	if (names && PyList_GET_SIZE(names))
 		preload(names);
 	PyErr_Clear();
+	if (template)
+		become_template();
 	Py_XDECREF(names);
 	steps_end(STEP_SETUP); /* told with the first cell */
 	if (policy_apply() < 0)

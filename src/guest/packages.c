@@ -43,7 +43,12 @@ void packages_add(const char *path, size_t len)
 		Py_XDECREF(entry);
 		return;
 	}
-	if (PySequence_Contains(list, entry) == 0 && PyList_Insert(list, system_packages(list), entry) == 0)
+	/* One that is there already, as in a session from a template, goes before those that were added since. */
+	Py_ssize_t before = PySequence_Index(list, entry), first = system_packages(list);
+	PyErr_Clear();
+	if (before > first)
+		PySequence_DelItem(list, before);
+	if (before != first && PyList_Insert(list, first, entry) == 0)
 		extend_pythonpath(entry);
 	PyErr_Clear();
 	Py_DECREF(entry);

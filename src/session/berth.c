@@ -180,7 +180,7 @@ void berth_fail(struct berth *b, const char *text)
 	struct nursery *n = b->nursery;
 	log_warning("a guest could not be made: %s", text);
 	if (b->owner) {
-		n->config.events->on_failed(b->owner, text);
+		b->events->on_failed(b->owner, text);
 	} else {
 		n->stock_failed = true;
 		berth_close(b);
@@ -232,7 +232,7 @@ static void berth_on_frame(void *userdata, const struct wire_frame *f)
 	char text[256] = "no reason given";
 	if (b->state != BERTH_STARTING) {
 		if (b->owner)
-			b->nursery->config.events->guest.on_frame(b->owner, f);
+			b->events->guest.on_frame(b->owner, f);
 	} else if (f->type == WIRE_READY) {
 		b->state = BERTH_READY;
 		take_steps(b, f);
@@ -240,7 +240,7 @@ static void berth_on_frame(void *userdata, const struct wire_frame *f)
 		text_of_frame(f, WIRE_FILES_LEFT, b->files_left, sizeof(b->files_left));
 		text_of_frame(f, WIRE_NOTE, b->note, sizeof(b->note));
 		if (b->owner)
-			b->nursery->config.events->on_ready(b->owner);
+			b->events->on_ready(b->owner);
 		else
 			b->nursery->stats.stock_ready++;
 		b->ready_ms = uv_now(b->nursery->config.loop);
@@ -255,7 +255,7 @@ static void berth_on_output(void *userdata, enum stream s, const char *data, siz
 {
 	struct berth *b = userdata;
 	if (b->owner)
-		b->nursery->config.events->guest.on_output(b->owner, s, data, len);
+		b->events->guest.on_output(b->owner, s, data, len);
 }
 
 static void berth_on_exit(void *userdata, const struct process_exit *end, bool broken)
@@ -266,7 +266,7 @@ static void berth_on_exit(void *userdata, const struct process_exit *end, bool b
 		snprintf(text, sizeof(text), "it died while it started (%s %d)", end->signaled ? "signal" : "exit code", end->status);
 		berth_fail(b, text);
 	} else if (b->owner) {
-		b->nursery->config.events->guest.on_exit(b->owner, end, broken);
+		b->events->guest.on_exit(b->owner, end, broken);
 	} else {
 		if (b->state == BERTH_READY)
 			b->nursery->stats.stock_ready--;
@@ -366,7 +366,7 @@ static void on_init_exit(uv_poll_t *p, int status, int events)
 static void take_display(struct berth *b, int *fds, size_t n)
 {
 	if (b->display_asked && b->owner)
-		b->nursery->config.events->on_display(b->owner, n == XSOCKET_FDS ? fds : NULL);
+		b->events->on_display(b->owner, n == XSOCKET_FDS ? fds : NULL);
 	b->display_asked = false;
 	for (size_t i = 0; i < n; i++)
 		fd_close(fds[i]);
@@ -489,6 +489,7 @@ struct berth *berth_new_in(struct nursery *n, const struct berth_kind *kind, con
 	}
 	b->nursery = n;
 	b->owner = owner;
+	b->events = n->config.events;
 	b->serial = ++n->next_serial;
 	b->outer = outer;
 	b->host_id = outer ? outer->host_id : take_host_id(n); /* a nested user namespace has no other id to give */
@@ -497,6 +498,7 @@ struct berth *berth_new_in(struct nursery *n, const struct berth_kind *kind, con
 	b->kind.disk_bytes = kind->disk_bytes;
 	b->kind.inodes = kind->inodes;
 	b->kind.exec = kind->exec;
+	b->kind.template = kind->template;
 	b->limits = *limits;
 	b->init_pidfd = b->init_control = b->workspace = b->far[0] = b->far[1] = b->far[2] = -1;
 	TAILQ_INIT(&b->copies);

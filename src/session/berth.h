@@ -11,6 +11,7 @@
 #include "session/copy.h"
 #include "session/helper.h"
 #include "session/nursery.h"
+#include "session/set_templates.h"
 #include "session/templates.h"
 
 /* A berth's way: JAIL (asked of the jailer) → SWEEP? → GUEST (asked of the zygote) → READY; or CLOSED from anywhere. */
@@ -20,6 +21,7 @@ struct berth {
 	TAILQ_ENTRY(berth) link;
 	struct nursery *nursery;
 	void *owner; /* NULL: stock */
+	const struct berth_events *events; /* what the owner hears: the nursery's, or a template's */
 	enum berth_state state;
 	uint32_t serial, host_id;
 	struct berth_kind kind;
@@ -58,7 +60,8 @@ TAILQ_HEAD(berth_list, berth);
 struct nursery {
 	struct nursery_config config;
 	struct helper jailer, zygote, proxy;
-	struct template_list templates;
+	struct template *plain; /* NULL until it is needed */
+	struct set_template_list sets;
 	struct cgroup_home cgroups;
 	uint32_t unremoved[64]; /* groups that were busy when their berth ended */
 	unsigned n_unremoved;

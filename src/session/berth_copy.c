@@ -76,6 +76,22 @@ int berth_revive(struct berth *b, struct copy *c, bool restore_files)
 	return 0;
 }
 
+/* A session needs no template: its guest comes from the zygote then. */
+static void do_without(struct berth *b, const char *why)
+{
+	const struct copy *c = b->from;
+	bool asked = !b->moving; /* else its jail is not there yet */
+	b->from = NULL;
+	b->moving = false;
+	b->kind.set = NULL;
+	set_template_spoiled(b->nursery, c, why);
+	if (!asked)
+		return;
+	berth_drop_guest(b);
+	b->state = BERTH_GUEST;
+	berth_ask_guest(b);
+}
+
 void berth_take_live(struct nursery *n, struct copy *from, uint32_t serial, int pidfd, const char *text)
 {
 	_cleanup_fd_ int fd = pidfd;
@@ -86,7 +102,9 @@ void berth_take_live(struct nursery *n, struct copy *from, uint32_t serial, int 
 		return;
 	}
 	pid_t pid = fd < 0 ? 0 : process_pid(fd);
-	if (!pid)
+	if (!pid && b->kind.set)
+		do_without(b, *text ? text : "its copy could not be brought to life");
+	else if (!pid)
 		berth_fail(b, *text ? text : "the copy could not be brought to life");
 	else
 		berth_take_guest(b, TAKE_FD(fd), pid);
@@ -106,6 +124,10 @@ void berth_copy_died(struct nursery *n, struct copy *c)
 {
 	struct berth *b;
 	while ((b = waits_for(n, c))) { /* from the start each time: whoever hears of it may close other berths */
+		if (b->kind.set) {
+			do_without(b, "its copy had died");
+			continue;
+		}
 		b->from = NULL;
 		b->moving = false;
 		berth_fail(b, "the copy had died");
@@ -133,6 +155,7 @@ int nursery_nest(struct nursery *n, struct copy *c, bool reseed, const struct be
 	b->from = c;
 	b->moving = true;
 	b->reseed = reseed;
+	b->kind.set = kind->set;
 	*ret = b;
 	return 0;
 }

@@ -111,7 +111,7 @@ static void on_message(struct helper *h, const void *data, size_t len, int *fds,
 	n->proxy_failures = 0;
 	struct berth *b = berth_find(n, e.id);
 	if (b && b->owner && e.verdict < NETWORK_VERDICT_COUNT)
-		n->config.events->on_network(b->owner, &e);
+		b->events->on_network(b->owner, &e);
 }
 
 static void on_exited(struct helper *h)

@@ -46,6 +46,8 @@ static struct stock look_at_stock(const struct nursery *n)
 	TAILQ_FOREACH(b, &n->berths, link) {
 		if (!berth_is_stock(b)) {
 			s.busy |= b->state != BERTH_READY && b->state != BERTH_CLOSED;
+		} else if (b->kind.set) {
+			continue; /* its template counts it */
 		} else if (b->spare) {
 			s.jails++;
 			s.spare = b;
@@ -78,7 +80,7 @@ static uint64_t rehearse_stock(struct nursery *n)
 	return next;
 }
 
-/* One step at a time: a guest, in a spare jail if there is one, else a spare jail. */
+/* One step at a time: a guest, in a spare jail if there is one, else a spare jail, else a copy of a template. */
 static void on_refill(uv_timer_t *t)
 {
 	struct nursery *n = t->data;
@@ -86,7 +88,7 @@ static void on_refill(uv_timer_t *t)
 		return;
 	struct stock s = look_at_stock(n);
 	if (s.guests >= n->config.stock && s.jails >= SPARE_JAILS) {
-		uint64_t wait = rehearse_stock(n);
+		uint64_t wait = set_templates_refill(n) ? REFILL_MS : rehearse_stock(n);
 		if (wait)
 			uv_timer_start(t, on_refill, wait, 0);
 		return;
@@ -116,14 +118,18 @@ int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct 
 	struct berth *b, *best = NULL;
 	/* The readiest one in stock, the oldest of those. */
 	TAILQ_FOREACH(b, &n->berths, link)
-		if (berth_is_stock(b) && b->kind.disk_bytes == kind->disk_bytes && b->kind.inodes == kind->inodes && b->kind.exec == kind->exec &&
+		if (berth_is_stock(b) && b->kind.set == kind->set && b->kind.disk_bytes == kind->disk_bytes && b->kind.inodes == kind->inodes && b->kind.exec == kind->exec &&
 			b->kind.network.net == kind->network.net && kind->network.net != JAIL_NET_ALLOW &&
-			(!kind->template || b->spare || b->state == BERTH_JAIL) && /* a guest is of one template, a jail of none */
+			(kind->set || !kind->template || b->spare || b->state == BERTH_JAIL) && /* a guest is of one template, a jail of none */
 			(!best || b->state > best->state)) {
 			best = b;
 			if (b->state == BERTH_READY)
 				break;
 		}
+	if (!best && kind->set) {
+		*ret_ready = false;
+		return nursery_nest(n, set_template_copy(kind->set), true, kind, limits, owner, ret);
+	}
 	if (!best)
 		best = berth_new(n, kind, limits, owner);
 	if (!best)
@@ -206,7 +212,7 @@ static void on_jailer_message(struct helper *h, const void *data, size_t len, in
 	}
 	n->jailer_up = true;
 	start_helpers(n); /* the zygote wants to know the jailer */
-	templates_start(n);
+	template_start(n);
 	TAILQ_FOREACH(b, &n->berths, link)
 		if (b->state == BERTH_JAIL)
 			berth_ask_jail(b);
@@ -326,9 +332,9 @@ static int start_jailer(struct nursery *n)
 }
 
 /* The environment is built from nothing, before exec: clearing it later would leave it readable in /proc. */
-int nursery_start_zygote(struct nursery *n, struct helper *h, const struct template_spec *spec)
+int nursery_start_zygote(struct nursery *n, struct helper *h, char *const *modules)
 {
-	char *argv[PRELOAD_ARGS_MAX + TEMPLATE_MODULES_MAX + 16];
+	char *argv[PRELOAD_ARGS_MAX + 16];
 	static char *envp[] = { (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"LANG=C.UTF-8", (char *)"LC_ALL=C.UTF-8",
 		(char *)"HOME=/tmp", (char *)"OPENBLAS_NUM_THREADS=1", (char *)"OMP_NUM_THREADS=1", NULL };
 	char cache[4096];
@@ -336,13 +342,11 @@ int nursery_start_zygote(struct nursery *n, struct helper *h, const struct templ
 	bool own_tree = n->config.rootfs;
 	snprintf(cache, sizeof(cache), "%s/matplotlib", n->config.state_dir && !own_tree ? n->config.state_dir : "/tmp");
 	const char *fixed[] = { "glovebox", "inside", GLOVEBOX_PYTHON, "-I", "-B", "-X", "utf8", "-c", ZYGOTE_BOOT,
-		own_tree ? "/run/" ROOTFS_MODULE : n->config.guest_module, cache, spec && spec->path ? spec->path : "" };
+		own_tree ? "/run/" ROOTFS_MODULE : n->config.guest_module, cache };
 	for (size_t i = own_tree ? 0 : 2; i < ARRAY_LEN(fixed); i++)
 		argv[at++] = (char *)fixed[i];
-	for (size_t i = 0; (!spec || spec->beyond) && n->config.preload[i] && i < PRELOAD_ARGS_MAX; i++)
-		argv[at++] = n->config.preload[i];
-	for (size_t i = 0; spec && spec->modules[i]; i++)
-		argv[at++] = spec->modules[i];
+	for (size_t i = 0; modules[i] && i < PRELOAD_ARGS_MAX; i++)
+		argv[at++] = modules[i];
 	argv[at] = NULL;
 	return helper_start(h, n->config.loop, own_tree ? "/proc/self/exe" : GLOVEBOX_PYTHON, argv, envp, n->jailer.pidfd);
 }
@@ -352,7 +356,7 @@ static int start_zygote(struct nursery *n)
 	n->zygote.on_message = on_zygote_message;
 	n->zygote.on_exit = on_helper_exit;
 	n->zygote.on_closed = on_zygote_closed;
-	return nursery_start_zygote(n, &n->zygote, NULL);
+	return nursery_start_zygote(n, &n->zygote, n->config.preload);
 }
 
 /* Starts what does not run: the jailer first, and once it answers the zygote. */
@@ -409,7 +413,7 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 	n->config = *config;
 	n->jailer.pidfd = n->jailer.socket = n->zygote.pidfd = n->zygote.socket = n->proxy.pidfd = n->proxy.socket = -1;
 	TAILQ_INIT(&n->berths);
-	TAILQ_INIT(&n->templates);
+	TAILQ_INIT(&n->sets);
 	take_host_ids(n);
 	uv_timer_init(config->loop, &n->refill);
 	uv_timer_init(config->loop, &n->restart);
@@ -432,7 +436,7 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 
 void nursery_finish_when_empty(struct nursery *n)
 {
-	if (!n->destroying || n->open_timers || n->jailer.open_polls || n->zygote.open_polls || n->proxy.open_polls || !templates_gone(n) ||
+	if (!n->destroying || n->open_timers || n->jailer.open_polls || n->zygote.open_polls || n->proxy.open_polls || n->plain || !set_templates_gone(n) ||
 		!TAILQ_EMPTY(&n->berths))
 		return;
 	void (*done)(void *) = n->done;
@@ -461,7 +465,8 @@ void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata)
 			berth_close(b);
 	}
 	helper_close(&n->zygote);
-	templates_destroy(n);
+	template_destroy(n);
+	set_templates_destroy(n);
 	egress_destroy(n);
 	uv_close((uv_handle_t *)&n->refill, timer_closed);
 	uv_close((uv_handle_t *)&n->proxy_restart, timer_closed);

@@ -21,6 +21,7 @@
 struct nursery;
 struct berth;
 struct template;
+struct set_template;
 struct proxy_event;
 
 /* What the owner of a berth hears; guest_events slots come through unchanged, with the owner as their first argument. */
@@ -39,6 +40,7 @@ struct berth_kind {
 	enum jail_exec exec;
 	struct network_policy network; /* a borrowed one; a berth keeps its own copy */
 	struct template *template;     /* the zygote its guests come from; NULL: the default one */
+	struct set_template *set;      /* whose copy its first guest is; NULL for none */
 };
 
 struct nursery_config {
@@ -47,8 +49,9 @@ struct nursery_config {
 	const char *rootfs;   /* the system that sessions see instead of the host's, or NULL */
 	const char *shown;    /* directories that jails see as well, see tree_prepare(); or NULL */
 	char *const *preload; /* NULL at the end */
+	char *const *plain_preload; /* the same without anything of the system's packages */
 	unsigned stock;       /* ready berths kept */
-	uint64_t template_bytes; /* memory of the other templates; 0: no limit */
+	uint64_t template_bytes; /* memory of the templates of package sets; 0: no limit */
 	struct berth_kind kind; /* of those in stock */
 	struct cgroup_limits limits; /* of those in stock */
 	const struct berth_events *events;

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "jail/jail.h"
 #include "session/internal.h"
+#include "session/set_templates.h"
 #include "session/templates.h"
 
 enum { SWEEP_MS = 200 };
@@ -311,22 +312,20 @@ struct cgroup_limits session_cgroup_limits(const struct session_limits *l)
 		.cpus = l->cpus };
 }
 
-/* Which zygote: one with the set's modules, one with none of the system's packages, or (NULL) the one that all have. */
-static struct template *choose_template(struct session *s)
+/* Where its guests come from: copies of one with the set's modules, the zygote with none of the system's packages, or the one that all have. */
+static void choose_template(struct session *s, struct berth_kind *kind)
 {
 	struct sessions *t = s->table;
 	const struct session_package *p = s->params.packages;
-	if (p && s->params.template_modules) {
-		const char *name = strrchr(p->path, '/');
-		struct template_spec own = { .name = name ? name + 1 : p->path, .path = p->path,
-			.modules = s->params.template_modules, .beyond = true };
-		struct template *found = template_get(t->nursery, &own);
-		if (found)
-			return found;
-	}
-	if (!(s->params.packages_replace || t->common_replaces) || !t->owned_preload[0])
-		return NULL;
-	return template_get(t->nursery, &(struct template_spec){ .name = "plain", .modules = (char *const *)plain_preload });
+	bool plain = (s->params.packages_replace || t->common_replaces) && t->owned_preload[0];
+	kind->template = plain ? template_plain(t->nursery) : NULL;
+	if (p && s->params.template_modules)
+		kind->set = set_template_get(t->nursery,
+			&(struct set_template_spec){
+				.path = p->path, .modules = s->params.template_modules, .owner = s->params.owner, .plain = plain },
+			kind);
+	snprintf(s->template, sizeof(s->template), "%s", kind->set ? set_template_name(kind->set) : kind->template ? "plain" : "default");
+	s->template_warm = kind->set || (kind->template && template_warm(kind->template));
 }
 
 void sessions_await_packages(struct sessions *t)
@@ -342,25 +341,25 @@ void sessions_set_packages(struct sessions *t, const char *path, bool replaces)
 	t->common_awaited = false;
 }
 
-void sessions_warm_template(struct sessions *t, const char *path, char *const *modules)
+void sessions_warm_template(struct sessions *t, const char *path, char *const *modules, bool replaces)
 {
-	const char *name = strrchr(path, '/');
-	template_get(t->nursery, &(struct template_spec){ .name = name ? name + 1 : path, .path = path, .modules = modules, .beyond = true });
+	bool plain = (replaces || t->common_replaces) && t->owned_preload[0];
+	set_template_get(t->nursery, &(struct set_template_spec){ .path = path, .modules = modules, .plain = plain }, NULL);
 }
 
 int session_take_berth(struct session *s, bool *ret_ready)
 {
 	struct cgroup_limits wall = session_cgroup_limits(&s->params.limits);
 	struct berth_kind kind = { .disk_bytes = s->params.limits.disk_bytes, .inodes = s->params.limits.inodes,
-		.exec = s->params.exec, .network = s->params.network, .template = choose_template(s) };
-	snprintf(s->template, sizeof(s->template), "%s", kind.template ? template_name(kind.template) : "default");
-	s->template_warm = kind.template && template_warm(kind.template);
+		.exec = s->params.exec, .network = s->params.network };
+	choose_template(s, &kind);
 	struct fork_source *from = s->table->fork_source;
 	if (from && !s->berth) {
 		*ret_ready = false;
 		s->setup_sent = true; /* the copy's was */
 		s->replay.good = s->replay.fresh = false;
 		s->cells = from->copy->cell;
+		kind.set = NULL;
 		return nursery_nest(s->table->nursery, from->copy, from->reseed, &kind, &wall, s, &s->berth);
 	}
 	int r = nursery_take(s->table->nursery, &kind, &wall, s, ret_ready, &s->berth);
@@ -744,6 +743,7 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 		.shown = config->shown,
 		.template_bytes = config->template_bytes,
 		.preload = t->owned_preload,
+		.plain_preload = (char *const *)plain_preload,
 		.stock = config->ready_guests,
 		.kind = { .disk_bytes = config->defaults.disk_bytes, .inodes = config->defaults.inodes, .exec = config->default_exec,
 			.network = { .net = config->default_network.net == JAIL_NET_LOOPBACK ? JAIL_NET_LOOPBACK : JAIL_NET_NONE } },

@@ -224,7 +224,7 @@ void sessions_await_packages(struct sessions *t);
 void sessions_set_packages(struct sessions *t, const char *path, bool replaces);
 
 /* Starts the template of a set ahead of need. Path and modules as in session_params. */
-void sessions_warm_template(struct sessions *t, const char *path, char *const *modules);
+void sessions_warm_template(struct sessions *t, const char *path, char *const *modules, bool replaces);
 
 /* Next session in order of creation; NULL starts, NULL ends. */
 struct session *sessions_next(struct sessions *t, struct session *after);

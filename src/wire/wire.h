@@ -20,7 +20,7 @@ enum { WIRE_HEADER = 12, WIRE_FIELD_HEADER = 5 };
 
 enum wire_type {
 	/* daemon → guest */
-	WIRE_SETUP = 1, /* ENV*, PRELOAD*, PACKAGES*, SEED, MEMORY, PROCESSES, NETWORK, POLICY*: before the first cell; later with PACKAGES alone */
+	WIRE_SETUP = 1, /* ENV*, PRELOAD*, PACKAGES*, SEED, MEMORY, PROCESSES, NETWORK, POLICY*, TEMPLATE: before the first cell; later with PACKAGES alone */
 	WIRE_EXECUTE,   /* CODE, STDIN, VARIABLES, TYPED, RESCAN */
 	WIRE_CHECK,     /* CODE: is it complete? */
 	WIRE_REHEARSE,  /* nobody needs you yet: get ready for a first cell */
@@ -96,6 +96,7 @@ enum wire_tag {
 	WIRE_VARIABLES, /* JSON text of an object */
 	WIRE_TYPED,
 	WIRE_LOOP, /* enum wire_loop */
+	WIRE_TEMPLATE, /* SETUP: copies of this guest will be sessions; what it has imported is theirs */
 };
 
 /*

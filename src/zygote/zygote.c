@@ -31,7 +31,6 @@
 #include "wire/wire.h"
 #include "zygote/heap.h"
 #include "zygote/pages.h"
-#include "zygote/settle.h"
 #include "zygote/title.h"
 #include "zygote/zygote.h"
 
@@ -280,24 +279,24 @@ static void serve_one(const struct wire_spawn *q, int *fds, size_t n)
 }
 
 /* Started by an ordinary user, the jails' user namespaces belong to the jailer's: only from there can they be joined. */
-static void join_jailer(bool joined)
+static void join_jailer(void)
 {
-	if (!joined && geteuid() != 0 && setns(ZYGOTE_JAILER_FD, CLONE_NEWUSER) < 0)
+	if (geteuid() != 0 && setns(ZYGOTE_JAILER_FD, CLONE_NEWUSER) < 0)
 		die("joining the jailer's user namespace failed");
 	fd_close(ZYGOTE_JAILER_FD);
 }
 
-/* run(names, cache_dir, path): warms up and serves until the daemon hangs up. */
+/* run(names, cache_dir): warms up and serves until the daemon hangs up. */
 static PyObject *run(PyObject *self, PyObject *args)
 {
 	PyObject *names;
-	const char *cache, *path;
+	const char *cache;
 	static struct wire_zygote hello = { .event = WIRE_ZYGOTE_WARM };
 	struct wire_spawn q;
 	int fds[WIRE_SPAWN_FDS_MAX];
 	size_t n;
 	(void)self;
-	if (!PyArg_ParseTuple(args, "O!ss", &PyList_Type, &names, &cache, &path))
+	if (!PyArg_ParseTuple(args, "O!s", &PyList_Type, &names, &cache))
 		return NULL;
 	prctl(PR_SET_NAME, "glovebox-zygote");
 	for (int i = 0; i < JAIL_EXEC_COUNT; i++)
@@ -307,14 +306,8 @@ static PyObject *run(PyObject *self, PyObject *args)
 			filter_build_sealed((enum jail_exec)i, JAIL_NET_LOOPBACK, &filters[i][1][1]) < 0)
 			die("the system call filter cannot be built");
 	offer_to_oom_killer();
-	if (*path) {
-		const char *step = settle_in_tree(path, cache);
-		if (step)
-			die(step);
-		cache = SETTLED_CACHE;
-	}
 	warm_up(names, cache, &hello);
-	join_jailer(*path);
+	join_jailer();
 	title_set("glovebox-zygote");
 	/* Sessions have another uid; nobody but root may look into, or trace, what all of them are copied from. */
 	prctl(PR_SET_DUMPABLE, 0);

@@ -4,12 +4,11 @@
 enum { ZYGOTE_SOCKET_FD = 3, ZYGOTE_JAILER_FD = 4 };
 
 /*
- * argv: python3 -I -B -X utf8 -c ZYGOTE_BOOT path-of-the-module cache-dir path module…
- * path: a directory of packages as jails see it, or empty. With one, the zygote moves into the jails' tree before it imports anything.
+ * argv: python3 -I -B -X utf8 -c ZYGOTE_BOOT path-of-the-module cache-dir module…
  * -I: neither the environment nor the current directory reach the interpreter.
  */
 #define ZYGOTE_BOOT                                                                                          \
 	"import sys, importlib.util as u\n"                                                                  \
 	"s = u.spec_from_file_location('_glovebox_guest', sys.argv[1])\n"                                    \
 	"m = u.module_from_spec(s)\n"                                                                        \
-	"m.run(sys.argv[4:], sys.argv[2], sys.argv[3])\n"
+	"m.run(sys.argv[3:], sys.argv[2])\n"

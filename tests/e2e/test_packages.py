@@ -221,33 +221,50 @@ def test_an_index_that_is_down(index):
 # ---- source packages --------------------------------------------------------------------------------
 
 
-PROBE_SETUP = """
-import os, socket, json, glob
+# What a package tries when its code runs: `found` says what came of it.
+PROBES = """
+import ctypes, glob, os, socket
 found = {}
+libc = ctypes.CDLL(None, use_errno=True)
 def attempt(name, act):
     try:
         found[name] = repr(act())[:300]
     except BaseException as e:
         found[name] = 'refused: ' + type(e).__name__
-attempt('host file', lambda: open(os.environ.get('PROBE', '/etc/shadow')).read())
-attempt('host files', lambda: [p for d in ('/', '/tmp', '/var/tmp', '/root', '/home', '/workspace') for p in glob.glob(d + '/glovebox-canary-*')])
-attempt('store', lambda: os.listdir('/packages'))
-attempt('write usr', lambda: open('/usr/lib/python3/dist-packages/gbprobe_was_here.py', 'w'))
-attempt('wheels', lambda: [open(os.path.join(d, 'x'), 'w') for d in glob.glob('/wheels*')] or 1 / 0)
-attempt('other port', lambda: socket.create_connection(('127.0.0.1', CANARY_PORT), 3))
-attempt('outside', lambda: socket.create_connection(('192.0.2.1', 80), 3))
-attempt('processes', lambda: sorted(int(p) for p in os.listdir('/proc') if p.isdigit() and b'glovebox' in open(f'/proc/{p}/cmdline', 'rb').read()) or 1 / 0)
-attempt('uid', lambda: os.getuid() or 1 / 0)
-attempt('kill', lambda: os.kill(1, 9))
-if os.fork() == 0:  # what stays behind when the build is over must not reach the store
-    import time
+def call(name, *args):
+    if getattr(libc, name)(*args) < 0:
+        raise OSError(ctypes.get_errno(), name)
+    return 'done'
+attempt('passwords', lambda: open('/etc/shadow').read())
+attempt('a file of the host', lambda: open('CANARY_FILE').read())
+attempt('files of the host', lambda: [p for d in ('/', '/tmp', '/var/tmp', '/root', '/home', '/workspace') for p in glob.glob(d + '/glovebox-canary-*')] or 1 / 0)
+attempt('the store', lambda: os.listdir('/packages'))
+attempt('writing to the store', lambda: [open(d + '/x', 'w') for d in ['/packages', *glob.glob('/packages/*')]])
+attempt('writing beside itself', lambda: open(os.path.dirname(os.path.abspath(__file__)) + '/x', 'w') if '/packages/' in __file__ else 1 / 0)
+attempt('writing to the system', lambda: open('/usr/lib/python3/dist-packages/gbprobe_was_here.py', 'w'))
+attempt('writing to wheels', lambda: [open(os.path.join(d, 'x'), 'w') for d in glob.glob('/wheels*')] or 1 / 0)
+attempt('a port of the host', lambda: socket.create_connection(('127.0.0.1', CANARY_PORT), 3))
+attempt('the network', lambda: socket.create_connection(('192.0.2.1', 80), 3))
+attempt('sockets of the host', lambda: [p for p in glob.glob('/run/**', recursive=True) if os.path.exists(p) and os.stat(p).st_mode & 0o170000 == 0o140000] or 1 / 0)
+attempt('processes of the host', lambda: [p for p in os.listdir('/proc') if p.isdigit() and b'glovebox' in open(f'/proc/{p}/cmdline', 'rb').read()] or 1 / 0)
+attempt('being root', lambda: os.setuid(0))
+attempt('killing the init', lambda: os.kill(1, 9))
+attempt('looking into the init', lambda: open('/proc/1/mem', 'rb'))
+attempt('the root of the init', lambda: os.listdir('/proc/1/root/'))
+attempt('tracing', lambda: call('ptrace', 16, 1, 0, 0))
+attempt('mounting', lambda: call('mount', b'tmpfs', b'/tmp', b'tmpfs', 0, None))
+attempt('a namespace', lambda: call('unshare', 0x10000000))
+attempt('a device', lambda: os.mknod('/tmp/device', 0o020600, os.makedev(1, 1)))
+if os.fork() == 0:  # a daemon, which must not outlive what it came with
     os.setsid()
-    for fd in range(3):  # pip waits for the end of what the build prints
-        os.close(fd)
-    while True:
-        for path in glob.glob('/workspace/tree/*'):
-            pass
-        time.sleep(0.01)
+    if os.fork() == 0:
+        for fd in range(3):  # pip waits for the end of what the build prints
+            os.close(fd)
+        os.execv('/bin/sleep', ['gbprobe-daemon', '600'])
+    os._exit(0)
+os.wait()
+"""
+PROBE_SETUP = """
 with open('gbprobe.py', 'w') as f:
     f.write('found = ' + repr(found))
 from setuptools import setup
@@ -255,27 +272,94 @@ setup(name='gbprobe', version='1.0', py_modules=['gbprobe'])
 """
 
 
-def test_builds_in_a_jail(index, tmp_path):
-    """A C extension; one that breaks, with the end of its log; and one that looks around while it is built."""
-    canary = socket_listener()
-    canary_file = Path(f'/tmp/glovebox-canary-{os.getpid()}')
+def left_behind():
+    """Processes that PROBES started and that still run, anywhere on the machine."""
+    found = []
+    for path in Path('/proc').glob('[0-9]*/cmdline'):
+        try:
+            found += [path.parent.name] if path.read_bytes().startswith(b'gbprobe-daemon') else []
+        except OSError:
+            pass
+    return found
+
+
+@pytest.fixture
+def probes():
+    """The text of PROBES, with a port and a file of the host's that they must not reach."""
+    canary, canary_file = socket_listener(), Path(f'/tmp/glovebox-canary-{os.getpid()}')
     canary_file.write_text('secret')
-    setup = PROBE_SETUP.replace('CANARY_PORT', str(canary.getsockname()[1])).replace('/etc/shadow', str(canary_file))
-    index.add(package_index.sdist('gbprobe', '1.0', {'setup.py': setup}))
     try:
-        with gb.running_daemon('--packages-index', index.url, '--packages-build', '--no-packages-isolate') as daemon, daemon.api() as api:
-            assert api.session(packages=['gbext']).value('import gbext; gbext.answer()') == '42'
-            said = problem(api, 422, packages=['gbbroken'])
-            assert said['code'] == 'package_build_failed'
-            assert any('the flux is missing' in line for line in said['log'])
-            session = api.session(packages=['gbprobe'])
-            found = json.loads(session.execute('import gbprobe, json; print(json.dumps(gbprobe.found))').ok().stdout)
+        yield PROBES.replace('CANARY_PORT', str(canary.getsockname()[1])).replace('CANARY_FILE', str(canary_file))
     finally:
         canary_file.unlink()
         canary.close()
-    assert found.pop('uid') == '1000'
-    assert found.pop('host files') == '[]'
-    assert {name: what for name, what in found.items() if not what.startswith('refused')} == {}
+
+
+def got_through(found):
+    return {name: what for name, what in found.items() if not what.startswith('refused')}
+
+
+def found_in(session):
+    return json.loads(session.execute('import gbprobe, json; print(json.dumps(gbprobe.found))').ok().stdout)
+
+
+def test_builds_in_a_jail(index, probes):
+    """A C extension; one that breaks, with the end of its log; and one that looks around while it is built."""
+    index.add(package_index.sdist('gbprobe', '1.0', {'setup.py': probes + PROBE_SETUP}))
+    with gb.running_daemon('--packages-index', index.url, '--packages-build', '--no-packages-isolate') as daemon, daemon.api() as api:
+        assert api.session(packages=['gbext']).value('import gbext; gbext.answer()') == '42'
+        said = problem(api, 422, packages=['gbbroken'])
+        assert said['code'] == 'package_build_failed'
+        assert any('the flux is missing' in line for line in said['log'])
+        found = found_in(api.session(packages=['gbprobe']))
+    assert len(found) == 20 and got_through(found) == {}
+    assert not left_behind()
+
+
+def test_code_that_looks_around_when_it_is_imported(probes):
+    """In a session, and in a template whose copies sessions are: neither reaches more than the session's own jail."""
+    files = [package_index.wheel('gbprobe', '1.0', {'gbprobe.py': probes})]
+    with package_index.Index(files) as own:
+        with gb.running_daemon('--packages-index', own.url, '--packages-warm', 'gbprobe', '--preload', 'none') as daemon, daemon.api() as api:
+            gb.wait_until(lambda: 'is warm' in daemon.log(), 'the template is warm', 240)
+            gb.wait_until(lambda: not left_behind(), 'what it left running was ended')
+            one, other = api.session(packages=['gbprobe']), api.session(packages=['gbprobe'])
+            assert one.info['template'] == one.info['packages']['set'] and one.info['warm']
+            assert one.value('import sys; "gbprobe" in sys.modules') == 'True'
+            assert got_through(found_in(one)) == {}
+            one.execute('import os\nopen("/workspace/mine", "w").write("x"); open("/tmp/mine", "w").write("x"); os.environ["MINE"] = "x"').ok()
+            seen = 'import os\nos.listdir("/workspace") + os.listdir("/tmp") + [k for k in os.environ if k == "MINE"]'
+            assert other.execute(seen).ok().text == '[]'
+            assert other.value('[p for p in os.listdir("/proc") if p.isdigit()] == [str(os.getpid())]') == 'True'
+            assert one.value('import random; random.random()') != other.value('import random; random.random()')
+            plain = api.session(packages=['gbprobe'], exec='any')  # a filter cannot be widened: this one cannot be a copy
+            assert plain.info['template'] == 'default'
+            assert got_through(found_in(plain)) == {}
+            shown = api.session(packages=['gbprobe'], display=True)
+            assert shown.info['template'] == one.info['template'] and shown.execute('import tkinter; tkinter.Tk().update()').ok()
+            one.reset()
+            assert got_through(found_in(one)) == {}
+        gb.wait_until(lambda: not left_behind(), 'and what sessions left running')
+
+
+def test_modules_that_cannot_be_a_template(index):
+    """One that runs a thread, one that never ends its import, one that ends its process: their sessions do without."""
+    own = [
+        package_index.wheel('gbthread', '1.0', {'gbthread.py': 'import threading, time\nt = threading.Thread(target=time.sleep, args=(600,), daemon=True)\nt.start()\n'}),
+        package_index.wheel('gbstuck', '1.0', {'gbstuck.py': 'import sys\nwhile "gbgo" not in sys.modules:\n    pass\n'}),
+        package_index.wheel('gbexit', '1.0', {'gbexit.py': 'import os, sys\n"gbgo" in sys.modules or os._exit(3)\n'}),
+    ]
+    names = [name.partition('-')[0] for name, _ in own]
+    with package_index.Index(own) as served:
+        flags = [word for name in names for word in ('--packages-warm', name)]
+        with gb.running_daemon('--packages-index', served.url, *flags, '--preload', 'none') as daemon, daemon.api() as api:
+            for name in names:
+                session = api.session(packages=[name])
+                assert session.value(f'import sys; sys.modules["gbgo"] = sys; import {name}; 5') == '5'
+                assert session.info['template'] == 'default'
+            gb.wait_until(lambda: '1 threads are running' in daemon.log(), 'the thread is told of')
+            gb.wait_until(lambda: 'importing ended its interpreter (exit code 3)' in daemon.log(), 'the exit is told of')
+            gb.wait_until(lambda: 'is warm' not in daemon.log(), 'and none of them is warm')
 
 
 def socket_listener():
@@ -531,9 +615,11 @@ def test_a_set_that_many_ask_for_gets_a_template(index):
     args = ['--packages-index', index.url, '--packages-template-after', '2', '--preload', 'none']
     with gb.running_daemon(*args) as daemon, daemon.api() as api:
         kinds = [api.session(packages=['gbpure==1.0']).info['template'] for _ in range(3)]
-        assert kinds[:2] == ['default', 'default'] and len(kinds[2]) == 26
-        gb.wait_until(lambda: api.session(packages=['gbpure==1.0']).info['warm'], 'its template is warm')
-        assert api.session(packages=['gbpure==1.0']).value('import sys; "gbpure" in sys.modules') == 'True'
+        assert kinds == ['default'] * 3  # nobody waits for it
+        gb.wait_until(lambda: 'is warm' in daemon.log(), 'its template is warm')
+        session = api.session(packages=['gbpure==1.0'])
+        assert session.info['template'] == session.info['packages']['set'] and session.info['warm']
+        assert session.value('import sys; "gbpure" in sys.modules') == 'True'
 
 
 # ---- the command line --------------------------------------------------------------------------------------
