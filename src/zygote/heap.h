@@ -11,5 +11,6 @@
 /* From here on until heap_settle(), arenas come from such regions. */
 void heap_begin(void);
 
-/* Back to Python's own arenas, and no hole is left between what is alive. */
+/* No hole is left between what is alive. From here on, in guests, the first arenas are Python's own, which are small; those of a heap that has
+ * grown lie in huge pages again, because it may be copied itself (src/guest/park.h). */
 void heap_settle(void);

@@ -1,6 +1,8 @@
 """Checkpoints: taken, listed as a tree, gone back to, let go of."""
 
 import random
+import re
+from pathlib import Path
 
 import gb
 import pytest
@@ -198,3 +200,26 @@ def test_against_a_replay(api):
         assert session.value(look) == fresh.value(look)
         fresh.delete()
         session.delete()
+
+
+# ---- what a copy costs ----------------------------------------------------------------
+
+
+def bytes_in_huge_pages(session):
+    """Of its mappings, what the kernel was asked to keep in huge pages; whether it had some to give is another matter."""
+    text = Path(f'/proc/{session.get()["pid"]}/smaps').read_text()
+    sizes = [(int(m[1], 16) - int(m[0], 16), m[2].split()) for m in re.findall(r'^([0-9a-f]+)-([0-9a-f]+) .*?^VmFlags: (.*?)$', text, re.M | re.S)]
+    return sum(size for size, flags in sizes if 'hg' in flags)
+
+
+def test_a_large_heap_lies_in_huge_pages(session):
+    """Which is what makes copies of it cheap; a small one counts every page."""
+    session.execute('a = [str(i) for i in range(1000)]').ok()
+    small = bytes_in_huge_pages(session)
+    session.execute('a = [str(i) for i in range(1_000_000)]').ok()
+    grown = bytes_in_huge_pages(session)
+    assert grown - small >= 32 << 20
+    session.execute('del a').ok()
+    assert bytes_in_huge_pages(session) < grown / 2
+    session.execute('a = [[i] for i in range(100_000)]').ok()
+    assert session.value('all(a[i] == [i] for i in range(100_000))') == 'True'
