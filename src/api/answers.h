@@ -11,6 +11,20 @@ struct json_writer;
 void answer_put_session(struct json_writer *w, const struct session *s);
 void answer_put_observation(struct json_writer *w, const struct observation *o);
 
+/* 201 with the session and where it is; ends the call. */
+struct call;
+void answer_created(struct call *c, const struct session *s);
+
+void answer_put_checkpoint(struct json_writer *w, const struct checkpoint_info *c);
+
+/* A list of texts from words with blanks between; empty for NULL. */
+void answer_put_words(struct json_writer *w, const char *key, const char *words);
+
+/* POST /v1/sessions with `from`: what must not stand beside it, and making it. */
+struct create_request;
+int create_check_from(const char *body, size_t len, struct error *e);
+void create_from(struct call *c, struct create_request *q);
+
 /* One value in its forms: an object of media types. JSON from a guest that is not sound is given as text. */
 void answer_put_bundle(struct json_writer *w, const struct bundle *b);
 

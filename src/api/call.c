@@ -225,6 +225,11 @@ int api_check_open(const struct api *a, struct error *e)
 
 int api_check_quota(const struct api *a, uint64_t owner, struct error *e)
 {
+	return api_check_quota_for(a, owner, 1, e);
+}
+
+int api_check_quota_for(const struct api *a, uint64_t owner, unsigned more, struct error *e)
+{
 	unsigned n = 0;
 	if (!a->max_sessions_per_token || !owner)
 		return 0;
@@ -233,9 +238,12 @@ int api_check_quota(const struct api *a, uint64_t owner, struct error *e)
 		session_info(s, &info);
 		n += info.owner == owner;
 	}
-	if (n < a->max_sessions_per_token)
+	if (n + more <= a->max_sessions_per_token)
 		return 0;
-	error_set(e, -ENOSPC, "you have %u sessions, which is as many as one token may have", n);
+	if (more > 1)
+		error_set(e, -ENOSPC, "you have %u sessions, and %u more are more than the %u one token may have", n, more, a->max_sessions_per_token);
+	else
+		error_set(e, -ENOSPC, "you have %u sessions, which is as many as one token may have", n);
 	error_remedy(e, "End sessions you do not need with DELETE /v1/sessions/{id}.");
 	error_slug(e, "too_many_sessions");
 	return -ENOSPC;

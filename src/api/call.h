@@ -112,8 +112,9 @@ int api_session(const struct api *a, const char *id, uint64_t owner, struct erro
 /* Refuses when the server is about to end. -ESHUTDOWN. */
 int api_check_open(const struct api *a, struct error *e);
 
-/* Refuses a session too many of one token. -ENOSPC with slug "too_many_sessions". */
+/* Refuses a session too many of one token, or `more` of them. -ENOSPC with slug "too_many_sessions". */
 int api_check_quota(const struct api *a, uint64_t owner, struct error *e);
+int api_check_quota_for(const struct api *a, uint64_t owner, unsigned more, struct error *e);
 
 /* Is this media type among those of the Accept header? (No wildcards: they mean "whatever you like".) */
 bool call_accepts(const struct call *c, const char *media_type);

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "json/json_write.h"
 
-static void put_checkpoint(struct json_writer *w, const struct checkpoint_info *c)
+void answer_put_checkpoint(struct json_writer *w, const struct checkpoint_info *c)
 {
 	char text[CLOCK_TEXT_MAX];
 	json_open_object(w);
@@ -55,11 +55,10 @@ static void put_answer(struct json_writer *w, const struct asker *a, const struc
 	json_field_cstr(w, "session", a->session);
 	json_key(w, "checkpoint");
 	if (info)
-		put_checkpoint(w, info);
+		answer_put_checkpoint(w, info);
 	else
 		json_put_null(w);
-	if (!a->back)
-		json_field_cstr(w, "let_go", let_go);
+	answer_put_words(w, "let_go", let_go);
 	json_close(w);
 }
 
@@ -160,7 +159,7 @@ void handle_checkpoint_list(struct call *c)
 	json_key(&w, "checkpoints");
 	json_open_array(&w);
 	for (unsigned i = 0; session_checkpoint_info(s, i, true, &info); i++)
-		put_checkpoint(&w, &info);
+		answer_put_checkpoint(&w, &info);
 	json_close(&w);
 	json_close(&w);
 	call_respond(c, 200, &w, &b);

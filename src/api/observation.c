@@ -131,6 +131,18 @@ static void put_answer(struct json_writer *w, const struct final_answer *a)
 		json_field_text(w, "final_answer_encoded", a->encoded, a->encoded_len);
 }
 
+void answer_put_words(struct json_writer *w, const char *key, const char *words)
+{
+	json_key(w, key);
+	json_open_array(w);
+	while (words && *words) {
+		size_t n = strcspn(words, " ");
+		json_put_text(w, words, n);
+		words += n + (words[n] == ' ');
+	}
+	json_close(w);
+}
+
 void answer_put_observation(struct json_writer *w, const struct observation *o)
 {
 	json_open_object(w);
@@ -165,6 +177,10 @@ void answer_put_observation(struct json_writer *w, const struct observation *o)
 		json_field_raw(w, "packages", o->packages, strlen(o->packages));
 	else
 		json_field_null(w, "packages");
+	if (o->let_go)
+		answer_put_words(w, "checkpoints_let_go", o->let_go);
+	else
+		json_field_null(w, "checkpoints_let_go");
 	json_field_bool(w, "rolled_back", o->rolled_back);
 	json_field_bool(w, "files_rolled_back", o->files_rolled_back);
 	put_truncated(w, o);

@@ -180,7 +180,21 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 /* ---- bodies ------------------------------------------------------------- */
 
 static const struct field session_table[] = { SESSION_ROWS(0), PACKAGES_ROW(0), DISPLAY_ROW(0) };
-const struct fields session_fields = FIELDS("SessionRequest", session_table);
+const struct fields session_fields = FIELDS("SessionFields", session_table);
+
+#define CREATE_SESSION offsetof(struct create_request, session)
+static const struct field create_table[] = {
+	SESSION_ROWS(CREATE_SESSION),
+	PACKAGES_ROW(CREATE_SESSION),
+	DISPLAY_ROW(CREATE_SESSION),
+	{ "from", FIELD_WORD, .offset = offsetof(struct create_request, from), .min = 1, .max = LIMIT_NAME_BYTES,
+		.help = "The id of a session or of a checkpoint whose state it goes on from, as a fork does. Of the other fields only name, "
+			"metadata, ttl_s, idle_timeout_s and reseed go with it." },
+	{ "reseed", FIELD_BOOL, FIELD_HAS_FLAG, .offset = offsetof(struct create_request, reseed),
+		.flag_offset = offsetof(struct create_request, has_reseed), .default_text = "true",
+		.help = "With from: it draws other random numbers than the session it comes from." },
+};
+const struct fields create_fields = FIELDS("SessionRequest", create_table);
 
 static const struct field packages_table[] = {
 	PACKAGES_ROW(0),

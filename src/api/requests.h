@@ -63,6 +63,13 @@ struct checkpoint_request {
 	bool undo;
 };
 
+/* A session to make, of its own or (from) from another one's state. */
+struct create_request {
+	struct session_params session;
+	char *from;
+	bool has_reseed, reseed;
+};
+
 struct fork_body {
 	char *at;
 	uint64_t count; /* 0: one */
@@ -87,7 +94,8 @@ struct list_query {
 	uint64_t limit;
 };
 
-extern const struct fields session_fields;        /* struct session_params */
+extern const struct fields create_fields;         /* struct create_request */
+extern const struct fields session_fields;        /* struct session_params; what dialects take */
 extern const struct fields packages_fields;       /* struct session_params, its want_packages alone */
 extern const struct fields execute_fields;        /* struct execute_request */
 extern const struct fields run_fields;            /* struct run_request */

@@ -25,8 +25,8 @@ const struct route routes[] = {
 	{ HTTP_METHOD_POST, "/v1/sessions", ROUTE_EVENTS, handle_session_create, NULL, "createSession",
 		"Create a session",
 		"All fields are optional. The session is usable at once; its working directory is "
-		"/workspace.",
-		&session_fields, NULL, 201, JSON, &shape_session,
+		"/workspace. With `from` it goes on from the state of another session or of a checkpoint.",
+		&create_fields, NULL, 201, JSON, &shape_session,
 		"curl -s $URL/v1/sessions -H 'Content-Type: application/json' -d '{\"name\":\"demo\"}'" },
 	{ HTTP_METHOD_GET, "/v1/sessions", 0, handle_session_list, NULL, "listSessions", "List sessions",
 		"Your sessions in order of creation, page by page.", NULL, &session_query_fields, 200, JSON,
@@ -64,7 +64,7 @@ const struct route routes[] = {
 	{ HTTP_METHOD_POST, "/v1/sessions/{id}/checkpoints", 0, handle_checkpoint_create, NULL, "createCheckpoint",
 		"Take a checkpoint",
 		"A copy of the session's variables and files to go back to, taken between cells. When there are too many, the one that was "
-		"not used for longest goes; `let_go` names it.",
+		"not used for longest goes, also when they hold too much memory; `let_go` names those.",
 		&checkpoint_fields, NULL, 201, JSON, &shape_checkpoint_answer,
 		"curl -s $URL/v1/sessions/$ID/checkpoints -H 'Content-Type: application/json' -d '{\"name\":\"clean\"}'" },
 	{ HTTP_METHOD_GET, "/v1/sessions/{id}/checkpoints", 0, handle_checkpoint_list, NULL, "listCheckpoints",

@@ -89,6 +89,8 @@ void answer_put_session(struct json_writer *w, const struct session *s)
 	json_field_double(w, "ttl_s", info.ttl_s);
 	json_field_double(w, "idle_timeout_s", info.idle_timeout_s);
 	json_field_double(w, "expires_in_s", round(info.expires_in_s * 1000) / 1000);
+	json_field_cstr(w, "from", info.from);
+	json_field_cstr(w, "same_numbers", info.from ? info.same_numbers : NULL);
 	json_field_uint(w, "cells", info.cells);
 	json_field_uint(w, "queued", info.queued);
 	json_field_uint(w, "left_running", info.left_running);
@@ -122,15 +124,20 @@ static void respond_session(struct call *c, int status, const struct session *s)
 
 /* ---- creating ------------------------------------------------------------ */
 
-static void respond_created(struct call *c, const struct session *s, bool begun)
+void answer_created(struct call *c, const struct session *s)
 {
 	struct session_info info;
 	char location[64];
 	session_info(s, &info);
+	snprintf(location, sizeof(location), "/v1/sessions/%s", info.id);
+	http_add_header(c->x, "Location", location);
+	respond_session(c, 201, s);
+}
+
+static void respond_created(struct call *c, const struct session *s, bool begun)
+{
 	if (!begun) {
-		snprintf(location, sizeof(location), "/v1/sessions/%s", info.id);
-		http_add_header(c->x, "Location", location);
-		respond_session(c, 201, s);
+		answer_created(c, s);
 		return;
 	}
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
@@ -162,17 +169,40 @@ static void create(struct call *c, struct run_request *run, bool begun)
 		provision_answer_error(c, &e, begun);
 }
 
+/* Reads the body; what a session of its own has is in *ret_run then. */
+static int read_create(struct call *c, struct create_request *q, struct run_request *ret_run, struct error *e)
+{
+	size_t len;
+	const char *body = http_body(c->x, &len);
+	int r = api_check_open(c->api, e);
+	if (!r)
+		r = fields_decode_text(&create_fields, body, len, q, e);
+	if (!r)
+		r = api_check_quota(c->api, c->owner, e);
+	if (!r && q->from)
+		return create_check_from(body, len, e);
+	if (!r && q->has_reseed) {
+		error_set(e, -EINVAL, "$.reseed: only goes with from");
+		error_remedy(e, "Leave it out, or say with `from` which session or checkpoint the new one goes on from.");
+		return error_slug(e, "invalid_field");
+	}
+	ret_run->session = q->session;
+	q->session = (struct session_params){ 0 };
+	return r;
+}
+
 void handle_session_create(struct call *c)
 {
 	struct error e = { 0 };
+	struct create_request q = { 0 };
 	struct run_request run = { 0 };
-	size_t len;
-	const char *body = http_body(c->x, &len);
-	int r = api_check_open(c->api, &e);
-	if (!r)
-		r = fields_decode_text(&session_fields, body, len, &run.session, &e);
-	if (!r)
-		r = api_check_quota(c->api, c->owner, &e);
+	int r = read_create(c, &q, &run, &e);
+	if (!r && q.from) {
+		create_from(c, &q);
+		fields_finish(&create_fields, &q);
+		return;
+	}
+	fields_finish(&create_fields, &q);
 	if (r < 0) {
 		provision_finish(&run);
 		call_error(c, &e);

@@ -64,6 +64,8 @@ static const struct shape_row session_rows[] = {
 	{ "ttl_s", "number", NULL, 0, NULL },
 	{ "idle_timeout_s", "number", NULL, 0, NULL },
 	{ "expires_in_s", "number", NULL, 0, "When nothing more happens." },
+	{ "from", "string", NULL, 1, "The session it was forked from." },
+	{ "same_numbers", "string", NULL, 1, "Of a fork: what kept the seed of its parent." },
 	{ "cells", "integer", NULL, 0, "Cells run so far." },
 	{ "queued", "integer", NULL, 0, "Cells waiting." },
 	{ "warm", "boolean", NULL, 0, "It came from a guest, or a template, that was ready." },
@@ -192,6 +194,7 @@ static const struct shape_row observation_rows[] = {
 	{ "files", "array", &shape_file, 0, "What the cell created, changed or deleted below /workspace." },
 	{ "state_lost", "boolean", NULL, 0, "The interpreter had to be replaced: variables are gone." },
 	{ "packages", "object", &shape_packages, 1, "What became of packages since the cell before." },
+	{ "checkpoints_let_go", "any", NULL, 1, "Ids of checkpoints that had to go since the last answer, for their number or memory." },
 	{ "rolled_back", "boolean", NULL, 0, "The interpreter had to be replaced: variables are as they were before the cell." },
 	{ "files_rolled_back", "boolean", NULL, 0, "And so are the files under /workspace." },
 	{ "truncated", "object", &shape_truncated, 0, NULL },
@@ -311,7 +314,7 @@ static SHAPE(shape_checkpoint, "Checkpoint", checkpoint_rows);
 static const struct shape_row checkpoint_answer_rows[] = {
 	{ "session", "string", NULL, 0, NULL },
 	{ "checkpoint", "object", &shape_checkpoint, 0, NULL },
-	{ "let_go", "string", NULL, 1, "Id of the one that had to go." },
+	{ "let_go", "array", NULL, 0, "Ids of those that had to go since the last answer." },
 };
 SHAPE(shape_checkpoint_answer, "CheckpointAnswer", checkpoint_answer_rows);
 
@@ -321,6 +324,7 @@ SHAPE(shape_checkpoint_list, "CheckpointList", checkpoint_list_rows);
 static const struct shape_row rollback_answer_rows[] = {
 	{ "session", "string", NULL, 0, NULL },
 	{ "checkpoint", "object", &shape_checkpoint, 1, "Where the session is now; null: before its first cells." },
+	{ "let_go", "array", NULL, 0, "Ids of those that had to go since the last answer." },
 };
 SHAPE(shape_rollback_answer, "RollbackAnswer", rollback_answer_rows);
 

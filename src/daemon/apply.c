@@ -75,6 +75,8 @@ int config_sessions(const struct config *c, struct error *e, struct sessions_con
 	ret->grace_s = c->grace;
 	ret->no_transactions = !c->transactions;
 	ret->keep_files_bytes = c->keep_files;
+	ret->max_checkpoints = c->max_checkpoints;
+	ret->checkpoint_bytes = c->checkpoint_memory;
 	ret->default_ttl_s = c->ttl;
 	ret->default_idle_timeout_s = c->idle_timeout;
 	ret->default_profile = c->profile;

@@ -55,6 +55,8 @@ struct config {
 	double timeout, max_timeout, grace;
 	bool transactions;
 	uint64_t keep_files;
+	unsigned max_checkpoints;
+	uint64_t checkpoint_memory;
 	unsigned processes, max_processes, open_files, max_open_files;
 	double cpus, max_cpus, cpu_time, max_cpu_time, session_cpu_time, max_session_cpu_time;
 	uint64_t inodes, max_inodes, file_size, max_file_size, printed, max_printed;

@@ -27,6 +27,7 @@ struct cgroup_ops {
 	void (*usage)(struct cgroup_home *h, const char *name, struct cgroup_usage *ret);
 	void (*reset_peak)(struct cgroup_home *h, const char *name);
 	unsigned processes; /* the hierarchy that bounds their number */
+	const char *memory; /* the file with the memory in use, in the first hierarchy; NULL for none */
 };
 
 /* ---- small files ------------------------------------------------------------------ */
@@ -122,7 +123,7 @@ static void v2_reset_peak(struct cgroup_home *h, const char *name)
 	write_text(h->dirs[0], name, "memory.peak", "0"); /* writable since 6.12; per descriptor, so only a hint before */
 }
 
-static const struct cgroup_ops v2 = { "v2", v2_controllers, v2_set_limits, v2_ticket, v2_usage, v2_reset_peak, 0 };
+static const struct cgroup_ops v2 = { "v2", v2_controllers, v2_set_limits, v2_ticket, v2_usage, v2_reset_peak, 0, "memory.current" };
 
 /* ---- version 1 --------------------------------------------------------------------- */
 
@@ -179,7 +180,8 @@ static void v1_reset_peak(struct cgroup_home *h, const char *name)
 	write_text(h->dirs[V1_MEMORY], name, "memory.max_usage_in_bytes", "0");
 }
 
-static const struct cgroup_ops v1 = { "v1", v1_controllers, v1_set_limits, v1_ticket, v1_usage, v1_reset_peak, V1_PIDS };
+static const struct cgroup_ops v1 = { "v1", v1_controllers, v1_set_limits, v1_ticket, v1_usage, v1_reset_peak, V1_PIDS,
+	"memory.usage_in_bytes" };
 
 /* ---- none --------------------------------------------------------------------------- */
 
@@ -208,7 +210,7 @@ static void none_reset_peak(struct cgroup_home *h, const char *name)
 	(void)h, (void)name;
 }
 
-static const struct cgroup_ops none = { "none", no_controllers, none_set_limits, none_ticket, none_usage, none_reset_peak, 0 };
+static const struct cgroup_ops none = { "none", no_controllers, none_set_limits, none_ticket, none_usage, none_reset_peak, 0, NULL };
 
 /* ---- the home -------------------------------------------------------------------------- */
 
@@ -449,6 +451,11 @@ int cgroup_usage_read(struct cgroup_home *h, const char *name, struct cgroup_usa
 	*ret = (struct cgroup_usage){ 0 };
 	h->ops->usage(h, name, ret);
 	return 0;
+}
+
+uint64_t cgroup_memory(struct cgroup_home *h, const char *name)
+{
+	return h->ops->memory ? read_number(h->dirs[V1_MEMORY], name, h->ops->memory, NULL) : 0;
 }
 
 void cgroup_reset_peak(struct cgroup_home *h, const char *name)

@@ -60,6 +60,7 @@ int cgroup_ticket_open(struct cgroup_home *h, const char *name, struct cgroup_ti
 /* The same for a process that is there already and joins by itself: files to write "0" to, never a directory. */
 int cgroup_join_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret);
 void cgroup_ticket_close(struct cgroup_ticket *t);
+uint64_t cgroup_memory(struct cgroup_home *h, const char *name); /* that it uses now; 0 when that cannot be told */
 int cgroup_usage_read(struct cgroup_home *h, const char *name, struct cgroup_usage *ret);
 void cgroup_reset_peak(struct cgroup_home *h, const char *name);
 

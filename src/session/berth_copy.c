@@ -46,6 +46,11 @@ void berth_count_copies(struct berth *b)
 	cgroup_set_processes(&b->nursery->cgroups, b->cgroup, processes_with_copies(b));
 }
 
+uint64_t berth_memory(const struct berth *b)
+{
+	return b->cgroup[0] ? cgroup_memory(&b->nursery->cgroups, b->cgroup) : 0;
+}
+
 void berth_kill_others(struct berth *b)
 {
 	struct cgroup_limits after = b->limits;

@@ -11,7 +11,7 @@
 #include "session/berth.h"
 #include "session/internal.h"
 
-enum { CHECKPOINT_MS = 10000, FORK_MS = 60000, SMAPS_MAX = 16384 };
+enum { CHECKPOINT_MS = 10000, FORK_MS = 60000 };
 
 /* A request on its way. */
 struct travel {
@@ -26,6 +26,7 @@ struct travel {
 	/* of a fork */
 	fork_done fork_done;
 	bool same_numbers;
+	struct session_params own; /* name, metadata and ages of the new ones, where they are not the parent's */
 	unsigned count, born;
 	struct session **children; /* owned; those that are there or on their way */
 	char why[256];             /* one of them failed */
@@ -33,22 +34,11 @@ struct travel {
 
 /* ---- looking ------------------------------------------------------------------- */
 
-static uint64_t size_of(const struct copy *c)
-{
-	char path[64];
-	_cleanup_free_ char *text = NULL;
-	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)c->pid);
-	if (fd_read_file(path, SMAPS_MAX, &text, NULL) < 0)
-		return 0;
-	const char *at = strstr(text, "\nPss:");
-	return at ? strtoull(at + strlen("\nPss:"), NULL, 10) * 1024 : 0;
-}
-
 static void describe(const struct session *s, const struct copy *c, bool size, struct checkpoint_info *ret)
 {
 	const struct copy *parent = c->parent ? berth_copy(s->berth, c->parent) : NULL;
 	*ret = (struct checkpoint_info){ .id = c->id, .name = c->name, .parent = parent ? parent->id : NULL, .cell = c->cell,
-		.created_wall_ns = c->wall_ns, .size_bytes = size ? size_of(c) : 0, .current = c->ticket == s->head, .files = !c->files_left };
+		.created_wall_ns = c->wall_ns, .size_bytes = size ? room_size(c) : 0, .current = c->ticket == s->head, .files = !c->files_left };
 }
 
 bool session_checkpoint_info(struct session *s, unsigned i, bool size, struct checkpoint_info *ret)
@@ -84,9 +74,10 @@ static int not_found(const char *which, struct error *e)
 
 /* ---- the end of a request -------------------------------------------------------- */
 
-static void finish(struct session *s, const struct error *e, struct copy *c, const char *let_go)
+static void finish(struct session *s, const struct error *e, struct copy *c)
 {
 	struct travel *t = TAKE_PTR(s->travel);
+	_cleanup_free_ char *let_go = t->done && !e ? TAKE_PTR(s->let_go) : NULL;
 	struct checkpoint_info info;
 	struct copy *source = t->kind == FORK && s->berth ? berth_copy(s->berth, t->ticket) : NULL;
 	if (source)
@@ -103,6 +94,7 @@ static void finish(struct session *s, const struct error *e, struct copy *c, con
 		if (t->children[i])
 			session_end(t->children[i], "not all of the forks could be made");
 	free(t->children);
+	session_params_finish(&t->own);
 	free(t->name);
 	free(t);
 }
@@ -120,7 +112,7 @@ void travel_cancel(struct session *s, const char *why)
 	error_set(&e, -ECANCELED, "%s", why);
 	error_remedy(&e, "Look at the session with GET /v1/sessions/ID and try again.");
 	error_slug(&e, slug_of(s->travel));
-	finish(s, &e, NULL, NULL);
+	finish(s, &e, NULL);
 }
 
 void session_travel_abandon(struct session *s, void *userdata)
@@ -135,33 +127,13 @@ static void spread(struct session *s, struct copy *c);
 
 /* ---- checkpoints ------------------------------------------------------------------- */
 
-/* Beyond the most a session may have, the named one that was not used for longest goes; its id is kept in `ret`. */
-static bool make_room(struct session *s, char ret[COPY_ID_LEN + 1])
-{
-	struct copy *c, *oldest = NULL;
-	uint64_t n = 0;
-	TAILQ_FOREACH(c, &s->berth->copies, link) {
-		if (!c->name || c->ticket == s->head)
-			continue;
-		n++;
-		if (!oldest || c->used_ns < oldest->used_ns)
-			oldest = c;
-	}
-	if (!oldest || n < s->table->config.max_checkpoints)
-		return false;
-	memcpy(ret, oldest->id, COPY_ID_LEN + 1);
-	travel_let_go(s, oldest);
-	return true;
-}
-
 static void name_it(struct session *s, struct copy *c)
 {
-	char let_go[COPY_ID_LEN + 1];
-	bool gone = make_room(s, let_go);
+	room_for_one(s);
 	c->name = TAKE_PTR(s->travel->name);
 	c->used_ns = clock_now_ns();
 	s->table->stats.checkpoints++;
-	finish(s, NULL, c, gone ? let_go : NULL);
+	finish(s, NULL, c);
 }
 
 void travel_parked(struct session *s, uint64_t ticket, const char *why)
@@ -179,7 +151,7 @@ void travel_parked(struct session *s, uint64_t ticket, const char *why)
 		error_set(&e, -EDEADLK, "no copy of the session can be taken now: %s", why);
 		error_remedy(&e, "Do what it says in a cell, then try again.");
 		error_slug(&e, slug_of(s->travel));
-		finish(s, &e, NULL, NULL);
+		finish(s, &e, NULL);
 	}
 	session_start_next(s);
 }
@@ -224,7 +196,7 @@ static void begin_rollback(struct session *s)
 		error_set(&e, -ENOENT, "the checkpoint has died (was memory short?)");
 		error_remedy(&e, "The session goes on as it is. GET …/checkpoints lists what is left.");
 		error_slug(&e, "checkpoint_not_found");
-		finish(s, &e, NULL, NULL);
+		finish(s, &e, NULL);
 		return;
 	}
 	t->asked = true;
@@ -237,7 +209,7 @@ void travel_arrived(struct session *s)
 	s->files_touched = false;
 	if (s->latest)
 		s->latest->used_ns = clock_now_ns();
-	finish(s, NULL, s->latest, NULL);
+	finish(s, NULL, s->latest);
 }
 
 /* The frames without the last one of them. */
@@ -315,8 +287,30 @@ static void fail_fork(struct session *s, int err, const char *why)
 	error_set(&e, err, "the session cannot be forked: %s", why);
 	error_remedy(&e, "Do what it says, or fork from a checkpoint that was taken before.");
 	error_slug(&e, "cannot_fork");
-	finish(s, &e, NULL, NULL);
+	finish(s, &e, NULL);
 	session_start_next(s);
+}
+
+/* The parent's parameters with what the new ones have of their own. */
+static int child_params(const struct session *s, const struct session_params *own, struct session_params *ret)
+{
+	_cleanup_free_ char *name = own->name ? strdup(own->name) : NULL, *metadata = own->metadata ? strdup(own->metadata) : NULL;
+	if (!name != !own->name || !metadata != !own->metadata || session_params_copy(&s->params, ret) < 0)
+		return -ENOMEM;
+	ret->name = TAKE_PTR(name);
+	if (metadata) {
+		free(ret->metadata);
+		ret->metadata = TAKE_PTR(metadata);
+	}
+	ret->ttl_s = own->ttl_s > 0 ? own->ttl_s : ret->ttl_s;
+	ret->idle_timeout_s = own->idle_timeout_s > 0 ? own->idle_timeout_s : ret->idle_timeout_s;
+	return 0;
+}
+
+static void adopt(struct session *s, struct session *child)
+{
+	child->fork_of = s;
+	memcpy(child->from, s->id, sizeof(child->from));
 }
 
 /* Asks for all of them; each says travel_born() when it is there. */
@@ -336,7 +330,7 @@ static void spread(struct session *s, struct copy *c)
 	int r = 0;
 	for (unsigned i = 0; r == 0 && i < t->count; i++) {
 		struct session_params p;
-		if ((r = session_params_copy(&s->params, &p)) < 0)
+		if ((r = child_params(s, &t->own, &p)) < 0)
 			break;
 		s->table->fork_source = &from;
 		r = session_create(s->table, &p, &e, &t->children[i]);
@@ -344,7 +338,7 @@ static void spread(struct session *s, struct copy *c)
 		if (r < 0)
 			session_params_finish(&p);
 		else
-			t->children[i]->fork_of = s;
+			adopt(s, t->children[i]);
 	}
 	if (r < 0)
 		fail_fork(s, r, e.err ? e.text : "out of memory");
@@ -373,8 +367,18 @@ void travel_born(struct session *child, const char *why)
 		return;
 	}
 	s->table->stats.forks += t->count;
-	finish(s, NULL, NULL, NULL);
+	finish(s, NULL, NULL);
 	session_start_next(s);
+}
+
+struct session *sessions_find_checkpoint(struct sessions *t, const char *id, uint64_t owner)
+{
+	for (struct session *s = sessions_next(t, NULL); s; s = sessions_next(t, s)) {
+		struct copy *c = s->params.owner == owner && s->berth ? find(s, id) : NULL;
+		if (c && text_eq(c->id, id))
+			return s;
+	}
+	return NULL;
 }
 
 const char *session_fork_note(const struct session *s)
@@ -448,6 +452,11 @@ int session_checkpoint(struct session *s, const char *name, checkpoint_done done
 	int r = check_idle(s, e);
 	if (r < 0)
 		return r;
+	if (!s->table->config.max_checkpoints) {
+		error_set(e, -ENOTSUP, "this server keeps no checkpoints (--max-checkpoints 0)");
+		error_remedy(e, "{\"undo\": true} takes the last cell back without one; a fork keeps a state as a session of its own.");
+		return error_slug(e, "cannot_checkpoint");
+	}
 	snprintf(made, sizeof(made), "cell %u", s->cells);
 	struct travel *t = calloc(1, sizeof(*t));
 	if (!t || !(t->name = strdup(name ? name : made))) {
@@ -517,5 +526,9 @@ int session_fork(struct session *s, const struct fork_request *q, fork_done done
 	t->count = q->count;
 	t->same_numbers = q->same_numbers;
 	t->fork_done = done;
+	if (q->own) {
+		t->own = *q->own;
+		*q->own = (struct session_params){ 0 };
+	}
 	return begin(s, t, NULL, userdata);
 }

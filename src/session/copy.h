@@ -40,6 +40,7 @@ struct copy {
 	bool from_start;    /* without a parent: they start from a fresh interpreter and an empty directory */
 	uint64_t parent;    /* ticket of the copy its state came from; 0 for none */
 	uint64_t wall_ns, used_ns;
+	uint64_t size_bytes; /* when it was last weighed */
 	bool files_left;    /* it does not hold the files */
 	bool exact;         /* asked for at a moment that counts: none that was taken before it will do */
 	bool held;          /* forks of it are being made: it must stay */

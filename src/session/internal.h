@@ -106,6 +106,9 @@ struct session {
 		struct process_exit end;
 		bool broken, out_of_memory;
 	} death;               /* of the guest that the running cell had */
+	char from[SESSION_ID_LEN + 1]; /* whom it was forked from; "" for nobody */
+	char *let_go;          /* ids of checkpoints that had to go, until somebody is told; owned */
+	uint64_t weighed_bytes; /* memory of the session when its checkpoints were last weighed */
 	struct session *fork_of; /* while it is being made: who waits for it */
 	struct travel *travel; /* a checkpoint or rollback that somebody waits for; NULL for none */
 	unsigned since;        /* cells since its state was that of `head` */
@@ -197,6 +200,10 @@ int travel_park(struct session *s, uint64_t *ret_ticket);                       
 int travel_go_back(struct session *s, struct copy *c, bool replay);                  /* a new guest from it, in place of the idle one */
 void travel_start_again(struct session *s);                                          /* from a fresh interpreter and the cells to run again */
 void travel_forget_cells(struct session *s, bool good);
+/* room.c */
+uint64_t room_size(const struct copy *c);              /* its share of memory (PSS); 0 when that cannot be told */
+void room_for_one(struct session *s);                  /* another checkpoint is about to be: others may have to go */
+void room_for_memory(struct session *s, bool surely);  /* the same, by their memory alone; unless `surely` only when the session has grown */
 /* checkpoints.c */
 void travel_begin(struct session *s);                                                /* what waits for the guest, once it is there and idle */
 void travel_parked(struct session *s, uint64_t ticket, const char *why);             /* a copy is there, or why not */

@@ -110,6 +110,9 @@ void berth_count_copies(struct berth *b);
 /* Kills the guest and all else in the jail but the parked copies. */
 void berth_kill_others(struct berth *b);
 
+/* Memory of its jail, the copies' and the files' included; 0 when that cannot be told. */
+uint64_t berth_memory(const struct berth *b);
+
 /* Lets go of the guest and makes a new one from the copy: on_ready or on_failed follows, unless this fails. */
 int berth_revive(struct berth *b, struct copy *c, bool restore_files);
 /*

@@ -408,6 +408,7 @@ static void session_freed(uv_handle_t *h)
 	struct sessions *t = s->table;
 	session_params_finish(&s->params);
 	profile_choice_finish(&s->profile);
+	free(s->let_go);
 	free(s);
 	t->closing_sessions--;
 }
@@ -628,6 +629,8 @@ void session_info(const struct session *s, struct session_info *ret)
 		.name = s->params.name,
 		.metadata = s->params.metadata,
 		.packages = s->params.packages_report,
+		.from = *s->from ? s->from : NULL,
+		.same_numbers = session_fork_note(s),
 		.owner = s->params.owner,
 		.serial = s->serial,
 		.state = s->running ? SESSION_BUSY : s->guest_ready ? SESSION_IDLE : SESSION_STARTING,

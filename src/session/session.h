@@ -117,7 +117,8 @@ struct sessions_config {
 	bool no_transactions;     /* unless a session asks for them */
 	uint64_t keep_files_bytes; /* of /workspace, kept with a copy */
 	uint64_t keep_checkpoints; /* of cells, kept by themselves */
-	uint64_t max_checkpoints;  /* of one session, with a name; beyond it the one that was not used for longest goes */
+	uint64_t max_checkpoints;  /* of one session, with a name; beyond it the one that was not used for longest goes; 0: none */
+	uint64_t checkpoint_bytes; /* of memory that they may hold (PSS), the same; 0: half of the session's */
 	/* Called for every session that ended, after it left the table (may be NULL). */
 	void (*on_session_end)(void *userdata, const char *id, const char *why);
 	bool warm_display;        /* what displays need is started ahead, not when a first session wants one */
@@ -167,7 +168,7 @@ const char *cell_status_name(enum cell_status s); /* "ok", "error", … */
 
 struct sessions_stats {
 	uint64_t live, created, ended, taken_ready, forked, guests_replaced, zygote_restarts;
-	uint64_t copies_parked, copies_refused, cells_rolled_back, checkpoints, rollbacks, forks;
+	uint64_t copies_parked, copies_refused, cells_rolled_back, checkpoints, checkpoints_let_go, rollbacks, forks;
 	unsigned ready_guests;
 	uint64_t limit; /* sessions that may be alive at once */
 	uint64_t cells[CELL_STATUS_COUNT];
@@ -241,6 +242,8 @@ struct session_info {
 	uint64_t created_wall_ns, used_wall_ns;
 	double ttl_s, idle_timeout_s, expires_in_s;
 	unsigned cells, queued, left_running;
+	const char *from;         /* id of the session it was forked from, or NULL */
+	const char *same_numbers; /* what of it kept that one's seeds; "" for nothing */
 	bool warm; /* came from a guest that was ready, or from a template that was */
 	const char *template; /* which template: "default", "plain", or the name of a set in the store */
 	pid_t pid; /* of the guest on the host; 0 while starting */
@@ -329,6 +332,7 @@ struct observation {
 	int exit_code;
 	bool state_lost;
 	const char *packages; /* JSON text: what became of packages since the cell before, or NULL */
+	const char *let_go;   /* ids of checkpoints that had to go since the last answer, with blanks between, or NULL */
 	bool rolled_back;       /* variables are as before the cell … */
 	bool files_rolled_back; /* … and so are the files */
 	unsigned rolled_back_to; /* the cell after which they were so; 0: before the first */
@@ -433,7 +437,8 @@ struct checkpoint_info {
 	bool files;            /* it holds the files of /workspace too */
 };
 
-/* How a checkpoint or a rollback ended: *e is NULL when it worked. `let_go` is the id of an older one that had to go, or NULL. */
+/* How a checkpoint or a rollback ended: *e is NULL when it worked. `let_go` has the ids, with blanks between, of those that
+ * had to go since the last answer; or NULL. */
 typedef void (*checkpoint_done)(void *userdata, const struct error *e, const struct checkpoint_info *c, const char *let_go);
 
 /*
@@ -454,6 +459,7 @@ struct fork_request {
 	const char *at;  /* a checkpoint's id or name; NULL: as it is now */
 	unsigned count;
 	bool same_numbers; /* random numbers go on as in the parent */
+	struct session_params *own; /* name, metadata, ttl_s, idle_timeout_s of the new ones, where given; taken over when it begins; or NULL */
 };
 
 /* How a fork ended: *e is NULL when it worked, and then there are n sessions, all of them ready. */
@@ -464,6 +470,9 @@ typedef void (*fork_done)(void *userdata, const struct error *e, struct session 
  * same limits, environment and profile. All or none. Errors as session_checkpoint(), slug "cannot_fork" with what stands in the way.
  */
 int session_fork(struct session *s, const struct fork_request *q, fork_done done, void *userdata, struct error *e);
+
+/* Whose checkpoint has this id, among the sessions of one owner; NULL for nobody's. */
+struct session *sessions_find_checkpoint(struct sessions *t, const char *id, uint64_t owner);
 
 /* What of a forked session kept the seed of its parent, as text; "" for nothing. */
 const char *session_fork_note(const struct session *s);

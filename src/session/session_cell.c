@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -123,6 +124,7 @@ static void override_error(struct session *s, const char *type, const char *code
 static void report(struct session *s, struct cell *c, enum cell_status status, int exit_code, enum state_after after)
 {
 	struct outcome *o = &s->outcome;
+	_cleanup_free_ char *let_go = c->abandoned ? NULL : TAKE_PTR(s->let_go);
 	struct observation obs = { .id = c->id,
 		.session = s->id,
 		.cell = c->started ? s->cells : 0,
@@ -131,6 +133,7 @@ static void report(struct session *s, struct cell *c, enum cell_status status, i
 		.state_lost = after == STATE_LOST,
 		.rolled_back = after == STATE_BEFORE,
 		.packages = s->packages_news ? s->params.packages_report : NULL,
+		.let_go = let_go,
 		.result = o->has_result ? &o->result : NULL,
 		.displays = o->displays,
 		.n_displays = o->n_displays,

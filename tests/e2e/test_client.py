@@ -570,6 +570,38 @@ def test_going_back(s):
     s.run('x = 6')
     s.undo()
     assert s.run('x').value == 5
+    s.checkpoint('last')
+    s.run('x = 7')
+    s.rollback()
+    assert s.run('x').value == 5, 'without a name the last one is meant'
+    s.delete_checkpoint('one')
+    s.delete_checkpoint('last')
+    with pytest.raises(ValueError, match='checkpoint\\(\\)'):
+        s.rollback()
+
+
+def test_going_back_and_branching_with_asyncio(daemon):
+    async def main():
+        async with AsyncGlovebox(daemon.url) as box, box.session() as s:
+            await s.run('x = 1', check=True)
+            point = await s.checkpoint('one')
+            await s.run('x = 2', check=True)
+            await s.rollback()
+            assert (await s.run('x')).value == 1
+            await s.run('x = 3', check=True)
+            await s.undo()
+            with pytest.raises(RuntimeError):
+                async with s.transaction():
+                    await s.run('x = 4', check=True)
+                    raise RuntimeError
+            assert (await s.run('x')).value == 1
+            copies = await s.fork(2)
+            async with box.session(from_=point) as branch:
+                assert [(await c.run('x')).value for c in (*copies, branch)] == [1, 1, 1]
+            for copy in copies:
+                await copy.close()
+
+    asyncio.run(main())
 
 
 def test_forks(box):
@@ -584,3 +616,8 @@ def test_forks(box):
         finally:
             for copy in copies:
                 copy.close()
+        point = s.checkpoint()
+        s.run('x = 2', check=True)
+        for source, x in ((s, 2), (s.id, 2), (point, 1), (point['id'], 1)):
+            with box.session(from_=source, name='branch', tools=[len_of]) as branch:
+                assert branch.run('x, len_of("ab")').value == [x, 2] and branch.created['name'] == 'branch'

@@ -166,6 +166,73 @@ def test_nothing_is_left(daemon, api):
     gb.wait_until(lambda: not [p for p, s in gb.processes().items() if s[0] == daemon.pid and s[2] == 'Z'], 'nobody is left unburied')
 
 
+# ---- a session from another one ----------------------------------------------------------
+
+
+def from_(api, source, **fields):
+    answer = api.post('/v1/sessions', json={'from': source, **fields})
+    assert answer.status_code == 201, answer.text
+    assert answer.headers['Location'] == '/v1/sessions/' + answer.json()['id']
+    return gb.Session(api, answer.json())
+
+
+def test_made_from_a_session(api, session):
+    session.execute('x = [1]; open("f", "w").write("one"); import random; random.seed(1)').ok()
+    child = from_(api, session.id, name='branch', metadata={'k': 1}, ttl_s=500, idle_timeout_s=50)
+    info = child.get()
+    assert (info['name'], info['metadata'], info['ttl_s'], info['idle_timeout_s']) == ('branch', {'k': 1}, 500, 50)
+    assert info['from'] == session.id and info['same_numbers'] == '' and session.get()['from'] is None
+    child.execute('x.append(2); open("f", "a").write("two")').ok()
+    assert child.value('x, open("f").read()') == "([1, 2], 'onetwo')"
+    assert session.value('x, open("f").read()') == "([1], 'one')"
+    same = from_(api, session.id, reseed=False)
+    assert same.value('random.random()') == session.value('random.random()') != child.value('random.random()')
+
+
+def test_made_from_a_checkpoint(api, session):
+    session.execute('x = 1').ok()
+    point = session.api.post(f'{session.path}/checkpoints', json={'name': 'one'}).json()['checkpoint']['id']
+    session.execute('x = 2').ok()
+    assert from_(api, point).value('x') == '1'
+    assert from_(api, session.id).value('x') == '2'
+
+
+def test_made_from_what_is_not_there(api, session):
+    ask = lambda **body: api.post('/v1/sessions', json=body)
+    for source, code in (
+        ('k_aaaaaaaaaaaaaaaaaaaa', 'checkpoint_not_found'), ('s_' + 'a' * 26, 'session_not_found'), ('rubbish', 'session_not_found'), ('../../etc', 'session_not_found'),
+    ):  # fmt: skip
+        answer = ask(**{'from': source})
+        assert answer.status_code == 404 and answer.json()['code'] == code and answer.json()['remediation'], answer.text
+    for wrong in ({'limits': {'memory_bytes': 1 << 30}}, {'env': {'A': '1'}}, {'display': True}, {'packages': ['rich']}, {'seed': 1}, {'profile': 'smolagents'}):
+        answer = ask(**{'from': session.id, **wrong})
+        assert answer.status_code == 400 and next(iter(wrong)) in answer.json()['detail'] and 'Leave it out' in answer.json()['remediation']
+    assert ask(reseed=True).json()['detail'].startswith('$.reseed')
+    assert ask(**{'from': ''}).status_code == 400 and ask(**{'from': 5}).status_code == 400
+    gone = api.session()
+    gone.delete()
+    assert ask(**{'from': gone.id}).status_code == 410
+    busy = session.in_background('import time; time.sleep(1e6)')
+    session.wait_busy()
+    answer = ask(**{'from': session.id})
+    assert answer.status_code == 409 and answer.json()['code'] == 'session_busy'
+    session.interrupt()
+    busy.result()
+
+
+def test_others_cannot_be_the_source():
+    tokens = ['--token', 'a' * 32, '--token', 'b' * 32, '--max-sessions-per-token', '4']
+    with gb.running_daemon('--preload', 'json', '--ready', '1', *tokens) as daemon, gb.Api(daemon.url, 'a' * 32) as mine, gb.Api(daemon.url, 'b' * 32) as other:
+        session = mine.session()
+        session.execute('x = 1').ok()
+        point = session.api.post(f'{session.path}/checkpoints', json={}).json()['checkpoint']['id']
+        for source in (session.id, point):
+            assert other.post('/v1/sessions', json={'from': source}).status_code == 404
+            assert mine.post('/v1/sessions', json={'from': source}).status_code == 201
+        answer = mine.post(f'{session.path}/fork', json={'count': 2})
+        assert answer.status_code == 429 and '2 more' in answer.json()['detail'], 'forks count for the token'
+
+
 # ---- the command line ----------------------------------------------------------------
 
 

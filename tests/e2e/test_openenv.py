@@ -461,6 +461,89 @@ def test_session_fields_at_a_reset(env):
     assert env.step('while True: pass')['observation']['exit_code'] == 124
 
 
+# ---- back and sideways --------------------------------------------------------------------
+
+
+def travel(env, type, **data):
+    answer = env.ask({'type': type, 'data': data, 'id': type})
+    assert answer.pop('id') == type
+    return answer
+
+
+def test_checkpoints_and_back(env):
+    env.reset()
+    env.step('x = 1; open("f", "w").write("1")')
+    point = travel(env, 'checkpoint', name='one')
+    assert point['type'] == 'checkpoint' and point['data']['checkpoint']['name'] == 'one' and point['data']['let_go'] == []
+    env.step('x = 2; open("f", "w").write("2")')
+    back = travel(env, 'rollback', checkpoint='one')
+    assert back['type'] == 'rollback' and back['data']['checkpoint']['id'] == point['data']['checkpoint']['id']
+    assert env.step('print(x, open("f").read())')['observation']['stdout'] == '1 1\n'
+    env.step('x = 3')
+    assert travel(env, 'undo')['type'] == 'rollback'
+    assert env.step('print(x)')['observation']['stdout'] == '1\n'
+    assert [c['name'] for c in travel(env, 'checkpoints')['data']['checkpoints'] if c['name']] == ['one']
+    assert env.state()['step_count'] == 5, 'steps that were taken back were taken'
+
+
+def test_forks_are_environments(daemon, api, env):
+    env.reset(episode_id='tree', seed=1)
+    env.step('x = [1]; import random')
+    made = travel(env, 'fork', count=2)['data']
+    assert made['same_numbers'] == '' and len(made['environments']) == 2
+    first, second = made['environments']
+    with Env(daemon, f'?session={first["session"]}') as one:
+        assert one.state() == env.state()
+        one.step('x.append(2)')
+        (deeper,) = travel(one, 'fork', reseed=False)['data']['environments']
+        assert step(api, 'print(x)', {'X-Session-Id': deeper['session']})['observation']['stdout'] == '[1, 2]\n'
+        assert step(api, 'print(x)', {'X-Session-Id': second['session']})['observation']['stdout'] == '[1]\n'
+        assert env.step('print(x)')['observation']['stdout'] == '[1]\n'
+        one.reset()
+        assert one.step('x')['observation']['exit_code'] == 1, 'a reset is a new episode for a fork too'
+    for name in (second['session'], deeper['session']):
+        assert api.post('/close', headers={'X-Session-Id': name}).status_code == 200
+    gb.wait_until(lambda: not [s for s in api.get('/v1/sessions').json()['sessions'] if s['from']], 'the forks end with their environments')
+
+
+def test_wrong_ways_back(env):
+    env.reset()
+    env.step('x = 1')
+    for type, data, code in (
+        ('checkpoint', {'name': ''}, 'VALIDATION_ERROR'),
+        ('checkpoint', {'more': 1}, 'VALIDATION_ERROR'),
+        ('rollback', {}, 'VALIDATION_ERROR'),
+        ('rollback', {'checkpoint': 'none'}, 'EXECUTION_ERROR'),
+        ('fork', {'count': 0}, 'VALIDATION_ERROR'),
+        ('fork', {'count': 'many'}, 'VALIDATION_ERROR'),
+        ('fork', {'at': 'none'}, 'EXECUTION_ERROR'),
+        ('undo', {'twice': True}, 'VALIDATION_ERROR'),
+        ('checkpoints', {'all': True}, 'VALIDATION_ERROR'),
+    ):
+        answer = travel(env, type, **data)
+        assert answer['type'] == 'error' and answer['data']['code'] == code, (type, data, answer)
+    env.step('import threading; e = threading.Event(); t = threading.Thread(target=e.wait); t.start()')
+    assert 'thread' in travel(env, 'fork')['data']['message']
+    env.step('e.set(); t.join()')
+    assert travel(env, 'checkpoint')['type'] == 'checkpoint'
+
+
+def test_messages_wait_for_a_fork_and_a_lost_one_leaves_nothing(daemon, api):
+    with Env(daemon) as env:
+        env.reset()
+        env.step('x = 1')
+        for message in ({'type': 'fork', 'data': {'count': 3}}, {'type': 'step', 'data': {'code': 'print(x)'}}, {'type': 'checkpoint'}, {'type': 'state'}):
+            env.send_text(json.dumps(message))
+        assert [env.receive()['type'] for _ in range(4)] == ['fork', 'observation', 'checkpoint', 'state']
+    before = len(api.get('/v1/sessions').json()['sessions'])
+    lost = Env(daemon)
+    lost.reset()
+    lost.step('x = 1')
+    lost.send_text(json.dumps({'type': 'fork', 'data': {'count': 8}}))
+    lost.cut()
+    gb.wait_until(lambda: len(api.get('/v1/sessions').json()['sessions']) <= before, 'neither the environment nor its forks are left')
+
+
 def test_coming_back_after_a_broken_connection(daemon, api):
     env = Env(daemon, '?session=back')
     env.reset(episode_id='long')

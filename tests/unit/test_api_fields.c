@@ -95,6 +95,8 @@ static void errors(void)
 			"unknown_field" },
 		{ &execute_fields, "{\"code\":\"\"", NULL, "malformed_json" },
 		{ &session_fields, "{\"name\":\"\"}", "$.name: must not be empty", "invalid_field" },
+		{ &create_fields, "{\"from\":\"\"}", "$.from: must not be empty", "invalid_field" },
+		{ &create_fields, "{\"from\":[]}", "$.from: must be a string, not a list", "invalid_field" },
 		{ &session_fields, "{\"seed\":1.5}",
 			"$.seed: must be a whole number between 0 and 4294967295, not 1.5", "invalid_field" },
 		{ &session_fields, "{\"seed\":-1}",
@@ -287,7 +289,7 @@ static void queries(void)
 /* The schemas are JSON, and say what the decoder does. */
 static void schemas(void)
 {
-	static const struct fields *const all[] = { &session_fields, &execute_fields, &run_fields, &no_fields,
+	static const struct fields *const all[] = { &session_fields, &create_fields, &execute_fields, &run_fields, &no_fields,
 		&socket_execute_fields, &socket_plain_fields, &socket_tools_fields, &socket_answer_fields, &tools_fields,
 		&tool_answer_fields };
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

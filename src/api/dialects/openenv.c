@@ -54,6 +54,7 @@ static void env_free(struct env *e)
 {
 	TAILQ_REMOVE(&e->home->envs, e, link);
 	env_outfit_destroy(e->outfit);
+	env_travel_free(e);
 	reset_finish(&e->asked);
 	free(e->reset_id);
 	free(e->answered_id);
@@ -133,6 +134,7 @@ void env_destroy(struct env *e, const char *why)
 		if (s->target == e)
 			step_abandon(s);
 	}
+	env_travel_forget(e);
 	end_session(e, why);
 	env_outfit_cancel(e, why);
 	while ((s = TAILQ_FIRST(&e->steps)))
@@ -213,8 +215,7 @@ void reset_finish(struct reset_request *r)
 	r->session = NULL;
 }
 
-/* The error of a table names a path, such as $.limits.timeout_s: its first member is the field. */
-static void add_field_error(struct pydantic *p, json_t *fields, const struct error *err)
+void openenv_add_field_error(struct pydantic *p, json_t *fields, const struct error *err)
 {
 	char field[64] = "";
 	const char *text = text_starts(err->text, "$.") ? err->text + 2 : NULL;
@@ -235,7 +236,7 @@ int reset_read_params(
 		result = fields_decode(&session_fields, r->session, params, err);
 	}
 	if (result < 0 && p)
-		add_field_error(p, r->session, err);
+		openenv_add_field_error(p, r->session, err);
 	if (r && r->display)
 		params->has_display = true;
 	if (r && r->has_seed) {

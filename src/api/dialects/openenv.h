@@ -27,6 +27,7 @@
 struct env;
 struct env_outfit;
 struct env_socket;
+struct env_travel;
 struct step;
 struct web_log;
 struct web_view;
@@ -69,6 +70,7 @@ struct env {
 	bool has_display;
 	struct reset_request asked;  /* what its session was made from */
 	struct env_outfit *outfit;   /* a reset waits for its packages */
+	struct env_travel *travel;   /* a checkpoint, rollback or fork that its socket waits for */
 	char *reset_id;              /* JSON text of the id of the message that asked for it, or NULL */
 	bool ending;
 	bool rewards;
@@ -121,6 +123,9 @@ int env_open(struct env *e, struct error *err); /* a session without an episode 
 int env_make_session(struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err);
 int reset_read_params(const struct reset_request *r, struct pydantic *p, struct error *err, struct session_params *params);
 
+/* What one of our own tables said, as pydantic would. Its error names a path, such as $.limits.timeout_s: the first member is the field. */
+void openenv_add_field_error(struct pydantic *p, json_t *fields, const struct error *err);
+
 /* Makes a session for this dialect; `fields` may be NULL. */
 int openenv_session(struct openenv *o, uint64_t owner, const char *name, const struct reset_request *r,
 	struct pydantic *p, struct error *err, char ret_id[SESSION_ID_LEN + 1]);
@@ -144,6 +149,12 @@ void env_outfit_destroy(struct env_outfit *o);
 
 /* A screenshot is asked of an env that has run nothing yet and has no screen: it gets another session, with one. */
 int env_show(struct env *e, struct error *err);
+
+/* ---- checkpoints, rollbacks and forks (openenv_travel.c) ----------------------- */
+
+void env_travel_forget(struct env *e); /* the env ends: its session is told so */
+void env_travel_free(struct env *e);   /* the sessions are gone */
+void env_travel_orphan(struct env *e); /* its connection was lost: the answer is for nobody */
 
 /* ---- steps (openenv_step.c) ----------------------------------------------- */
 

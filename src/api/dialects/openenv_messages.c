@@ -14,15 +14,9 @@
 #include "json/json_read.h"
 #include "json/json_write.h"
 
-/* A message being answered. */
-struct message {
-	json_t *tree;
-	char *id; /* JSON text or NULL */
-};
-
 /* ---- writing ----------------------------------------------------------------- */
 
-static void begin(struct json_writer *w, struct buffer *b, const char *type)
+void message_begin(struct json_writer *w, struct buffer *b, const char *type)
 {
 	json_writer_init(w, b);
 	json_open_object(w);
@@ -30,7 +24,7 @@ static void begin(struct json_writer *w, struct buffer *b, const char *type)
 	json_key(w, "data");
 }
 
-static void finish(struct env_socket *s, struct json_writer *w, struct buffer *b, const char *id)
+void message_finish(struct env_socket *s, struct json_writer *w, struct buffer *b, const char *id)
 {
 	if (id)
 		json_field_raw(w, "id", id, strlen(id));
@@ -41,22 +35,22 @@ static void finish(struct env_socket *s, struct json_writer *w, struct buffer *b
 
 static void begin_error(struct json_writer *w, struct buffer *b, const char *message, const char *code)
 {
-	begin(w, b, "error");
+	message_begin(w, b, "error");
 	json_open_object(w);
 	json_field_cstr(w, "message", message);
 	json_field_cstr(w, "code", code);
 }
 
-static void send_error(struct env_socket *s, const struct message *m, const char *message, const char *code)
+void message_send_error(struct env_socket *s, const struct message *m, const char *message, const char *code)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
 	begin_error(&w, &b, message, code);
 	json_close(&w);
-	finish(s, &w, &b, m ? m->id : NULL);
+	message_finish(s, &w, &b, m ? m->id : NULL);
 }
 
-static void send_errors(struct env_socket *s, const struct message *m, const struct pydantic *p)
+void message_send_errors(struct env_socket *s, const struct message *m, const struct pydantic *p)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	_cleanup_free_ char *errors = pydantic_text(p);
@@ -65,7 +59,7 @@ static void send_errors(struct env_socket *s, const struct message *m, const str
 	if (errors)
 		json_field_raw(&w, "errors", errors, strlen(errors));
 	json_close(&w);
-	finish(s, &w, &b, m->id);
+	message_finish(s, &w, &b, m->id);
 }
 
 static void send_capacity(struct env_socket *s, const char *id)
@@ -81,20 +75,20 @@ static void send_capacity(struct env_socket *s, const char *id)
 	json_field_uint(&w, "active_sessions", stats->live);
 	json_field_uint(&w, "max_sessions", stats->limit);
 	json_close(&w);
-	finish(s, &w, &b, id);
+	message_finish(s, &w, &b, id);
 }
 
 /* What kept a session from being made or a step from being run. */
-static void send_failure(struct env_socket *s, const struct message *m, const struct error *e)
+void message_send_failure(struct env_socket *s, const struct message *m, const struct error *e)
 {
 	char text[ERROR_TEXT_MAX + ERROR_REMEDY_MAX + 2];
-	bool session = e->err == -ENOENT || e->err == -EIDRM;
+	bool session = (e->err == -ENOENT || e->err == -EIDRM) && !text_eq(e->slug, "checkpoint_not_found") && !text_eq(e->slug, "nothing_to_undo");
 	if (text_eq(e->slug, "too_many_sessions")) {
 		send_capacity(s, m->id);
 		return;
 	}
 	snprintf(text, sizeof(text), "%s%s%s", e->text, *e->remedy ? ". " : "", e->remedy);
-	send_error(s, m, text, session ? "SESSION_ERROR" : "EXECUTION_ERROR");
+	message_send_error(s, m, text, session ? "SESSION_ERROR" : "EXECUTION_ERROR");
 }
 
 /* ---- steps --------------------------------------------------------------------- */
@@ -106,12 +100,12 @@ static void on_output(struct step *s, enum stream stream, const char *data, size
 	struct json_writer w;
 	if (!e->socket || s->orphaned)
 		return;
-	begin(&w, &b, "output");
+	message_begin(&w, &b, "output");
 	json_open_object(&w);
 	json_field_cstr(&w, "stream", stream == STREAM_STDOUT ? "stdout" : "stderr");
 	json_field_text(&w, "text", data, len);
 	json_close(&w);
-	finish(e->socket, &w, &b, s->id);
+	message_finish(e->socket, &w, &b, s->id);
 }
 
 /* An answer with an id is kept, so that a client that lost its connection can ask for it again. */
@@ -130,7 +124,7 @@ static void on_done(struct step *s, const struct observation *o)
 	struct env_socket *socket = e->socket;
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
-	begin(&w, &b, "observation");
+	message_begin(&w, &b, "observation");
 	step_put_observation(&w, s, o);
 	if (s->id)
 		json_field_raw(&w, "id", s->id, strlen(s->id));
@@ -153,8 +147,7 @@ static const struct step_sink streaming_sink = { .on_output = on_output, .on_don
 
 /* ---- messages ------------------------------------------------------------------- */
 
-/* Reads the message's own members; false when they were wrong, which has been answered. */
-static bool check(struct env_socket *s, const struct message *m, const char *const *known, bool needs_data,
+bool message_check(struct env_socket *s, const struct message *m, const char *const *known, bool needs_data,
 	json_t **ret_data)
 {
 	struct pydantic p;
@@ -164,7 +157,7 @@ static bool check(struct env_socket *s, const struct message *m, const char *con
 	pydantic_forbid_extra(&p, m->tree, known);
 	bool sound = !pydantic_count(&p);
 	if (!sound)
-		send_errors(s, m, &p);
+		message_send_errors(s, m, &p);
 	pydantic_finish(&p);
 	return sound;
 }
@@ -178,13 +171,13 @@ static void on_reset(struct env *e, void *userdata, int result, struct pydantic 
 	if (!s)
 		return; /* it broke meanwhile, and whoever comes back starts anew */
 	if (!result) {
-		begin(&w, &b, "observation");
+		message_begin(&w, &b, "observation");
 		step_put_first(&w, e->rewards);
-		finish(s, &w, &b, m.id);
+		message_finish(s, &w, &b, m.id);
 	} else if (pydantic_count(p)) {
-		send_errors(s, &m, p);
+		message_send_errors(s, &m, p);
 	} else {
-		send_failure(s, &m, err);
+		message_send_failure(s, &m, err);
 	}
 	if (s->leaving || !STAILQ_EMPTY(&s->waiting))
 		openenv_kick(e->home);
@@ -196,12 +189,12 @@ static void reset(struct env_socket *s, const struct message *m)
 	struct reset_request r;
 	struct pydantic p;
 	json_t *data;
-	if (!check(s, m, known, false, &data))
+	if (!message_check(s, m, known, false, &data))
 		return;
 	pydantic_init(&p, NULL, true);
 	reset_read(data, &p, &r);
 	if (pydantic_count(&p)) {
-		send_errors(s, m, &p);
+		message_send_errors(s, m, &p);
 	} else {
 		free(s->env->reset_id);
 		s->env->reset_id = m->id ? strdup(m->id) : NULL;
@@ -248,15 +241,15 @@ static void step(struct env_socket *s, const struct message *m)
 	struct error err = { 0 };
 	struct pydantic p;
 	json_t *data;
-	if (!check(s, m, known, true, &data) || repeat_answer(s, m))
+	if (!message_check(s, m, known, true, &data) || repeat_answer(s, m))
 		return;
 	pydantic_init(&p, NULL, true);
 	action_read(data, &p, &a);
 	pydantic_positive(&p, m->tree, "timeout_s", &a.timeout_s);
 	if (pydantic_count(&p))
-		send_errors(s, m, &p);
+		message_send_errors(s, m, &p);
 	else if (run(s, m, &a, &err) < 0)
-		send_failure(s, m, &err);
+		message_send_failure(s, m, &err);
 	action_finish(&a);
 	pydantic_finish(&p);
 }
@@ -266,17 +259,17 @@ static void state(struct env_socket *s, const struct message *m)
 	static const char *const known[] = { "type", "id", NULL };
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
-	if (!check(s, m, known, false, NULL))
+	if (!message_check(s, m, known, false, NULL))
 		return;
-	begin(&w, &b, "state");
+	message_begin(&w, &b, "state");
 	env_put_state(&w, s->env);
-	finish(s, &w, &b, m->id);
+	message_finish(s, &w, &b, m->id);
 }
 
 static void leave(struct env_socket *s, const struct message *m)
 {
 	static const char *const known[] = { "type", "id", NULL };
-	if (check(s, m, known, false, NULL))
+	if (message_check(s, m, known, false, NULL))
 		env_destroy(s->env, "its environment was closed");
 }
 
@@ -286,17 +279,19 @@ static void mcp(struct env_socket *s, const struct message *m)
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
 	json_t *data;
-	if (!check(s, m, known, true, &data))
+	if (!message_check(s, m, known, true, &data))
 		return;
-	begin(&w, &b, "mcp");
+	message_begin(&w, &b, "mcp");
 	openenv_put_rpc(&w, data);
-	finish(s, &w, &b, m->id);
+	message_finish(s, &w, &b, m->id);
 }
 
 static const struct {
 	const char *type;
 	void (*handle)(struct env_socket *s, const struct message *m);
-} kinds[] = { { "reset", reset }, { "step", step }, { "state", state }, { "close", leave }, { "mcp", mcp } };
+} kinds[] = { { "reset", reset }, { "step", step }, { "state", state }, { "close", leave }, { "mcp", mcp },
+	{ "checkpoint", openenv_checkpoint }, { "checkpoints", openenv_checkpoints }, { "rollback", openenv_rollback },
+	{ "undo", openenv_undo }, { "fork", openenv_fork } };
 
 static void handle_typed(struct env_socket *s, const struct message *m)
 {
@@ -313,7 +308,7 @@ static void handle_typed(struct env_socket *s, const struct message *m)
 					     ? json_dumps(type, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15))
 					     : NULL;
 	snprintf(text, sizeof(text), "Unknown message type: %.100s", other ? other : word);
-	send_error(s, m, text, "UNKNOWN_TYPE");
+	message_send_error(s, m, text, "UNKNOWN_TYPE");
 }
 
 static void refuse_json(struct env_socket *s, const char *text, size_t len, const struct error *e)
@@ -325,7 +320,7 @@ static void refuse_json(struct env_socket *s, const char *text, size_t len, cons
 			at.message, at.line, at.column, at.position);
 	else
 		snprintf(message, sizeof(message), "Invalid JSON: %s", e->text);
-	send_error(s, NULL, message, "INVALID_JSON");
+	message_send_error(s, NULL, message, "INVALID_JSON");
 }
 
 /* OpenEnv's server stumbles over what is no object, says so in Python's words, and hangs up. */
@@ -341,7 +336,7 @@ static void refuse_value(struct env_socket *s, const json_t *value)
 		[JSON_NULL] = "NoneType" };
 	char text[64];
 	snprintf(text, sizeof(text), "'%s' object has no attribute 'get'", names[json_typeof(value)]);
-	send_error(s, NULL, text, "SESSION_ERROR");
+	message_send_error(s, NULL, text, "SESSION_ERROR");
 	env_destroy(s->env, "its client sent no messages");
 }
 
@@ -371,5 +366,5 @@ void env_socket_refuse(struct env_socket *s, const struct error *e)
 	if (text_eq(e->slug, "too_many_sessions"))
 		send_capacity(s, NULL);
 	else
-		send_error(s, NULL, e->text, "FACTORY_ERROR");
+		message_send_error(s, NULL, e->text, "FACTORY_ERROR");
 }

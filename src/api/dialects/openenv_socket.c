@@ -26,7 +26,7 @@ static int send_message(void *target, const char *data, size_t len)
 
 static bool is_busy(const struct env_socket *s)
 {
-	return s->env && (s->env->ws_steps || s->env->outfit);
+	return s->env && (s->env->ws_steps || s->env->outfit || s->env->travel);
 }
 
 static void leave_when_done(struct env_socket *s)
@@ -118,6 +118,7 @@ static void detach(struct env *e)
 {
 	struct step *s;
 	e->socket = NULL;
+	env_travel_orphan(e);
 	TAILQ_FOREACH (s, &e->steps, link)
 		s->orphaned = s->orphaned || s->target == e;
 }

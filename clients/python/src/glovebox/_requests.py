@@ -41,7 +41,22 @@ def session_body(
         'limits': all_limits or None,
         **more,
     }
+    if 'from_' in body:
+        body['from'] = id_of(body.pop('from_'))
     return {k: v for k, v in body.items() if v is not None}
+
+
+def id_of(thing: Any) -> Any:
+    """Of a session or a checkpoint, as an object, as the server describes it, or as it is."""
+    return thing['id'] if isinstance(thing, Mapping) else getattr(thing, 'id', thing)
+
+
+def last_checkpoint(found: Mapping[str, Any]) -> str:
+    """The newest of the answer to GET …/checkpoints that somebody asked for."""
+    named = [c['id'] for c in found['checkpoints'] if c['name']]
+    if not named:
+        raise ValueError('the session has no checkpoint to go back to: take one with checkpoint(), or take the last cell back with undo()')
+    return named[-1]
 
 
 def execute_body(

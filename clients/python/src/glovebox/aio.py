@@ -16,7 +16,7 @@ from ._net import Address, Answer, AsyncHttp, AsyncWebSocket
 from ._requests import JSON, Callback, Display, Listener
 from ._socket import busy_sessions, refuse_reentry
 from .client import Tools, _file_content, _screenshot
-from .errors import ConnectionFailed, GloveboxError, SessionGone, SessionNotFound, error_of
+from .errors import ConnectionFailed, GloveboxError, NotFound, SessionGone, SessionNotFound, error_of
 from .models import Observation, Screenshot
 from .tools import Tool
 
@@ -285,9 +285,10 @@ class AsyncSession:
         return (await self.box.request('GET', f'{self._path}/checkpoints')).json()
 
     async def rollback(self, checkpoint: Union[str, Mapping[str, Any], None] = None, **fields: Any) -> dict[str, Any]:
-        if isinstance(checkpoint, Mapping):
-            checkpoint = checkpoint['id']
-        body = {**fields, **({'checkpoint': checkpoint} if checkpoint else {})}
+        """Back to a checkpoint; the last one when none is named."""
+        if checkpoint is None and not fields:
+            checkpoint = requests.last_checkpoint(await self.checkpoints())
+        body = {**fields, **({'checkpoint': requests.id_of(checkpoint)} if checkpoint else {})}
         return (await self.box.request('POST', f'{self._path}/rollback', body)).json()
 
     async def undo(self) -> dict[str, Any]:
@@ -311,7 +312,8 @@ class AsyncSession:
             await self.rollback(point)
             raise
         finally:
-            await self.delete_checkpoint(point)
+            with contextlib.suppress(NotFound):  # it may have had to go, when more were taken in the block
+                await self.delete_checkpoint(point)
 
     async def write_file(self, path: str, data: Any) -> None:
         headers = {'Content-Type': 'application/octet-stream'}

@@ -13,7 +13,7 @@ from ._local import Server, find_or_start
 from ._net import Address, Answer, Http
 from ._requests import JSON, Callback, Display, Listener
 from ._socket import SessionSocket, refuse_reentry
-from .errors import ConnectionFailed, GloveboxError, SessionGone, SessionNotFound
+from .errors import ConnectionFailed, GloveboxError, NotFound, SessionGone, SessionNotFound
 from .models import Observation, Screenshot
 from .tools import Tool
 
@@ -70,7 +70,11 @@ class Glovebox:
         limits: Optional[Mapping[str, Any]] = None,
         **fields: Any,
     ) -> 'Session':
-        """A new session. Other fields of POST /v1/sessions (name, env, metadata, ttl_s, idle_timeout_s, seed, …) go by their names."""
+        """A new session. Other fields of POST /v1/sessions (name, env, metadata, ttl_s, idle_timeout_s, seed, …) go by their names.
+
+        from_   a session or a checkpoint whose state it goes on from, as fork() does; of the others only name, metadata, ttl_s, idle_timeout_s and
+                reseed go with it
+        """
         body = requests.session_body(profile, additional_imports, packages, display, timeout, memory, limits, fields)
         session = Session(self, self.request('POST', '/v1/sessions', body).json())
         if tools:
@@ -228,9 +232,10 @@ class Session:
 
     def rollback(self, checkpoint: Union[str, Mapping[str, Any], None] = None, **fields: Any) -> dict[str, Any]:
         """Back to a checkpoint; the last one when none is named."""
-        if isinstance(checkpoint, Mapping):
-            checkpoint = checkpoint['id']
-        return self.box.request('POST', f'{self._path}/rollback', {**fields, **({'checkpoint': checkpoint} if checkpoint else {})}).json()
+        if checkpoint is None and not fields:
+            checkpoint = requests.last_checkpoint(self.checkpoints())
+        body = {**fields, **({'checkpoint': requests.id_of(checkpoint)} if checkpoint else {})}
+        return self.box.request('POST', f'{self._path}/rollback', body).json()
 
     def undo(self) -> dict[str, Any]:
         """Back to before the last cell."""
@@ -255,7 +260,8 @@ class Session:
             self.rollback(point)
             raise
         finally:
-            self.delete_checkpoint(point)
+            with contextlib.suppress(NotFound):  # it may have had to go, when more were taken in the block
+                self.delete_checkpoint(point)
 
     # ---- files ----------------------------------------------------------
 

@@ -1,0 +1,91 @@
+/* Room for checkpoints: beyond the most a session may have, or the memory they may hold, those that were not used for longest go. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/fds.h"
+#include "base/log.h"
+#include "session/berth.h"
+#include "session/internal.h"
+
+enum {
+	SMAPS_MAX = 16384,
+	WEIGH_STEP = 16, /* they are weighed again when the session has grown by this part of what they may hold: it costs a millisecond each, or more */
+};
+
+uint64_t room_size(const struct copy *c)
+{
+	char path[64];
+	_cleanup_free_ char *text = NULL;
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)c->pid);
+	if (fd_read_file(path, SMAPS_MAX, &text, NULL) < 0)
+		return 0;
+	const char *at = strstr(text, "\nPss:");
+	return at ? strtoull(at + strlen("\nPss:"), NULL, 10) * 1024 : 0;
+}
+
+/* May it go? Not the one that the session's state is, or has just been made. */
+static bool may_go(const struct session *s, const struct copy *c)
+{
+	return c->name && !c->held && c->ticket != s->head;
+}
+
+static struct copy *least_used(struct session *s, unsigned *ret_n)
+{
+	struct copy *c, *found = NULL;
+	*ret_n = 0;
+	TAILQ_FOREACH(c, &s->berth->copies, link) {
+		if (!may_go(s, c))
+			continue;
+		++*ret_n;
+		if (!found || c->used_ns < found->used_ns)
+			found = c;
+	}
+	return found;
+}
+
+/* It is told with the next answer; should there be no memory for that, it only is not found when somebody goes back to it. */
+static void let_go(struct session *s, struct copy *c)
+{
+	char *told = NULL;
+	if (asprintf(&told, "%s%s%s", s->let_go ? s->let_go : "", s->let_go ? " " : "", c->id) >= 0) {
+		free(s->let_go);
+		s->let_go = told;
+	}
+	s->table->stats.checkpoints_let_go++;
+	travel_let_go(s, c);
+}
+
+static uint64_t most_bytes(const struct session *s)
+{
+	return s->table->config.checkpoint_bytes ? s->table->config.checkpoint_bytes : s->params.limits.memory_bytes / 2;
+}
+
+void room_for_memory(struct session *s, bool surely)
+{
+	uint64_t most = most_bytes(s), all = 0;
+	unsigned n;
+	struct copy *c = least_used(s, &n);
+	/* The whole family holds at least what its checkpoints do: one small file tells whether it is worth looking closer. */
+	uint64_t used = c && most ? berth_memory(s->berth) : 0;
+	if (used <= most || (!surely && used < s->weighed_bytes + most / WEIGH_STEP))
+		return;
+	s->weighed_bytes = used;
+	TAILQ_FOREACH(c, &s->berth->copies, link)
+		all += c->name ? (c->size_bytes = room_size(c)) : 0;
+	while (all > most && (c = least_used(s, &n))) {
+		log_info("session %s: checkpoint %s goes, they hold %llu MB", s->id, c->id, (unsigned long long)(all >> 20));
+		all -= c->size_bytes < all ? c->size_bytes : all;
+		let_go(s, c);
+	}
+}
+
+void room_for_one(struct session *s)
+{
+	unsigned n;
+	struct copy *c = least_used(s, &n);
+	if (c && n >= s->table->config.max_checkpoints)
+		let_go(s, c);
+	room_for_memory(s, true);
+}
