@@ -31,6 +31,14 @@ def test_plain_values(gb):
         assert json.loads(found['application/json'][1]) == json.loads(json.dumps(value))
 
 
+def test_numbers_of_numpy(gb):
+    import numpy
+    for value, data in ((numpy.arange(5).sum(), 10), (numpy.float64(2.5), 2.5), (numpy.uint8(7), 7), (numpy.int64(-(2**63)), -(2**63))):
+        assert forms(gb.bundle(value)) == {'text/plain': ('t', repr(value)), 'application/json': ('j', json.dumps(data))}
+    for value in (numpy.float64('nan'), numpy.float32(0.1), numpy.bool_(True), numpy.uint64(2**64 - 1), numpy.arange(2)):
+        assert list(forms(gb.bundle(value))) == ['text/plain']
+
+
 def deep(n):
     value = 1
     for _ in range(n):

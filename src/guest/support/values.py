@@ -34,6 +34,8 @@ def bundle(value):
             return [('text/plain', 't', text)]
         return [('text/plain', 't', text), ('application/json', 'j', json_text)]
     try:
+        if kind.__module__ == 'numpy' and kind.__name__ in _NUMPY_NUMBERS:
+            return _number_bundle(value)
         return _rich_bundle(value, None, None)
     except Exception:
         return [('text/plain', 't', _plain(value))]  # an object that lies about what it is
@@ -42,6 +44,16 @@ def bundle(value):
 _PLAIN = frozenset(
     (int, float, str, bool, type(None), list, tuple, dict, set, frozenset, bytes, bytearray, complex)
 )
+
+
+# What a sum or a mean gives: numbers that have the same digits in JSON. (Of smaller floats Python shows others than numpy.)
+_NUMPY_NUMBERS = frozenset(f'{kind}{bits}' for kind in ('int', 'uint') for bits in (8, 16, 32, 64)) | {'float64', 'longlong', 'ulonglong'}
+
+
+def _number_bundle(value):
+    plain, number = _plain(value), value.item()
+    json_text = _plain_json(number, type(number), repr(number))
+    return [('text/plain', 't', plain), *([('application/json', 'j', json_text)] if json_text else [])]
 
 
 # ---- text/plain --------------------------------------------------------
