@@ -13,26 +13,26 @@
 #include <sys/rseq.h>
 #endif
 
-/* Where libc keeps the id of this thread: CLONE_CHILD_SETTID at that place keeps it right. NULL where the kernel does not tell. */
-static int *tid_place(void)
+static int *tid; /* where libc keeps the id of the main thread: CLONE_CHILD_SETTID at that place keeps it right */
+
+void clones_prepare(void)
 {
-	int *place = NULL;
-	return prctl(PR_GET_TID_ADDRESS, &place, 0, 0, 0) < 0 ? NULL : place;
+	if (prctl(PR_GET_TID_ADDRESS, &tid, 0, 0, 0) < 0)
+		tid = NULL; /* a kernel that does not tell */
 }
 
-static unsigned long flags_for(const int *tid)
+static unsigned long flags(void)
 {
 	return CLONE_PARENT | CLONE_PIDFD | (tid ? CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID : 0);
 }
 
 pid_t clones_fork(int *ret_pidfd)
 {
-	int *tid = tid_place();
 	*ret_pidfd = -1;
 #if defined(__x86_64__)
-	pid_t pid = (pid_t)syscall(SYS_clone, flags_for(tid), 0, ret_pidfd, tid, 0);
+	pid_t pid = (pid_t)syscall(SYS_clone, flags(), 0, ret_pidfd, tid, 0);
 #else
-	pid_t pid = (pid_t)syscall(SYS_clone, flags_for(tid), 0, ret_pidfd, 0, tid);
+	pid_t pid = (pid_t)syscall(SYS_clone, flags(), 0, ret_pidfd, 0, tid);
 #endif
 	if (pid <= 0)
 		*ret_pidfd = -1; /* a call that failed late has left a number there */
@@ -43,7 +43,7 @@ pid_t clones_fork(int *ret_pidfd)
  * clone(2), after which the parent ends without touching the stack that is its child's now: there is not one instruction between the
  * two calls that would. Returns in the child, and in the parent on failure.
  */
-static long clone_and_end(unsigned long flags, int *pidfd, int *tid)
+static long clone_and_end(unsigned long kind, int *pidfd)
 {
 #if defined(__x86_64__)
 	register long r10 __asm__("r10") = (long)tid;
@@ -56,12 +56,12 @@ static long clone_and_end(unsigned long flags, int *pidfd, int *tid)
 			 "xor %%edi, %%edi\n\t"
 			 "syscall\n"
 			 "1:"
-			 : "=a"(r), "+D"(flags)
+			 : "=a"(r), "+D"(kind)
 			 : "0"((long)SYS_clone), "S"(0L), "d"(pidfd), "r"(r10), "r"(r8), [end] "i"(SYS_exit)
 			 : "rcx", "r11", "cc", "memory");
 	return r;
 #elif defined(__aarch64__)
-	register long x0 __asm__("x0") = (long)flags;
+	register long x0 __asm__("x0") = (long)kind;
 	register long x1 __asm__("x1") = 0;
 	register long x2 __asm__("x2") = (long)pidfd;
 	register long x3 __asm__("x3") = 0;
@@ -95,10 +95,9 @@ static void register_rseq(void)
 
 int clones_succeed(int *ret_pidfd)
 {
-	int *tid = tid_place();
 	/* The end of a thread that shares memory with others clears that place, which is the child's by then. */
 	syscall(SYS_set_tid_address, NULL);
-	long r = clone_and_end(flags_for(tid) | CLONE_VM | CLONE_FILES, ret_pidfd, tid);
+	long r = clone_and_end(flags() | CLONE_VM | CLONE_FILES, ret_pidfd);
 	if (r < 0) {
 		*ret_pidfd = -1;
 		return (int)r;

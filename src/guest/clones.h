@@ -6,6 +6,9 @@
 
 #include <sys/types.h>
 
+/* In the zygote, by its main thread and before any filter: the guests' filter does not let them ask. */
+void clones_prepare(void);
+
 /* As fork(). *ret_pidfd is -1 when there is none: in the copy, and on failure. */
 pid_t clones_fork(int *ret_pidfd);
 

@@ -42,6 +42,7 @@ static struct {
 void park_prepare(const struct park_host *h)
 {
 	host = *h;
+	clones_prepare();
 }
 
 /* ---- descriptors that come along ---------------------------------------------------- */

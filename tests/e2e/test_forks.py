@@ -52,11 +52,16 @@ def test_jails_of_their_own(session):
 
 
 def test_libc_knows_who_it_is(session):
-    """It keeps the thread's id in memory, which a fork goes on with."""
+    """It keeps the thread's id in memory, which copies go on with."""
     session.execute('import os, subprocess, threading, time').ok()
+    session.execute('subprocess.run(["true"])').ok()
+    assert session.api.post(f'{session.path}/checkpoints', json={'name': 'here'}).status_code == 201
+    first = session.value('os.getpid()')
+    assert session.api.post(f'{session.path}/rollback', json={'checkpoint': 'here'}).status_code == 200
+    assert session.value('os.getpid()') != first
     (child,) = fork(session, count=1)
     (grandchild,) = fork(child, count=1)
-    for s in (child, grandchild):
+    for s in (session, child, grandchild):
         assert s.value('(~time.pthread_getcpuclockid(threading.get_ident()) >> 3) == os.getpid()') == 'True'
         s.execute('t = threading.Thread(target=lambda: None); t.start(); t.join()').ok()
         assert s.value('subprocess.run(["echo", "here"], capture_output=True).stdout') == "b'here\\n'"
