@@ -22,6 +22,7 @@ static void drop_first(struct outbox *o)
 	struct outbox_message *m = STAILQ_FIRST(&o->messages);
 	STAILQ_REMOVE_HEAD(&o->messages, next);
 	o->bytes -= m->len;
+	hold_set(&o->held, o->bytes);
 	free(m->data);
 	free(m);
 }
@@ -51,6 +52,11 @@ static int keep(struct outbox *o, struct buffer *message)
 	struct outbox_message *m = calloc(1, sizeof(*m));
 	if (!m)
 		return -ENOMEM;
+	int r = hold_set(&o->held, o->bytes + message->len);
+	if (r < 0) {
+		free(m);
+		return r;
+	}
 	m->data = buffer_take(message, &m->len);
 	o->bytes += m->len;
 	STAILQ_INSERT_TAIL(&o->messages, m, next);

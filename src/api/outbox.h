@@ -12,6 +12,7 @@
 #include <sys/queue.h>
 
 #include "base/buffer.h"
+#include "base/hold.h"
 
 struct outbox_message;
 
@@ -21,6 +22,7 @@ struct outbox {
 	/* private */
 	STAILQ_HEAD(, outbox_message) messages;
 	size_t bytes;
+	struct hold held;
 	bool full; /* wait for outbox_drained() */
 	bool dead;
 };
@@ -29,7 +31,7 @@ void outbox_init(struct outbox *o, int (*send)(void *target, const char *data, s
 void outbox_finish(struct outbox *o);
 
 /* Sends the buffer's content or keeps it (the buffer is empty after). -ENOBUFS: more than LIMIT_OUTBOX_BYTES
- * would wait, and the message is dropped; -ENOMEM; -EPIPE when the target is lost. */
+ * would wait, or more than the daemon keeps for everybody, and the message is dropped; -ENOMEM; -EPIPE when the target is lost. */
 int outbox_send(struct outbox *o, struct buffer *message);
 
 /* The target can take more. */

@@ -22,14 +22,18 @@ struct launched {
 	int32_t err, pid;
 };
 
-static int channel = -1, launcher_pidfd = -1;
+/* The second one is there to start the first again. */
+enum { LAUNCHERS = 2 };
+static struct launcher {
+	int channel, pidfd;
+} launchers[LAUNCHERS] = { { -1, -1 }, { -1, -1 } };
 
 bool launcher_running(void)
 {
-	return channel >= 0;
+	return launchers[0].channel >= 0 || launchers[1].channel >= 0;
 }
 
-int launcher_start(void)
+static int start_one(struct launcher *l)
 {
 	int pair[2];
 	int r = fd_socketpair(SOCK_SEQPACKET, pair);
@@ -43,18 +47,45 @@ int launcher_start(void)
 	int pidfd = process_spawn("/proc/self/exe", argv, envp, fds, 4, NULL);
 	if (pidfd < 0)
 		return pidfd;
-	launcher_pidfd = pidfd;
-	channel = TAKE_FD(near);
+	*l = (struct launcher){ .channel = TAKE_FD(near), .pidfd = pidfd };
 	return 0;
+}
+
+int launcher_start(void)
+{
+	int r = 0;
+	for (int i = 0; r == 0 && i < LAUNCHERS; i++)
+		r = start_one(&launchers[i]);
+	return r;
 }
 
 void launcher_stop(void)
 {
-	if (launcher_pidfd < 0)
-		return;
-	fd_close_clear(&channel);
-	process_kill_wait(launcher_pidfd);
-	fd_close_clear(&launcher_pidfd);
+	for (int i = 0; i < LAUNCHERS; i++) {
+		struct launcher *l = &launchers[i];
+		fd_close_clear(&l->channel);
+		if (l->pidfd >= 0)
+			process_kill_wait(l->pidfd);
+		fd_close_clear(&l->pidfd);
+	}
+}
+
+int launcher_mend(void)
+{
+	struct process_exit end;
+	int mended = 0, r = 0;
+	for (int i = 0; i < LAUNCHERS; i++) {
+		struct launcher *l = &launchers[i];
+		if (l->pidfd >= 0 && process_reap(l->pidfd, &end) == 0)
+			continue;
+		fd_close_clear(&l->channel);
+		fd_close_clear(&l->pidfd);
+		mended++;
+	}
+	for (int i = 0; mended && r == 0 && i < LAUNCHERS; i++)
+		if (launchers[i].pidfd < 0)
+			r = launcher_running() ? start_one(&launchers[i]) : -EPIPE;
+	return r < 0 ? r : mended;
 }
 
 /* ---- the daemon's end ----------------------------------------------------------------- */
@@ -89,10 +120,16 @@ int launcher_spawn(const char *path, char *const argv[], char *const envp[], con
 	if (r < 0)
 		return r == -ENOBUFS ? -E2BIG : r;
 	memcpy(b.data, &head, sizeof(head));
-	r = fd_send(channel, b.data, b.len, fds, n_fds);
+	/* One that takes no message has started nothing, so the other may be asked. */
+	const struct launcher *l = &launchers[0];
+	r = l->channel < 0 ? -EPIPE : fd_send(l->channel, b.data, b.len, fds, n_fds);
+	if (r == -EPIPE || r == -ECONNRESET) {
+		l = &launchers[1];
+		r = l->channel < 0 ? -EPIPE : fd_send(l->channel, b.data, b.len, fds, n_fds);
+	}
 	if (r < 0)
 		return r;
-	ssize_t n = fd_recv(channel, &said, sizeof(said), &pidfd, 1, NULL);
+	ssize_t n = fd_recv(l->channel, &said, sizeof(said), &pidfd, 1, NULL);
 	if (n != (ssize_t)sizeof(said))
 		return n < 0 ? (int)n : -EPIPE;
 	if (pidfd < 0)

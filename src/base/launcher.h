@@ -4,8 +4,10 @@
  * The daemon puts itself under a system call filter without clone and execve, which all its descendants would inherit; helpers, which
  * need far more than it, are therefore started by this small process. It is `glovebox launcher`, exec'd before the filter is loaded,
  * knows nothing but how to start a program, and gives what it starts to the daemon as its child (CLONE_PARENT), with the pidfd: to the
- * callers of process_spawn() nothing changes. It ends with the daemon. When it is killed, what runs goes on, but no helper can be
- * started again: process_spawn() fails with -EPIPE.
+ * callers of process_spawn() nothing changes. It ends with the daemon.
+ *
+ * There are two of it: when one is killed, the other starts it again (launcher_mend). Only when both are gone can no helper be started any
+ * more: process_spawn() then fails with -EPIPE.
  */
 #pragma once
 
@@ -15,9 +17,12 @@
 
 enum { LAUNCHER_MESSAGE_MAX = 128 * 1024, LAUNCHER_STRINGS_MAX = 1024, LAUNCHER_SOCKET_FD = 3 };
 
-/* Starts the launcher; from now on process_spawn() goes through it. One per process. */
+/* Starts the launchers; from now on process_spawn() goes through it. One per process. */
 int launcher_start(void);
-void launcher_stop(void); /* ends it and waits; fine when there is none */
+void launcher_stop(void); /* ends them and waits; fine when there is none */
+
+/* To be called when a child has ended: how many launchers were started again (mostly none), or a negative errno when that is not possible. */
+int launcher_mend(void);
 bool launcher_running(void);
 
 /* For process_spawn(). As process_spawn_here(); -E2BIG when the words do not fit into one message. Blocks until exec is done. */

@@ -56,7 +56,7 @@ struct server {
 	struct http_server *http; /* NULL once it is closed */
 	struct reaper reaper;
 	struct layer_state layers[LAYER_COUNT];
-	uv_signal_t on_term, on_int;
+	uv_signal_t on_term, on_int, on_child;
 	uv_timer_t tick;
 	enum phase phase;
 	bool warm;
@@ -318,6 +318,7 @@ static void close_handles(struct server *s)
 	enter(s, OVER, 0);
 	uv_close((uv_handle_t *)&s->on_term, NULL);
 	uv_close((uv_handle_t *)&s->on_int, NULL);
+	uv_close((uv_handle_t *)&s->on_child, NULL);
 	uv_close((uv_handle_t *)&s->tick, NULL);
 	reaper_stop(&s->reaper);
 }
@@ -412,6 +413,22 @@ static void on_signal(uv_signal_t *handle, int number)
 	}
 }
 
+/* Most children are guests and looked after elsewhere; this is about what starts helpers. */
+static void on_child(uv_signal_t *handle, int number)
+{
+	struct server *s = handle->data;
+	(void)number;
+	int r = s->phase == SERVING && s->http ? launcher_mend() : 0;
+	if (r > 0)
+		log_warning("a launcher of helper processes ended; the other one has started it again");
+	if (r >= 0)
+		return;
+	log_error("no launcher of helper processes is left and none can be started (%s): a server that cannot replace what dies ends here. Start it again",
+		strerror(-r));
+	s->exit_code = SERVE_FAILED;
+	begin_drain(s, "without launchers");
+}
+
 /* ---- all of it -------------------------------------------------------- */
 
 static int prepare_loop(struct server *s)
@@ -422,9 +439,11 @@ static int prepare_loop(struct server *s)
 	uv_timer_init(&s->loop, &s->tick);
 	uv_signal_init(&s->loop, &s->on_term);
 	uv_signal_init(&s->loop, &s->on_int);
-	s->tick.data = s->on_term.data = s->on_int.data = s;
+	uv_signal_init(&s->loop, &s->on_child);
+	s->tick.data = s->on_term.data = s->on_int.data = s->on_child.data = s;
 	uv_signal_start(&s->on_term, on_signal, SIGTERM);
 	uv_signal_start(&s->on_int, on_signal, SIGINT);
+	uv_signal_start(&s->on_child, on_child, SIGCHLD);
 	return reaper_start(&s->reaper, &s->loop);
 }
 
@@ -454,7 +473,7 @@ static int serve(struct server *s)
 	uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
 	uv_run(&s->loop, UV_RUN_DEFAULT);
 	log_info("ended; served for %.0f s", (double)(clock_now_ns() - s->started_ns) / NSEC_PER_SEC);
-	return SERVE_OK;
+	return s->exit_code;
 }
 
 int serve_run(const struct config *config)

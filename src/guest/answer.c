@@ -127,21 +127,29 @@ static int put(struct buffer *out, enum wire_tag tag, PyObject *text)
 	return r;
 }
 
+/* Apart from `out`, as every frame during whose making code of the cell's may run; see put_frame() in cell.c. */
+static void put_answer(struct buffer *out, uint32_t serial, PyObject *said)
+{
+	_cleanup_buffer_ struct buffer frame = BUFFER_INIT(out->max);
+	PyObject *encoded = PyTuple_GET_ITEM(said, 2);
+	size_t start;
+	int r = wire_begin(&frame, WIRE_ANSWER, serial, &start);
+	if (r == 0)
+		r = put(&frame, PyTuple_GET_ITEM(said, 0) == Py_True ? WIRE_JSON : WIRE_TEXT, PyTuple_GET_ITEM(said, 1));
+	if (r == 0 && encoded != Py_None)
+		r = put(&frame, WIRE_ENCODED, encoded);
+	if (r < 0)
+		return;
+	wire_end(&frame, start);
+	buffer_append(out, frame.data, frame.len);
+}
+
 void answer_report(struct buffer *out, uint32_t serial)
 {
-	size_t start, before = out->len;
 	look_at_variable();
 	PyObject *said = given ? PyObject_CallOneArg(encoder, given) : NULL;
-	if (said && PyTuple_Check(said) && PyTuple_GET_SIZE(said) == 3 && wire_begin(out, WIRE_ANSWER, serial, &start) == 0) {
-		PyObject *encoded = PyTuple_GET_ITEM(said, 2);
-		int r = put(out, PyTuple_GET_ITEM(said, 0) == Py_True ? WIRE_JSON : WIRE_TEXT, PyTuple_GET_ITEM(said, 1));
-		if (r == 0 && encoded != Py_None)
-			r = put(out, WIRE_ENCODED, encoded);
-		if (r == 0)
-			wire_end(out, start);
-		else
-			out->len = before;
-	}
+	if (said && PyTuple_Check(said) && PyTuple_GET_SIZE(said) == 3)
+		put_answer(out, serial, said);
 	PyErr_Clear();
 	Py_XDECREF(said);
 	Py_CLEAR(given);

@@ -70,18 +70,26 @@ static int put_form(struct buffer *out, PyObject *form)
 	return r;
 }
 
+/*
+ * A frame is made apart and goes out whole: while it is made, code of the cell's may run (a text's error handler, __str__ of an exception) or
+ * another thread, and a display() there sends a frame of its own. A frame that does not fit is left out.
+ */
+static void put_frame(struct buffer *out, struct buffer *frame, size_t start)
+{
+	wire_end(frame, start);
+	buffer_append(out, frame->data, frame->len);
+}
+
 static void put_bundle(struct buffer *out, enum wire_type type, uint32_t serial, PyObject *forms)
 {
-	size_t start, before = out->len;
-	if (!PyList_Check(forms) || wire_begin(out, type, serial, &start) < 0)
+	_cleanup_buffer_ struct buffer frame = BUFFER_INIT(out->max);
+	size_t start;
+	if (!PyList_Check(forms) || wire_begin(&frame, type, serial, &start) < 0)
 		return;
-	for (Py_ssize_t i = 0; i < PyList_GET_SIZE(forms); i++) {
-		if (put_form(out, PyList_GET_ITEM(forms, i)) < 0) {
-			out->len = before; /* too large for the wire, or not a bundle: leave it out whole */
-			return;
-		}
-	}
-	wire_end(out, start);
+	for (Py_ssize_t i = 0; i < PyList_GET_SIZE(forms); i++)
+		if (put_form(&frame, PyList_GET_ITEM(forms, i)) < 0)
+			return; /* too large for the wire, or not a bundle: leave it out whole */
+	put_frame(out, &frame, start);
 }
 
 /* _glovebox._emit(forms): a display goes out at once, after what was printed before it. */
@@ -371,8 +379,9 @@ static void use_profile_words(struct policy_words *w, PyObject *exception, PyObj
 
 static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, PyObject *filename)
 {
+	_cleanup_buffer_ struct buffer frame = BUFFER_INIT(out->max);
 	size_t start;
-	if (wire_begin(out, WIRE_ERROR, serial, &start) < 0)
+	if (wire_begin(&frame, WIRE_ERROR, serial, &start) < 0)
 		return;
 	struct policy_words words;
 	policy_explain(exception, &words);
@@ -383,24 +392,24 @@ static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, 
 	policy_trust(false);
 	if (said && PyTuple_Check(said) && PyTuple_GET_SIZE(said) >= 4) {
 		long line = words.line ? words.line : PyLong_AsLong(PyTuple_GET_ITEM(said, 3));
-		put_text(out, WIRE_ERROR_TYPE, words.type ? words.type : PyTuple_GET_ITEM(said, 0), 1024);
-		put_text(out, WIRE_TEXT, words.message ? words.message : PyTuple_GET_ITEM(said, 1), LIMIT_MESSAGE_BYTES);
-		put_text(out, WIRE_TRACEBACK, words.traceback ? words.traceback : PyTuple_GET_ITEM(said, 2), LIMIT_ERROR_BYTES);
-		wire_put_u64(out, WIRE_LINE, line > 0 ? (uint64_t)line : 0);
+		put_text(&frame, WIRE_ERROR_TYPE, words.type ? words.type : PyTuple_GET_ITEM(said, 0), 1024);
+		put_text(&frame, WIRE_TEXT, words.message ? words.message : PyTuple_GET_ITEM(said, 1), LIMIT_MESSAGE_BYTES);
+		put_text(&frame, WIRE_TRACEBACK, words.traceback ? words.traceback : PyTuple_GET_ITEM(said, 2), LIMIT_ERROR_BYTES);
+		wire_put_u64(&frame, WIRE_LINE, line > 0 ? (uint64_t)line : 0);
 		if (words.rule == POLICY_RULES)
-			put_advice(out, exception);
-		wire_put_u64(out, WIRE_ERRNO, errno_of(exception));
+			put_advice(&frame, exception);
+		wire_put_u64(&frame, WIRE_ERRNO, errno_of(exception));
 	} else {
-		put_plain_error(out, exception);
+		put_plain_error(&frame, exception);
 	}
 	PyErr_Clear();
 	if (words.rule < POLICY_RULES)
-		wire_put_u64(out, WIRE_RULE, words.rule);
+		wire_put_u64(&frame, WIRE_RULE, words.rule);
 	if (words.remedy)
-		put_text(out, WIRE_REMEDY, words.remedy, LIMIT_ADVICE_BYTES);
+		put_text(&frame, WIRE_REMEDY, words.remedy, LIMIT_ADVICE_BYTES);
 	policy_words_finish(&words);
 	Py_XDECREF(said);
-	wire_end(out, start);
+	put_frame(out, &frame, start);
 }
 
 /* sys.exit(): None is 0, a number is itself, anything else is printed to stderr and counts as 1. */

@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
-enum { CPU_PERIOD_US = 100000, PROCS_MAX = 1 << 20 };
+enum { CPU_PERIOD_US = 100000, PROCS_MAX = 1 << 20, GROUPS_TEXT_MAX = 16384 };
 
 static const char home_prefix[] = "glovebox-"; /* and the daemon's pid */
 
@@ -361,7 +361,7 @@ void cgroup_home_init(struct cgroup_home *h, const char *mount, struct error *wh
 	*h = (struct cgroup_home){ .ops = &v2 };
 	forget(h);
 	snprintf(h->name, sizeof(h->name), "%s%d", home_prefix, (int)getpid());
-	int r = fd_read_file("/proc/self/cgroup", 16384, &self, NULL);
+	int r = fd_read_file("/proc/self/cgroup", GROUPS_TEXT_MAX, &self, NULL);
 	if (r == 0)
 		r = try_v2(h, mount, self);
 	if (r == 0)
@@ -492,6 +492,17 @@ int cgroup_kill_others(struct cgroup_home *h, const char *name, const struct cgr
 	for (int i = 0; i < ROUNDS && kill_round(dir, name, spare, n); i++)
 		;
 	return write_or(dir, name, "pids.max", limits->processes, "max");
+}
+
+bool cgroup_holds(const struct cgroup_home *h, const char *name, pid_t pid)
+{
+	char path[64], group[2 * CGROUP_NAME_MAX + 4];
+	_cleanup_free_ char *text = NULL;
+	if (!h->ops->controllers[0])
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	snprintf(group, sizeof(group), "/%s/%s\n", h->name, name);
+	return fd_read_file(path, GROUPS_TEXT_MAX, &text, NULL) == 0 && strstr(text, group);
 }
 
 int cgroup_remove(struct cgroup_home *h, const char *name)

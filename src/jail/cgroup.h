@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -69,6 +70,9 @@ void cgroup_reset_peak(struct cgroup_home *h, const char *name);
  * meanwhile; `limits` are what holds after. -ENOTSUP without groups.
  */
 int cgroup_kill_others(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits, const pid_t *spare, size_t n);
+
+/* Whether the process is in the group. Without groups nobody can tell: yes. */
+bool cgroup_holds(const struct cgroup_home *h, const char *name, pid_t pid);
 
 /* -EBUSY while something still lives in it. */
 int cgroup_remove(struct cgroup_home *h, const char *name);

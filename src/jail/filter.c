@@ -91,6 +91,12 @@ static const struct listed listed[] = {
 /* Signals to everybody in the jail but its init. */
 static const char *const signals[] = { "kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo" };
 
+/*
+ * What getsockopt does not tell: SO_PEERPIDFD (Linux 6.5), a handle of the process at the other end, which for the control socket is the daemon; and
+ * TCP_ZEROCOPY_RECEIVE, which maps pages of the network's. By number, whatever the level: nothing ordinary has these two.
+ */
+static const uint32_t untold[] = { 77, 35 };
+
 static int number(const char *name)
 {
 	int nr = seccomp_syscall_resolve_name(name);
@@ -152,8 +158,9 @@ static int add_socket_options(scmp_filter_ctx c, enum jail_net net)
 	static const int levels[] = { IPPROTO_IP, IPPROTO_IPV6 };
 	static const int tcp[] = { TCP_NODELAY, TCP_MAXSEG, TCP_CORK, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_SYNCNT, TCP_LINGER2,
 		TCP_DEFER_ACCEPT, TCP_WINDOW_CLAMP, TCP_QUICKACK, TCP_USER_TIMEOUT, TCP_FASTOPEN, TCP_NOTSENT_LOWAT };
-	/* Not the programs that can be attached to a socket: the kernel would compile them. */
-	static const int plain[] = { SO_DEBUG, SO_REUSEADDR, SO_DONTROUTE, SO_BROADCAST, SO_SNDBUF, SO_RCVBUF, SO_KEEPALIVE, SO_OOBINLINE, SO_PRIORITY, SO_LINGER,
+	/* Not the programs that can be attached to a socket: the kernel would compile them. Not SO_LINGER: a TCP socket that is sent to the daemon,
+	 * which closes whatever it did not ask for, would make that close wait. */
+	static const int plain[] = { SO_DEBUG, SO_REUSEADDR, SO_DONTROUTE, SO_BROADCAST, SO_SNDBUF, SO_RCVBUF, SO_KEEPALIVE, SO_OOBINLINE, SO_PRIORITY,
 		SO_REUSEPORT, SO_PASSCRED, SO_RCVLOWAT, SO_SNDLOWAT, SO_RCVTIMEO, SO_SNDTIMEO, SO_TIMESTAMP, SO_PEEK_OFF };
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(plain); i++)
@@ -216,7 +223,7 @@ static int add_exec(scmp_filter_ctx c, enum jail_exec exec, bool by_kernel)
 	return r;
 }
 
-/* kill(1): the filter language has no "low 32 bits are not 1", so the one refusal is a check of its own in front (see join). */
+/* kill(1): the filter language has no "low 32 bits are not 1", so such refusals are checks of their own in front (see join). */
 static int add_rules(scmp_filter_ctx c, enum jail_exec exec, enum jail_net net, bool sealed)
 {
 	struct scmp_arg_cmp no_namespaces = SCMP_CMP(0, SCMP_CMP_MASKED_EQ, NAMESPACES, 0);
@@ -291,6 +298,12 @@ static int join(const struct filter *rest, struct filter *ret)
 	PUT(BPF_JUMP(BPF_JMP | BPF_JA, 3, 0, 0));
 	PUT(LOAD(args[0])); /* little-endian: the low half */
 	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1));
+	PUT(ANSWER(SECCOMP_RET_ERRNO | EPERM));
+	PUT(LOAD(nr));
+	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number("getsockopt"), 0, 2 + ARRAY_LEN(untold)));
+	PUT(LOAD(args[2]));
+	for (unsigned char i = 0, n_untold = ARRAY_LEN(untold); i < n_untold; i++) /* to the answer, or past it after the last */
+		PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, untold[i], (unsigned char)(n_untold - i - 1), i + 1 == n_untold ? 1 : 0));
 	PUT(ANSWER(SECCOMP_RET_ERRNO | EPERM));
 #undef PUT
 	ret->len = (unsigned short)(n + rest->len);

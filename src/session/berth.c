@@ -148,6 +148,8 @@ void berth_end_jail(struct berth *b)
 {
 	if (b->nested)
 		return; /* its namespaces hold up theirs: the last one of them to go comes here again */
+	/* Whoever lets go last frees all files, which takes as long as they are many: the jail's own processes, not the daemon. */
+	fd_close_clear(&b->workspace);
 	if (b->init_pidfd >= 0 && !b->init_reaped)
 		process_signal(b->init_pidfd, SIGKILL);
 	if (b->open_polls) {

@@ -97,16 +97,24 @@ static void do_without(struct berth *b, const char *why)
 	berth_ask_guest(b);
 }
 
+pid_t berth_own_process(const struct berth *b, int pidfd)
+{
+	pid_t pid = pidfd < 0 ? 0 : process_pid(pidfd);
+	bool own = pid > 1 && b->cgroup[0] && cgroup_holds(&b->nursery->cgroups, b->cgroup, pid);
+	/* Still there: so the number was its own while we looked. */
+	return own && process_signal(pidfd, 0) == 0 ? pid : 0;
+}
+
 void berth_take_live(struct nursery *n, struct copy *from, uint32_t serial, int pidfd, const char *text)
 {
 	_cleanup_fd_ int fd = pidfd;
 	struct berth *b = berth_find(n, serial);
 	if (!b || b->state != BERTH_STARTING || b->from != from || guest_pid(b->guest)) {
-		if (fd >= 0)
+		if (berth_own_process(b ? b : from->berth, fd))
 			process_signal(fd, SIGKILL); /* nobody wants it any more; reaped with the orphans */
 		return;
 	}
-	pid_t pid = fd < 0 ? 0 : process_pid(fd);
+	pid_t pid = berth_own_process(b, fd);
 	if (!pid && b->kind.set)
 		do_without(b, *text ? text : "its copy could not be brought to life");
 	else if (!pid)

@@ -44,8 +44,7 @@ static bool is_unix_stream(int fd)
 int copy_parked(struct copy *c, int pidfd, int control)
 {
 	_cleanup_fd_ int process = pidfd, socket = control;
-	/* Whatever a guest sends as a pidfd is a process of its own jail, or nothing. */
-	pid_t pid = pidfd < 0 ? 0 : process_pid(pidfd);
+	pid_t pid = berth_own_process(c->berth, pidfd);
 	if (!pid || c->pidfd >= 0 || !is_unix_stream(control))
 		return -EPROTO;
 	c->pidfd = TAKE_FD(process);

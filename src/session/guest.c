@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/fds.h"
+#include "base/hold.h"
 #include "base/limits.h"
 #include "session/output.h"
 
@@ -20,6 +21,7 @@ enum {
 	PIPE_BYTES = 256 * 1024,  /* wished for; the kernel may give less */
 	SEND_QUEUE_MAX = 64 << 20,
 	REST_MS = 1,
+	HELD_BACK_MS = 20,        /* until a guest whose frames would be too much for the daemon is looked at again */
 };
 
 enum { END_CONTROL, END_STDOUT, END_STDERR, END_PROCESS, END_COUNT };
@@ -34,13 +36,14 @@ struct guest {
 	unsigned open_polls;
 	pid_t pid;
 	int came[GUEST_FDS_MAX]; /* descriptors that came with frames, until somebody takes them */
-	bool attached, closing, reaped, broken, unwanted;
+	bool attached, closing, reaped, broken, unwanted, held_back;
 	struct {
 		char data[4];
 		size_t len;
 	} unfinished[2]; /* the start of a character at the end of what was read of stdout, stderr */
 	bool ended[2]; /* the pipes: nobody can write to them any more */
 	struct wire_reader in;
+	struct hold held; /* of `in` */
 	struct buffer queue; /* frames the socket did not take yet */
 };
 
@@ -155,6 +158,8 @@ static void deliver_frames(struct guest *g)
 	int r = 0;
 	while (!g->closing && (r = wire_reader_next(&g->in, &f)) == 1)
 		g->events->on_frame(g->owner, &f);
+	wire_reader_trim(&g->in, 2 * READ_AT_ONCE);
+	hold_set(&g->held, wire_reader_pending(&g->in));
 	if (!g->closing && r < 0) {
 		g->broken = true;
 		guest_signal(g, SIGKILL); /* the end of the process is reported as usual */
@@ -168,12 +173,27 @@ static void drop_came(struct guest *g)
 		fd_close_clear(&g->came[i]);
 }
 
+static void on_rested(uv_timer_t *t);
+
+/* More of its frames would be more than the daemon keeps of everybody's: it waits, and its cell's time runs. */
+static void hold_back(struct guest *g)
+{
+	g->held_back = true;
+	stop_poll(g, END_CONTROL);
+	if (!uv_is_active((uv_handle_t *)&g->rest))
+		uv_timer_start(&g->rest, on_rested, HELD_BACK_MS, 0);
+}
+
 /* Reads frames that are there, at most a few reads. False when the other side is closed. */
 static bool read_control(struct guest *g, unsigned reads)
 {
 	while (reads-- && !g->closing && !g->broken) {
 		char *at;
 		size_t room;
+		if (hold_set(&g->held, wire_reader_pending(&g->in) + READ_AT_ONCE) < 0) {
+			hold_back(g);
+			return true;
+		}
 		if (wire_reader_room(&g->in, READ_AT_ONCE, &at, &room) < 0) {
 			g->broken = true;
 			guest_signal(g, SIGKILL);
@@ -198,6 +218,7 @@ static bool read_control(struct guest *g, unsigned reads)
 }
 
 static void flush_queue(struct guest *g);
+static void watch_writable(struct guest *g, bool on);
 
 static void on_control(uv_poll_t *p, int status, int events)
 {
@@ -207,8 +228,6 @@ static void on_control(uv_poll_t *p, int status, int events)
 	if ((status < 0 || events & UV_READABLE) && !read_control(g, 1) && !g->closing)
 		stop_poll(g, END_CONTROL); /* the exit, which follows, is what counts */
 }
-
-static void on_rested(uv_timer_t *t);
 
 static void on_pipe(uv_poll_t *p, int status, int events)
 {
@@ -228,6 +247,9 @@ static void on_pipe(uv_poll_t *p, int status, int events)
 static void on_rested(uv_timer_t *t)
 {
 	struct guest *g = t->data;
+	if (g->held_back)
+		watch_writable(g, g->queue.len > 0);
+	g->held_back = false;
 	for (int which = END_STDOUT; which <= END_STDERR; which++)
 		if (!g->ended[which - END_STDOUT])
 			uv_poll_start(&g->poll[which], UV_READABLE, on_pipe);
@@ -251,6 +273,7 @@ static void free_when_done(struct guest *g)
 		fd_close(g->fd[i]);
 	drop_came(g);
 	wire_reader_finish(&g->in);
+	hold_set(&g->held, 0);
 	buffer_finish(&g->queue);
 	free(g);
 }

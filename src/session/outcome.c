@@ -7,6 +7,8 @@
 
 #include "base/text.h"
 
+enum { WORDS_AT_LEAST = 16 * 1024 }; /* of an error, however short of memory the daemon is */
+
 static void bundle_finish(struct bundle *b)
 {
 	for (unsigned i = 0; i < b->n; i++) {
@@ -43,7 +45,19 @@ void outcome_finish(struct outcome *o)
 	for (unsigned i = 0; i < o->n_files; i++)
 		free((char *)o->files[i].path);
 	free(o->files);
+	hold_set(&o->held, 0);
 	outcome_init(o);
+}
+
+/* Whether so much more may be kept; counts it. */
+static bool room_for(struct outcome *o, size_t bytes)
+{
+	return hold_set(&o->held, o->held.bytes + bytes) == 0;
+}
+
+static void no_more(struct outcome *o, size_t bytes)
+{
+	hold_set(&o->held, o->held.bytes < bytes ? 0 : o->held.bytes - bytes);
 }
 
 /* A NUL-terminated copy of at most max bytes. */
@@ -52,14 +66,23 @@ static char *copy_text(const struct wire_field *f, size_t max)
 	return strndup(f->data, f->len < max ? f->len : max);
 }
 
+/* A copy that may hold zeros, of at most max bytes. */
+static char *copy_some(const struct wire_field *f, size_t max, size_t *ret_len)
+{
+	size_t len = f->len < max ? f->len : max;
+	char *p = malloc(len + 1);
+	if (p) {
+		memcpy(p, f->data, len);
+		p[len] = '\0';
+	}
+	*ret_len = len;
+	return p;
+}
+
 static char *copy_bytes(const struct wire_field *f)
 {
-	char *p = malloc(f->len + 1);
-	if (p) {
-		memcpy(p, f->data, f->len);
-		p[f->len] = '\0';
-	}
-	return p;
+	size_t unused;
+	return copy_some(f, SIZE_MAX, &unused);
 }
 
 /* A text of the guest's that is shown as it is, or nothing. */
@@ -126,7 +149,7 @@ static int take_display(struct outcome *o, const struct wire_frame *f, const str
 	int r = read_bundle(f, &b, &bytes);
 	if (r < 0)
 		return r;
-	if (o->n_displays == LIMIT_DISPLAYS || o->display_bytes + bytes > LIMIT_DISPLAY_BYTES) {
+	if (o->n_displays == LIMIT_DISPLAYS || o->display_bytes + bytes > LIMIT_DISPLAY_BYTES || !room_for(o, bytes)) {
 		o->displays_left_out++;
 		bundle_finish(&b);
 		return 0;
@@ -149,16 +172,29 @@ static int take_result(struct outcome *o, const struct wire_frame *f)
 	if (o->has_result)
 		return -EPROTO;
 	int r = read_bundle(f, &o->result, &bytes);
+	if (r == 0 && !room_for(o, bytes)) {
+		o->displays_left_out++;
+		bundle_finish(&o->result);
+		return 0;
+	}
 	o->has_result = r == 0;
 	return r;
 }
 
-static int take_error(struct outcome *o, const struct wire_frame *f)
+/* An exception's text or its traceback: what is too long, for itself or for the daemon, is cut. */
+static char *take_words(struct outcome *o, const struct wire_field *f, size_t max, size_t *ret_len)
 {
-	struct wire_field field;
-	size_t at = 0;
-	uint64_t line = 0, rule, number = 0;
-	int r;
+	size_t len = f->len < max ? f->len : max;
+	if (!room_for(o, len)) {
+		len = len < WORDS_AT_LEAST ? len : WORDS_AT_LEAST;
+		hold_set(&o->held, o->held.bytes + len);
+	}
+	o->error_bytes += len;
+	return copy_some(f, len, ret_len);
+}
+
+static void forget_error(struct outcome *o)
+{
 	free(o->error_type);
 	free(o->error_message);
 	free(o->error_traceback);
@@ -168,15 +204,24 @@ static int take_error(struct outcome *o, const struct wire_frame *f)
 	o->rule = POLICY_RULES;
 	o->error = (struct cell_error){ .code = "", .remedy = "" };
 	o->error_errno = 0;
+	no_more(o, o->error_bytes);
+	o->error_bytes = 0;
+}
+
+static int take_error(struct outcome *o, const struct wire_frame *f)
+{
+	struct wire_field field;
+	size_t at = 0;
+	uint64_t line = 0, rule, number = 0;
+	int r;
+	forget_error(o);
 	while ((r = wire_field_next(f, &at, &field)) == 1) {
 		if (field.tag == WIRE_ERROR_TYPE && !o->error_type) {
 			o->error_type = copy_text(&field, 1024);
 		} else if (field.tag == WIRE_TEXT && !o->error_message) {
-			o->error_message = copy_bytes(&field);
-			o->error.message_len = field.len;
+			o->error_message = take_words(o, &field, LIMIT_MESSAGE_BYTES, &o->error.message_len);
 		} else if (field.tag == WIRE_TRACEBACK && !o->error_traceback) {
-			o->error_traceback = copy_bytes(&field);
-			o->error.traceback_len = field.len;
+			o->error_traceback = take_words(o, &field, LIMIT_ERROR_BYTES, &o->error.traceback_len);
 		} else if (field.tag == WIRE_ERROR_CODE && !o->error_code) {
 			o->error_code = copy_word(&field);
 		} else if (field.tag == WIRE_REMEDY && !o->error_remedy) {
@@ -202,13 +247,25 @@ static int take_error(struct outcome *o, const struct wire_frame *f)
 	return 0;
 }
 
+static void forget_answer(struct outcome *o)
+{
+	answer_finish(&o->answer);
+	o->has_answer = false;
+	no_more(o, o->answer_bytes);
+	o->answer_bytes = 0;
+}
+
 static int take_answer(struct outcome *o, const struct wire_frame *f)
 {
 	struct wire_field field;
 	size_t at = 0;
 	int r;
-	answer_finish(&o->answer); /* the last one counts */
-	o->has_answer = false;
+	forget_answer(o); /* the last one counts */
+	if (!room_for(o, f->len)) {
+		o->displays_left_out++;
+		return 0;
+	}
+	o->answer_bytes = f->len;
 	while ((r = wire_field_next(f, &at, &field)) == 1) {
 		if (field.len > LIMIT_ANSWER_BYTES)
 			return -EPROTO;

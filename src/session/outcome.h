@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/buffer.h"
+#include "base/hold.h"
 #include "session/session.h"
 #include "wire/steps.h"
 #include "wire/wire.h"
@@ -13,6 +14,8 @@ struct outcome {
 	struct bundle *displays; /* owned, with their texts */
 	unsigned n_displays, displays_left_out;
 	size_t display_bytes;
+	struct hold held; /* what displays, result, error and answer take */
+	size_t error_bytes, answer_bytes;
 	struct bundle result;
 	bool has_result, has_error, has_answer, done;
 	struct cell_error error;
@@ -34,5 +37,5 @@ struct outcome {
 void outcome_init(struct outcome *o);
 void outcome_finish(struct outcome *o);
 
-/* Takes one frame of the running cell. -EPROTO for one that cannot be; -ENOMEM. *ret_display: the new display, or NULL. */
+/* Takes one frame of the running cell. What would be more than the daemon keeps of everybody's is left out and counted. -EPROTO for one that cannot be; -ENOMEM. *ret_display: the new display, or NULL. */
 int outcome_take(struct outcome *o, const struct wire_frame *f, const struct bundle **ret_display);

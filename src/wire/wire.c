@@ -96,6 +96,17 @@ void wire_reader_filled(struct wire_reader *r, size_t n)
 	r->in.len += n;
 }
 
+size_t wire_reader_pending(const struct wire_reader *r)
+{
+	return r->in.len - r->done;
+}
+
+void wire_reader_trim(struct wire_reader *r, size_t keep)
+{
+	if (!wire_reader_pending(r) && r->in.cap > keep)
+		wire_reader_finish(r);
+}
+
 int wire_reader_next(struct wire_reader *r, struct wire_frame *ret)
 {
 	size_t have = r->in.len - r->done;

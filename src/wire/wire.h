@@ -161,6 +161,12 @@ void wire_reader_finish(struct wire_reader *r);
 int wire_reader_room(struct wire_reader *r, size_t want, char **ret_at, size_t *ret_room);
 void wire_reader_filled(struct wire_reader *r, size_t n);
 
+/* Bytes that came and were not handed out yet. */
+size_t wire_reader_pending(const struct wire_reader *r);
+
+/* Lets go of room beyond `keep` that a long frame left, once all of it was handed out and looked at. */
+void wire_reader_trim(struct wire_reader *r, size_t keep);
+
 /* 1 and *ret for a whole frame, 0 when more bytes are needed, -EPROTO. */
 int wire_reader_next(struct wire_reader *r, struct wire_frame *ret);
 

@@ -109,7 +109,7 @@ def test_all_helpers_killed_at_once(own):
 def test_ready_guests_killed_are_made_anew(own):
     with own.api() as api:
         own.settled_fds()
-        known = [zygote_of(own), the_one(own, 'glovebox-jailer')]
+        known = [zygote_of(own), the_one(own, 'glovebox-jailer'), *own.children('glovebox-launch')]
         doomed = {identity for identity in gb.descendants(own.pid) if identity[0] not in known}
         for pid, _ in doomed:
             with contextlib.suppress(ProcessLookupError):
@@ -369,6 +369,75 @@ def test_control_socket_of_the_guest_cannot_be_used_for_harm(daemon, session):
         )
         assert seen.status in ('ok', 'killed', 'error', 'timeout'), nonsense
         assert session.execute('1 + 1', timeout_s=10).ok().text == '2', nonsense
+
+
+FORGER = """
+import array, os, socket, struct
+control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=os.dup(1023))
+def frame(kind, fields, serial=0):
+    return struct.pack('<IB3xI', len(fields), kind, serial) + fields
+def field(tag, data):
+    return struct.pack('<BI', tag, len(data)) + data
+pair = socket.socketpair()
+def as_copy(data, process):
+    control.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [process, pair[0].fileno()]))])
+"""
+PARKED, TICKET, DISPLAY, MIME, TEXT = 43, 32, 34, 10, 8
+
+
+@pytest.mark.parametrize('ticket', [1, 2, 3])
+def test_a_copy_is_what_lives_in_the_session(ticket):
+    """A guest says that a copy of it was parked and hands over the daemon as that copy, which is killed when it is no longer needed."""
+    code = f"""
+handle = control.getsockopt(socket.SOL_SOCKET, 77)  # SO_PEERPIDFD
+as_copy(frame({PARKED}, field({TICKET}, struct.pack('<Q', {ticket}))), handle)
+"""
+    with gb.running_daemon('--preload', 'json', '--ready', '0') as daemon, daemon.api() as api:
+        session = api.session()
+        session.execute(FORGER).ok()
+        seen = session.execute(code)
+        assert seen.status == 'error' and seen.error['type'] == 'PermissionError', seen
+        # A handle of a process that is the session's own, but no copy: what is done to it is done to the session.
+        session.execute(
+            'import ctypes, time\nlibc = ctypes.CDLL(None)\nhandle = ctypes.c_int(-1)\n'
+            'if libc.syscall(56, 0x1000 | 17, None, ctypes.byref(handle), None, None) == 0: time.sleep(60)\n'
+            f'as_copy(frame({PARKED}, field({TICKET}, struct.pack("<Q", {ticket}))), handle.value)'
+        )
+        session.delete()
+        assert api.run('6 * 7').ok().text == '42'
+
+
+def test_frames_that_never_end_do_not_fill_the_daemon(own):
+    """Guests that begin the longest frame there is and never finish it, in many sessions at once."""
+    with own.api() as api:
+        before = own.rss()
+        sessions = [api.session() for _ in range(32)]
+        running = [
+            s.in_background(
+                f'{FORGER}control.sendall(struct.pack("<IB3xI", 33 << 20, {DISPLAY}, 1))\nfor _ in range(32): control.sendall(bytes(1 << 20))\n'
+                'import time; time.sleep(60)',
+                timeout_s=6,
+            )
+            for s in sessions
+        ]
+        sessions[0].wait_busy()
+        highest = before
+        while any(s.get()['state'] == 'busy' for s in sessions):
+            highest = max(highest, own.rss())
+            assert api.run('1 + 1').ok().text == '2', 'small answers pass'
+        assert highest - before < 640 << 20, 'of the GB they sent'
+        assert {r.result().status for r in running} <= {'timeout', 'killed'}
+        gb.wait_until(lambda: own.rss() - before < 32 << 20, 'and nothing of it is kept')
+
+
+def test_a_display_while_an_error_is_described(session):
+    """Code that runs while the error is put into words may show things; neither message spoils the other."""
+    o = session.execute(
+        'class E(Exception):\n    def __str__(self):\n        display("shown")\n        return "told"\nraise E()'
+    )
+    assert o.status == 'error' and o.error['message'] == 'told', o
+    assert {d['text/plain'] for d in o.displays} == {"'shown'"}
+    assert session.value('1 + 1') == '2'
 
 
 def test_reading_the_control_socket_costs_only_the_own_session(session):

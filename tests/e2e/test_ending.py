@@ -1,14 +1,19 @@
 """What is left: of sessions that ended, of a daemon that was killed, and of two daemons side by side, counted from outside."""
 
+import collections
 import concurrent.futures
+import contextlib
 import os
+import re
 import signal
 from pathlib import Path
 
 import gb
 import pytest
 
-SESSIONS = 60
+SESSIONS = 1000
+CLIENTS = 4
+BUSY_EVERY = 20  # of them leaves as much as it can
 CGROUPS = Path('/sys/fs/cgroup')
 
 
@@ -36,11 +41,26 @@ def uids(daemon):
     return found - {0}
 
 
+def descriptors(pids):
+    """How many these processes hold together, by kind."""
+    found = collections.Counter()
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError):
+            for fd in os.listdir(f'/proc/{pid}/fd'):
+                with contextlib.suppress(FileNotFoundError):
+                    found[re.sub(r'[^a-z].*', '', os.readlink(f'/proc/{pid}/fd/{fd}'))] += 1
+    return dict(found)  # socket, pipe, anon (pidfds …), net (namespaces)
+
+
 def count(daemon):
-    """Processes, descriptors, groups, mounts and unix sockets now."""
+    """Processes, descriptors, groups, mounts, namespaces, host ids and files now."""
+    family = [pid for pid, _ in gb.descendants(daemon.pid)]
+    helpers = [daemon.pid] + [pid for pid in family if gb.command_of(pid).startswith('glovebox-') and gb.command_of(pid) != 'glovebox-init']
     return {
-        'processes': len(gb.descendants(daemon.pid)),
-        'descriptors': daemon.fds(),
+        'processes': len(family),
+        'descriptors': descriptors(helpers),
+        'namespaces': len(gb.namespaces(family)),
+        'host ids': len(uids(daemon)),
         'groups': len(groups_of(daemon.pid)),
         'mounts': len(Path(f'/proc/{daemon.pid}/mountinfo').read_text().splitlines()),
         'mounts of the jailer': len(Path(f'/proc/{daemon.children("glovebox-jailer")[0]}/mountinfo').read_text().splitlines()),
@@ -75,18 +95,27 @@ def settled(daemon):
     return count(daemon)
 
 
-def test_many_sessions_leave_nothing(own):
+def test_a_thousand_sessions_leave_nothing(own):
     with own.api() as api:
         busy_life(api)  # what is made once
-    before = settled(own)
+    before, memory = settled(own), own.rss()
 
-    def live(_):
+    def live(first):
         with own.api() as api:
-            busy_life(api)
+            for i in range(first, SESSIONS, CLIENTS):
+                if i % BUSY_EVERY == 0:
+                    busy_life(api)
+                else:
+                    session = api.session()
+                    assert session.value(f'{i} + 1') == str(i + 1)
+                    session.delete()
 
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        list(pool.map(live, range(SESSIONS)))
-    gb.wait_until(lambda: settled(own) == before, f'as before: {before}, now {count(own)}')
+    with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(live, range(CLIENTS)))
+    gb.wait_until(lambda: settled(own) == before, f'as before: {before}')
+    with own.api() as api:
+        assert api.metric('glovebox_sessions_ended_total') > SESSIONS and api.metric('glovebox_sessions') == 0
+    assert own.rss() - memory < 8 << 20
 
 
 @pytest.mark.parametrize('kind', ['guest', 'init', 'glovebox-jailer', 'glovebox-zygote', 'glovebox-launch'])
@@ -102,16 +131,64 @@ def test_a_killed_process_leaves_nothing(own, kind):
         elif kind == 'init':
             victim = next(p for p in own.children('glovebox-init') if os.readlink(f'/proc/{p}/ns/pid') == space)
         else:
-            gb.wait_until(lambda: len(own.children(kind)) == 1, f'there is one {kind}')
+            most = 2 if kind == 'glovebox-launch' else 1  # a guest is a copy of the zygote, with its name too until it has taken its own
+            gb.wait_until(lambda: len(own.children(kind)) == most, f'there is {kind}')
             victim = own.children(kind)[0]
         os.kill(victim, signal.SIGKILL)
         gb.wait_until(lambda: api.run('6 * 7').get('result'), 'work goes on')
         # A cell that was on its way to the dead interpreter says so; the next one has a new one.
         gb.wait_until(lambda: session.execute('6 * 7').status == 'ok', 'the session goes on')
         session.delete()
-    if kind == 'glovebox-launch':
-        before['processes'] -= 1  # nothing starts it again: see base/launcher.h
-    gb.wait_until(lambda: settled(own)['processes'] == before['processes'] and settled(own)['groups'] == before['groups'], 'as before')
+    gb.wait_until(lambda: settled(own) == before, f'as before: {before}')
+
+
+def test_launchers_are_started_again_while_one_is_left(own):
+    for turn in range(4):
+        gb.wait_until(lambda: len(own.children('glovebox-launch')) == 2, 'there are two')
+        victim = sorted(own.children('glovebox-launch'))[turn % 2]
+        os.kill(victim, signal.SIGKILL)
+        gb.wait_until(lambda: victim not in own.children('glovebox-launch') and len(own.children('glovebox-launch')) == 2, 'another takes its place')
+    os.kill(own.children('glovebox-zygote')[0], signal.SIGKILL)  # what it is there for
+    with own.api() as api:
+        assert [api.run(f'{i}').ok().text for i in range(5)] == list('01234')
+    assert own.log().count('the other one has started it again') == 4
+
+
+def test_without_launchers_the_daemon_ends_and_says_why():
+    daemon = gb.Daemon('--preload', 'json', '--ready', '1', '--drain', '1')
+    family = gb.descendants(daemon.pid)
+    try:
+        launchers = daemon.children('glovebox-launch')
+        for pid in launchers:
+            os.kill(pid, signal.SIGSTOP)  # so that none starts the other in between
+        for pid in launchers:
+            os.kill(pid, signal.SIGKILL)
+        assert daemon.process.wait(gb.PATIENCE) == 1
+        assert 'no launcher of helper processes is left' in daemon.log() and 'Start it again' in daemon.log()
+        assert not gb.still_there(family)
+    finally:
+        daemon.kill()
+        daemon.remove()
+
+
+@pytest.mark.parametrize('kind', ['glovebox-screen', 'Xvfb', 'glovebox-proxy'])
+def test_a_killed_helper_of_displays_or_networks_is_there_again(kind):
+    window = "import tkinter\nroot = tkinter.Tk()\nroot.title('mine')\nroot.update()"
+    with gb.running_daemon('--preload', 'json', '--ready', '1', '--network', 'any') as daemon, daemon.api() as api:
+
+        def work():
+            seen = api.run(window, display=True, capture_screenshot=True).ok()
+            assert [w['title'] for w in seen.screenshot['windows']] == ['mine']
+            api.run('import socket; socket.create_server(("127.0.0.1", 0))', network={'allow': ['192.0.2.1:80']}).ok()
+
+        work()
+        victims = gb.wait_until(lambda: daemon.children(kind), f'there is {kind}')
+        for pid in victims:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        gb.wait_until(lambda: not set(victims) & set(daemon.children(kind)), 'they are gone')
+        work()
+        assert daemon.children(kind)
 
 
 def test_a_killed_daemon_leaves_nothing_that_the_next_does_not_take_away():

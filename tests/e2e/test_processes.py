@@ -27,7 +27,8 @@ def members(daemon, session):
     names = {'launcher': 'glovebox-launch', 'jailer': 'glovebox-jailer', 'zygote': 'glovebox-zygote'}
     found = {'daemon': daemon.pid, 'guest': session.get()['pid']}
     for kind, name in names.items():
-        gb.wait_until(lambda name=name: len(daemon.children(name)) == 1, f'there is one {name}')
+        wanted = 2 if kind == 'launcher' else 1
+        gb.wait_until(lambda name=name, wanted=wanted: len(daemon.children(name)) == wanted, f'there is {name}')
         found[kind] = daemon.children(name)[0]
     space = os.readlink(f'/proc/{found["guest"]}/ns/pid')
     found['init'] = next(p for p in daemon.children('glovebox-init') if os.readlink(f'/proc/{p}/ns/pid') == space)

@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/hold.h"
+#include "base/limits.h"
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -151,8 +153,32 @@ static void processes(void)
 	fd_close(pidfd);
 }
 
+/* Everybody gets what is small and a quarter of what is left; the sum stays below its maximum whoever asks for how much. */
+static void holding(void)
+{
+	enum { MANY = 1000 };
+	static struct hold many[MANY];
+	struct hold one = { 0 };
+	size_t most = LIMIT_HELD_BYTES, got = 0;
+	OK(hold_set(&one, most / 4) == 0 && hold_total() == most / 4);
+	OK(hold_set(&one, most / 2) == -ENOBUFS && one.bytes == most / 4 && hold_total() == most / 4);
+	OK(hold_set(&one, most / 8) == 0 && hold_set(&one, 0) == 0 && hold_total() == 0);
+	for (int i = 0; i < MANY; i++)
+		for (size_t want = most / 4; want > HOLD_FREE_BYTES && hold_set(&many[i], want) < 0; want -= want / 8)
+			;
+	OK(hold_total() <= most && hold_total() > most / 2);
+	OK(hold_set(&one, HOLD_FREE_BYTES) == 0); /* a small one is never refused */
+	OK(hold_set(&one, most / 4) == -ENOBUFS);
+	for (int i = 0; i < MANY; i++) {
+		got += many[i].bytes;
+		hold_set(&many[i], 0);
+	}
+	OK(got <= most && hold_set(&one, 0) == 0 && hold_total() == 0);
+}
+
 int main(void)
 {
+	holding();
 	buffers();
 	numbers();
 	texts();

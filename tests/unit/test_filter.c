@@ -108,6 +108,11 @@ static void arguments(void)
 	OK(with(SYS_setns, 1, CLONE_NEWUSER) == NO && with(SYS_unshare, 0, CLONE_NEWCGROUP) == NO && with(SYS_prctl, 0, PR_SET_SECUREBITS) == NO);
 	uint64_t attach[6] = { 5, SOL_SOCKET, SO_ATTACH_FILTER }, reuse[6] = { 5, SOL_SOCKET, SO_REUSEADDR };
 	OK(answer(AUDIT_ARCH_X86_64, SYS_setsockopt, attach) == NO && answer(AUDIT_ARCH_X86_64, SYS_setsockopt, reuse) == ALLOW);
+	uint64_t linger[6] = { 5, SOL_SOCKET, SO_LINGER };
+	OK(answer(AUDIT_ARCH_X86_64, SYS_setsockopt, linger) == NO);
+	enum { PEERPIDFD = 77, ZEROCOPY_RECEIVE = 35 };
+	OK(with(SYS_getsockopt, 2, SO_ERROR) == ALLOW && with(SYS_getsockopt, 2, SO_PEERCRED) == ALLOW && with(SYS_getsockopt, 2, SO_LINGER) == ALLOW);
+	OK(with(SYS_getsockopt, 2, PEERPIDFD) == NO && with(SYS_getsockopt, 2, high | PEERPIDFD) == NO && with(SYS_getsockopt, 2, ZEROCOPY_RECEIVE) == NO);
 }
 
 static void *set_flag(void *flag)

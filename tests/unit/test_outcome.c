@@ -140,6 +140,52 @@ static void bounded(void)
 	outcome_finish(&o);
 }
 
+static char long_text[HOLD_FREE_BYTES + 1];
+
+static void long_bundle(void)
+{
+	put(WIRE_MIME, "text/plain");
+	wire_put(&b, WIRE_TEXT, long_text, sizeof(long_text));
+}
+
+static void long_error(void)
+{
+	put(WIRE_ERROR_TYPE, "ValueError");
+	wire_put(&b, WIRE_TEXT, long_text, sizeof(long_text));
+	put(WIRE_TRACEBACK, "");
+}
+
+static void long_answer(void)
+{
+	wire_put(&b, WIRE_TEXT, long_text, sizeof(long_text));
+}
+
+/* What all guests together make the daemon hold is bounded: when others took it all, what is small passes and what is long is left out. */
+static void others_took_it(void)
+{
+	enum { MANY = 400 };
+	static struct hold others[MANY];
+	struct outcome o;
+	outcome_init(&o);
+	OK(take(&o, WIRE_RESULT, long_bundle) == 0 && o.has_result && o.held.bytes == sizeof(long_text));
+	OK(take(&o, WIRE_ERROR, long_error) == 0 && take(&o, WIRE_ERROR, long_error) == 0 && o.held.bytes == 2 * sizeof(long_text));
+	OK(take(&o, WIRE_ANSWER, long_answer) == 0 && take(&o, WIRE_ANSWER, long_answer) == 0 && o.held.bytes < 4 * sizeof(long_text));
+	outcome_finish(&o);
+	OK(hold_total() == 0);
+	for (int i = 0; i < MANY; i++)
+		for (size_t want = LIMIT_HELD_BYTES / 4; want && hold_set(&others[i], want) < 0; want -= want / 16 + 1)
+			;
+	OK(take(&o, WIRE_DISPLAY, good_bundle) == 0 && o.n_displays == 1 && !o.displays_left_out);
+	OK(take(&o, WIRE_DISPLAY, long_bundle) == 0 && o.n_displays == 1 && o.displays_left_out == 1);
+	OK(take(&o, WIRE_RESULT, long_bundle) == 0 && !o.has_result && o.displays_left_out == 2);
+	OK(take(&o, WIRE_ANSWER, long_answer) == 0 && !o.has_answer && o.displays_left_out == 3);
+	OK(take(&o, WIRE_ERROR, long_error) == 0 && o.has_error && o.error.message_len < sizeof(long_text) && o.error.message_len > 1000);
+	outcome_finish(&o);
+	for (int i = 0; i < MANY; i++)
+		hold_set(&others[i], 0);
+	OK(hold_total() == 0);
+}
+
 static void refused(void)
 {
 	struct outcome o;
@@ -161,6 +207,7 @@ int main(void)
 	accepted();
 	bounded();
 	refused();
+	others_took_it();
 	buffer_finish(&b);
 	return tap_done();
 }
