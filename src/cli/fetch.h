@@ -32,6 +32,9 @@ int fetch_packages(struct fetched *f, const struct packages_request *q, struct c
 /* Both together, for commands with a session of their own: reads the settings into *config first, shows pip's last lines when it fails. */
 int fetch_for_local(struct fetched *f, struct config *config, char *const *packages, struct error *e);
 
+/* Prints pip's last lines (the JSON of `log`, or NULL) to standard error. */
+void fetch_show_log(const char *log);
+
 /* For a local session: the set (NULL without one; its lock goes with the session), and what its jails must show. */
 struct session_package *fetched_package(struct fetched *f);
 const char *fetched_shown(const struct fetched *f);

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,7 +224,22 @@ static int show_links(struct installer *in, struct buffer *shown)
 		snprintf(inner, sizeof(inner), "/%s", name);
 		json_array_set_new(links, i, json_string(inner));
 	}
-	return buffer_cstr(shown) ? 0 : -ENOMEM;
+	return 0;
+}
+
+/* The same for the folder of the uv that the settings name; the system's own is seen in any case. */
+static int show_uv(struct installer *in, struct buffer *shown)
+{
+	const char *path = json_string_value(json_object_get(in->request, "uv")), *slash = path ? strrchr(path, '/') : NULL;
+	char inner[PATH_MAX];
+	if (!slash) {
+		if (path)
+			json_object_set(in->settings, "uv", json_object_get(in->request, "uv"));
+		return 0;
+	}
+	snprintf(inner, sizeof(inner), "/uv/%s", slash + 1);
+	json_object_set_new(in->settings, "uv", json_string(inner));
+	return buffer_printf(shown, "%s%.*s\tuv", shown->len ? "\n" : "", slash > path ? (int)(slash - path) : 1, path);
 }
 
 static int start_jail(struct installer *in, struct error *e)
@@ -238,7 +254,7 @@ static int start_jail(struct installer *in, struct error *e)
 		return r;
 	for (size_t i = 0; i < json_array_size(rules) && i < REACH_MAX; i++)
 		allow[i] = (char *)json_string_value(json_array_get(rules, i));
-	if (show_links(in, &shown) < 0)
+	if (show_links(in, &shown) < 0 || show_uv(in, &shown) < 0 || !buffer_cstr(&shown))
 		return error_set(e, -ENOMEM, "out of memory");
 	/* Files in the jail are memory: the downloads, what they unpack to, and what builds leave lying about. */
 	uint64_t work = WORK_FACTOR * max > WORK_LEAST ? WORK_FACTOR * max : WORK_LEAST;

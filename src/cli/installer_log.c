@@ -19,6 +19,17 @@ static const char *find(const json_t *log, const char *words)
 	return NULL;
 }
 
+/* What pip was at when it ended. */
+static const char *find_last(const json_t *log, const char *words)
+{
+	for (size_t i = json_array_size(log); i > 0; i--) {
+		const char *text = json_string_value(json_array_get(log, i - 1));
+		if (text && strstr(text, words))
+			return text;
+	}
+	return NULL;
+}
+
 /* The name behind the words, without versions, in its one form. */
 static void name_behind(const char *line, const char *words, char *ret)
 {
@@ -28,7 +39,7 @@ static void name_behind(const char *line, const char *words, char *ret)
 	if (!at)
 		return;
 	at += strlen(words);
-	size_t n = strcspn(at, " <>=!~;[(,");
+	size_t n = strcspn(at, " <>=!~;[(,@");
 	if (n && n <= REQUIREMENT_NAME_MAX) {
 		memcpy(word, at, n);
 		if (!requirement_normalise(word, ret))
@@ -95,6 +106,8 @@ static bool explain_build(const json_t *log, struct pip_failure *f)
 		name_behind(find(log, words[i]), words[i], f->package);
 	if (!*f->package && !find(log, "subprocess-exited-with-error") && !find(log, "metadata-generation-failed"))
 		return false;
+	if (!*f->package)
+		name_behind(find_last(log, "Collecting "), "Collecting ", f->package);
 	f->slug = "package_build_failed";
 	snprintf(f->reason, sizeof(f->reason), "building %s failed", *f->package ? f->package : "a source package");
 	snprintf(f->remedy, sizeof(f->remedy), "The log's last lines say why. A version with a wheel needs no building.");

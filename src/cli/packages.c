@@ -149,17 +149,6 @@ static void print_report(const char *text)
 	print_names(report, "stdlib", "in the standard library:");
 }
 
-static void print_log(const char *log)
-{
-	_cleanup_json_ json_t *lines = NULL;
-	const json_t *line;
-	size_t i;
-	if (!log || json_read(log, strlen(log), NULL, &lines) < 0)
-		return;
-	json_array_foreach(lines, i, line)
-		fprintf(stderr, "  | %s\n", json_string_value(line));
-}
-
 static int add(struct config *c, const struct options *o, char **names, struct error *e)
 {
 	struct fetched f;
@@ -167,7 +156,7 @@ static int add(struct config *c, const struct options *o, char **names, struct e
 	c->packages.mode = PACKAGES_INSTALL; /* the operator himself asks */
 	int r = fetch_packages(&f, &q, c, o->json ? FETCH_SILENT : FETCH_SHOW, e);
 	if (r < 0)
-		print_log(f.log);
+		fetch_show_log(f.log);
 	else if (o->json)
 		printf("%s\n", f.report);
 	else

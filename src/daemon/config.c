@@ -176,6 +176,8 @@ const struct option_row config_rows[] = {
 	{ "packages-host", 0, OPTION_LIST, AT(packages.hosts), .value = "HOSTS",
 	  .help = "HOST or HOST:PORT that the installer may reach besides the indexes, when files come from there" },
 	{ "packages-proxy", 0, OPTION_TEXT, AT(packages.proxy), .value = "URL", .help = "the proxy through which the indexes are reached" },
+	{ "packages-uv", 0, OPTION_TEXT, AT(packages.uv), .value = "PROGRAM",
+	  .help = "uv, which installs in place of pip; `no`: never (default: /usr/local/bin/uv or /usr/bin/uv, where it is there)" },
 	{ "packages-constraints", 0, OPTION_TEXT, AT(packages.constraints), .value = "FILE",
 	  .help = "versions that are allowed, as pip's --constraint" },
 	{ "packages-allow", 0, OPTION_LIST, AT(packages.allow), .value = "NAMES",

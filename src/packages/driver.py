@@ -15,7 +15,8 @@ import zipfile
 
 WORK = '/workspace'
 TREE, WHEELS, REPORT, CACHE = (f'{WORK}/{name}' for name in ('tree', 'wheels', 'report.json', 'cache'))
-LOG_LINES, LINE_CHARS = 40, 400
+LOCK = 'uv.lock.txt'
+OUTPUT_LINES, LOG_LINES, LINE_CHARS = 5000, 40, 400
 
 
 def say(**fields):
@@ -84,6 +85,8 @@ _PHASES = (
     (re.compile(r'^\s*(?:Downloading|Using cached) (?:\S*/)?(\S+)'), 'downloading', '{}'),
     (re.compile(r'^\s*Processing (?:\S*/)?(\S+)'), 'downloading', '{}'),
     (re.compile(r'^\s*Building wheels? for (\S+) .*started'), 'building', '{}'),
+    (re.compile(r'^\s*Preparing metadata .*: started()'), 'resolving', 'asking the source package what it needs'),
+    (re.compile(r'^\s*Building (\S+==\S+)'), 'building', '{}'),
     (re.compile(r'^\s*Installing build dependencies: started()'), 'building', 'getting what the build needs'),
 )
 
@@ -93,24 +96,33 @@ class Failed(Exception):
         self.log = log
 
 
-def pip(q, *args):
-    """Runs pip, tells what it is at, and keeps the end of what it printed."""
-    command = [sys.executable, '-m', 'pip', *args[:1], *common_options(q), *args[1:]]
+def run(command, env, fetching=0):
+    """Runs pip or uv, tells what it is at (`fetching`: so many packages that are found already), and returns what it printed."""
     child = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors='replace', env=environment(q), cwd=WORK
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors='replace', env=env, cwd=WORK
     )
-    log = []
+    log, fetched = [], 0
     for line in child.stdout:
         line = line.rstrip()[:LINE_CHARS]
         if line.startswith('Defaulting to user installation'):
             continue  # nothing is installed there
         log.append(line)
-        del log[:-LOG_LINES]
+        del log[:-OUTPUT_LINES]
         for pattern, phase, text in _PHASES:
-            if match := pattern.match(line):
+            if not (match := pattern.match(line)) or (fetching and phase == 'resolving'):
+                continue
+            if fetching and phase == 'downloading':
+                say(phase=phase, text=text.format(match[1]), done=min(fetched, fetching), total=fetching)
+                fetched += 1
+            else:
                 say(phase=phase, text=text.format(match[1]))
     if child.wait():
-        raise Failed(log)
+        raise Failed(log[-LOG_LINES:])
+    return log
+
+
+def pip(q, *args, fetching=0):
+    run([sys.executable, '-m', 'pip', *args[:1], *common_options(q), *args[1:]], environment(q), fetching)
 
 
 def resolve(q):
@@ -153,7 +165,91 @@ def fetch(q, items):
     options = ['--no-deps', '--wheel-dir', WHEELS, '-r', locked]
     if not q.get('isolate', True):
         options += ['--no-build-isolation']
-    pip(q, 'wheel', *options)
+    pip(q, 'wheel', *options, fetching=len(items))
+
+
+# ---- uv ----------------------------------------------------------------
+
+
+def find_uv(q):
+    """The program, or None. Hashes that were asked for are pip's matter: it alone says which one did not fit."""
+    if q.get('uv') == 'no' or q.get('require_hashes') or any('--hash' in line for line in q['requirements']):
+        return None
+    return q.get('uv') or shutil.which('uv', path='/usr/local/bin:/usr/bin')
+
+
+def uv_options(q):
+    options = ['--python', sys.executable, '--cache-dir', CACHE, '--no-config', '--no-progress', '--color', 'never']
+    if q.get('offline'):
+        options += ['--no-index']
+    elif q.get('index'):
+        options += ['--index-url', q['index']]
+    for flag, key in (('--extra-index-url', 'extra_index'), ('--find-links', 'find_links'), ('--allow-insecure-host', 'trusted_host')):
+        for value in q.get(key) or ():
+            options += [flag, value]
+    if not q.get('build'):
+        options += ['--only-binary', ':all:']
+    elif not q.get('isolate', True):
+        options += ['--no-build-isolation']
+    if q.get('constraints'):
+        options += ['--constraint', f'{WORK}/constraints.txt', '--build-constraint', f'{WORK}/constraints.txt']
+    return options
+
+
+def uv(q, *args):
+    env = environment(q)
+    if q.get('proxy'):
+        env.update(HTTP_PROXY=q['proxy'], HTTPS_PROXY=q['proxy'])
+    return run([find_uv(q), 'pip', *args[:1], *uv_options(q), *args[1:]], env)
+
+
+def uv_resolve(q):
+    """What uv would install, as resolve() says it, with the hashes of all files of each version."""
+    say(phase='resolving', text=', '.join(q['requirements']))
+    options = ['--dry-run'] + (['--break-system-packages'] if q['externally_managed'] else [])
+    pins = [m[1] for line in uv(q, 'install', *options, *q['requirements']) if (m := re.fullmatch(r' *\+ (\S+==\S+)', line))]
+    if not pins:
+        return []
+    with open(f'{WORK}/pins.txt', 'w') as f:
+        f.write(''.join(f'{pin}\n' for pin in pins))
+    uv(q, 'compile', '--no-deps', '--generate-hashes', '--no-header', '--no-annotate', '-o', f'{WORK}/{LOCK}', f'{WORK}/pins.txt')
+    items, asked = [], {canonical(re.match(r'[\w.-]+', line)[0]) for line in q['requirements']}
+    with open(f'{WORK}/{LOCK}') as f:
+        locked = f.read().replace('\\\n', ' ')
+    for line in locked.splitlines():
+        if match := re.match(r'(\S+)==(\S+)(.*)', line):
+            metadata = {'name': match[1], 'version': match[2]}
+            hashes = ' '.join(re.findall(r'--hash=sha256:(\w+)', match[3]))
+            items.append({'metadata': metadata, 'sha256': hashes, 'source': False, 'requested': canonical(match[1]) in asked})
+    return items
+
+
+def uv_fetch(q):
+    say(phase='downloading', text='all at once')
+    uv(q, 'install', '--target', TREE, '--no-deps', '--require-hashes', '--link-mode', 'copy', '-r', f'{WORK}/{LOCK}')
+    say(phase='storing', text='compiling')
+    shutil.rmtree(f'{TREE}/bin', ignore_errors=True)  # as unpack() leaves scripts out
+    if os.path.exists(f'{TREE}/.lock'):
+        os.remove(f'{TREE}/.lock')
+    shutil.rmtree(CACHE, ignore_errors=True)
+    compile_all()
+
+
+def uv_install(q):
+    """All of it by uv: what was installed, or None. Then pip is asked: it may know a way, and says better why there is none."""
+    if not find_uv(q):
+        return None
+    try:
+        items = uv_resolve(q)
+        if items and all(allowed(q, i['metadata']['name']) for i in items):
+            uv_fetch(q)
+        return items
+    except (Failed, OSError) as e:
+        say(phase='resolving', text=f'by pip, since uv failed: {e.log[-1] if isinstance(e, Failed) and e.log else e}')
+        for path in (TREE, CACHE):
+            shutil.rmtree(path, ignore_errors=True)
+            os.makedirs(path, exist_ok=True)
+        return None
 
 
 # ---- from wheels to files ----------------------------------------------
@@ -202,10 +298,10 @@ def unpack_all():
     wheels = sorted(os.listdir(WHEELS))
     shutil.rmtree(CACHE, ignore_errors=True)
     for n, name in enumerate(wheels):
-        say(phase='storing', text=name, done=n, total=len(wheels))
+        say(phase='storing', text=name, done=n, total=len(wheels) + 1)
         unpack(f'{WHEELS}/{name}')
     if wheels:
-        say(phase='storing', text='compiling', done=len(wheels), total=len(wheels))
+        say(phase='storing', text='compiling', done=len(wheels), total=len(wheels) + 1)
         compile_all()
 
 
@@ -215,14 +311,17 @@ def install(q):
     for path in (TREE, WHEELS, CACHE):
         os.makedirs(path, exist_ok=True)
     try:
-        items = resolve(q)
+        items = uv_install(q)
+        by_pip = items is None
+        if by_pip:
+            items = resolve(q)
         refused = [i['metadata']['name'] for i in items if not allowed(q, i['metadata']['name'])]
         if refused:
             say(refused=refused)
             return
-        if items:
+        if items and by_pip:
             fetch(q, items)
-        unpack_all()
+            unpack_all()
     except Failed as e:
         say(failed=e.log)
         return

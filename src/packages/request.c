@@ -131,6 +131,8 @@ int packages_request_write(const struct packages_settings *settings, const char 
 	json_field_cstr(&w, "key", ret_key);
 	json_field_bool(&w, "refresh", q->refresh);
 	json_field_cstr(&w, "state_dir", state_dir);
+	if (settings->uv)
+		json_field_cstr(&w, "uv", settings->uv);
 	json_field_double(&w, "timeout_s", settings->timeout_s);
 	json_field_uint(&w, "max_bytes", settings->max_bytes);
 	json_close(&w);

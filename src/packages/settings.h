@@ -16,6 +16,7 @@ struct packages_settings {
 	char **extra_index, **find_links, **trusted_host;
 	char **hosts;         /* others that files come from, HOST or HOST:PORT: the installer reaches nothing else */
 	char *proxy, *constraints;
+	char *uv;             /* the program; NULL: the system's when there is one; "no": pip alone */
 	char **allow, **deny; /* patterns of names; an empty allow list allows all */
 	bool offline;         /* find_links only, no index */
 	bool build;           /* source packages too: their code runs while they are built */

@@ -4,6 +4,7 @@ import concurrent.futures
 import hashlib
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -310,7 +311,7 @@ def test_builds_in_a_jail(index, probes):
         assert api.session(packages=['gbext']).value('import gbext; gbext.answer()') == '42'
         said = problem(api, 422, packages=['gbbroken'])
         assert said['code'] == 'package_build_failed'
-        assert any('the flux is missing' in line for line in said['log'])
+        assert any('the flux is missing' in line for line in said['log']) and 'building gbbroken failed' in said['detail']
         found = found_in(api.session(packages=['gbprobe']))
     assert len(found) == 20 and got_through(found) == {}
     assert not left_behind()
@@ -590,6 +591,53 @@ def test_constraints_hashes_and_an_allow_list(index, tmp_path):
         assert api.session(packages=[f'gbpure==1.0 --hash=sha256:{good}']).execute('import gbpure').ok()
 
 
+# Does by pip what is asked of uv, in uv's words, and leaves a module that has what it was called with.
+UV = """#!/usr/bin/python3 -I
+import json, re, subprocess, sys
+verb, args, calls = sys.argv[2], sys.argv[3:], '/workspace/calls.json'
+with open(calls, 'a') as f:
+    f.write(json.dumps([verb, *args]) + chr(10))
+index = ['--index-url', args[args.index('--index-url') + 1]]
+pip = [sys.executable, '-m', 'pip', 'install', '-q', '--disable-pip-version-check', *index]
+if verb == 'install' and '--dry-run' in args:
+    wanted = [a for a in args if a.startswith('gb')]
+    subprocess.run([*pip, '--dry-run', '--break-system-packages', '--only-binary', ':all:', '--report', '/workspace/uv.json', *wanted], check=True)
+    for one in json.load(open('/workspace/uv.json'))['install']:
+        print(' + {name}=={version}'.format(**one['metadata']))
+elif verb == 'compile':
+    with open(args[args.index('-o') + 1], 'w') as lock:
+        for one in json.load(open('/workspace/uv.json'))['install']:
+            lock.write('{name}=={version} BACKSLASH NEWLINE    --hash=sha256:'.replace(' NEWLINE', chr(10)).replace('BACKSLASH', chr(92)).format(**one['metadata']))
+            lock.write(one['download_info']['archive_info']['hash'][7:] + chr(10))
+else:
+    target = args[args.index('--target') + 1]
+    subprocess.run([*pip, '--target', target, '--no-deps', '--require-hashes', '-r', args[args.index('-r') + 1]], check=True)
+    with open(target + '/gbcalls.py', 'w') as f:
+        f.write('calls = ' + repr([json.loads(line) for line in open(calls)]))
+"""
+
+
+def test_uv_where_there_is_one(index, tmp_path):
+    """A stand-in: whether the real one takes these options is not what is seen here."""
+    program = tmp_path / 'bin' / 'uv'
+    program.parent.mkdir()
+    program.write_text(UV)
+    program.chmod(0o755)
+    with gb.running_daemon('--packages-index', index.url, '--packages-uv', program, '--preload', 'none') as daemon, daemon.api() as api:
+        session = api.session(packages=['gbdep'])
+        assert {p['name']: (p['version'], p['requested']) for p in session.info['packages']['installed']} == {'gbdep': ('2.0', True), 'gbpure': ('1.1', False)}
+        calls = json.loads(session.execute('import gbdep, gbcalls, json\nassert gbdep.seen == "1.1"\nprint(json.dumps(gbcalls.calls))').ok().stdout)
+        assert [call[0] for call in calls] == ['install', 'compile', 'install']
+        for call in calls:
+            assert call[call.index('--index-url') + 1] == index.url and call[call.index('--only-binary') + 1] == ':all:'
+        assert calls[0][-1] == 'gbdep' and '--generate-hashes' in calls[1] and '--require-hashes' in calls[2]
+        (kept,) = json.loads(gb.cli('packages', 'list', '--state-dir', daemon.dir / 'state', '--json').stdout)
+        hashes = {hashlib.sha256(index.files[f'{name}-py3-none-any.whl']).hexdigest() for name in ('gbdep-2.0', 'gbpure-1.1')}
+        assert {p['sha256'] for p in kept['packages']} == hashes
+        said = problem(api, 422, packages=['gbpure==7'])  # then pip is asked, and its words are told
+        assert said['code'] == 'package_not_found' and '1.0, 1.1' in said['detail']
+
+
 def test_modes(index):
     with gb.running_daemon('--packages-index', index.url, '--packages', 'off', '--preload', 'none') as daemon, daemon.api() as api:
         assert problem(api, 403, packages=['gbpure'])['code'] == 'package_refused'
@@ -663,10 +711,30 @@ def test_garbage_collection_spares_what_is_in_use(index):
         assert api.session(packages=['gbpure']).value('import gbpure; gbpure.version') == "'1.1'"
 
 
+def on_terminal(*args, env):
+    """The exit code of a command, what it printed, and what it showed on the terminal that its standard error is."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([gb.PROGRAM, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, env=env)
+    os.close(slave)
+    shown = b''
+    try:
+        while part := os.read(master, 4096):
+            shown += part
+    except OSError:
+        pass  # the other end is closed
+    os.close(master)
+    out = process.communicate(timeout=gb.PATIENCE)[0].decode()
+    return process.returncode, out, shown.decode()
+
+
 def test_run_and_shell_with_packages(index, tmp_path):
     env = gb.clean_env(GLOVEBOX_PACKAGES_INDEX=index.url, GLOVEBOX_STATE_DIR=tmp_path / 'state')
-    first = gb.cli('run', '--package', 'gbdep', '-c', 'import gbdep; print(gbdep.seen)', env=env)
-    assert (first.returncode, first.stdout) == (0, '1.1\n') and 'packages: storing' in first.stderr
+    code, out, shown = on_terminal('run', '--package', 'gbdep', '-c', 'import gbdep; print(gbdep.seen)', env=env)
+    assert (code, out) == (0, '1.1\n')
+    drawn = re.findall(r'\r\x1b\[K\[(#+)\.*\] (\w+) ', shown)
+    bars, phases = [len(bar) for bar, _ in drawn], [phase for _, phase in drawn]
+    assert bars == sorted(bars) and shown.endswith('\r\x1b[K')
+    assert [p for i, p in enumerate(phases) if p not in phases[:i]] == ['resolving', 'downloading', 'storing']
     second = gb.cli('run', '--package', 'gbdep', '-c', 'import gbdep; print(gbdep.seen)', env=env)
     assert (second.returncode, second.stdout, second.stderr) == (0, '1.1\n', '')
     missing = gb.cli('run', '--package', 'requets', '-c', '1', env=env)
