@@ -20,6 +20,7 @@
 #include "guest/files.h"
 #include "guest/guest.h"
 #include "guest/held.h"
+#include "guest/hot.h"
 #include "guest/memory.h"
 #include "guest/store.h"
 #include "guest/stream.h"
@@ -32,6 +33,7 @@ static char directory[PATH_MAX]; /* the working one, when a copy was parked */
 static int fds[FDS_PER_MESSAGE_MAX]; /* came along and wait for their frame, oldest first */
 static size_t n_fds;
 static uint32_t last_cell;
+static bool ran; /* a cell, since the last copy */
 static bool maps_known; /* in a parked copy: whether maps_shared says what memory it shares; empty for none */
 static char maps_shared[HELD_WHY_MAX];
 static struct {
@@ -261,6 +263,8 @@ static void come_alive(const struct order *o, const sigset_t *signals)
 	say_ready(left, note && *note ? note : NULL);
 	Py_XDECREF(kept_seed);
 	PyErr_Clear();
+	if (!o->moves) /* forks are many, and not all of them run a cell */
+		hot_copy();
 }
 
 /* Processes that were killed count against the limit until the last of them is gone. */
@@ -429,6 +433,9 @@ static void park(uint64_t ticket)
 		return;
 	}
 	store_update();
+	if (ran)
+		hot_learn();
+	ran = false;
 	if (!getcwd(directory, sizeof(directory)))
 		snprintf(directory, sizeof(directory), "/workspace");
 	set_worth(GUEST_OOM_PARKED);
@@ -448,6 +455,8 @@ static void park(uint64_t ticket)
 	fd_close(pidfd);
 	fd_close(control[0]);
 	fd_close(control[1]);
+	if (pid > 0)
+		hot_copy();
 }
 
 void park_handle(const struct wire_frame *f)
@@ -469,6 +478,7 @@ void park_handle(const struct wire_frame *f)
 void park_cell_done(uint32_t serial, uint64_t took_ns)
 {
 	last_cell = serial;
+	ran = true;
 	next.due = next.wanted;
 	next.quick = took_ns < PARK_QUICK_MS * NSEC_PER_MSEC;
 }

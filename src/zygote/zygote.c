@@ -24,6 +24,7 @@
 
 #include "base/fds.h"
 #include "guest/guest.h"
+#include "guest/hot.h"
 #include "guest/steps.h"
 #include "jail/filter.h"
 #include "jail/filter_own.h"
@@ -180,6 +181,7 @@ static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
 	call_gc("freeze");
 	heap_settle();
 	pages_collapse();
+	hot_prepare();
 }
 
 /* ---- forking -------------------------------------------------------------------- */

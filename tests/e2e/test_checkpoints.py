@@ -272,3 +272,21 @@ def test_none_allowed():
         session.execute('x = 2').ok()
         rollback(session)
         assert session.value('x') == '1'
+
+
+def own_memory(session):
+    """Bytes that it shares with nobody."""
+    text = Path(f'/proc/{session.get()["pid"]}/smaps_rollup').read_text()
+    return int(re.search(r'^Private_Dirty: +(\d+) kB', text, re.M)[1]) * 1024
+
+
+def test_what_cells_write_to_is_copied_while_nobody_waits(session):
+    """Right after a checkpoint all is shared; what a small cell needs is soon the session's own again."""
+    for i in range(2):
+        session.execute(f'x = {i}').ok()
+        checkpoint(session)
+    gb.wait_until(lambda: own_memory(session) > 256 << 10, 'pages are copied without a cell')
+    before = session.value('x')
+    rollback(session, checkpoint(session)['id'])
+    gb.wait_until(lambda: own_memory(session) > 256 << 10, 'pages are copied after a rollback')
+    assert session.value('x') == before == '1'
