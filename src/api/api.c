@@ -59,6 +59,7 @@ int api_create(const struct api_config *config, struct error *e, struct api **re
 	a->layers = config->layers;
 	a->max_sessions_per_token = config->max_sessions_per_token;
 	a->log_requests = config->log_requests;
+	a->no_live_control = config->no_live_control;
 	uv_timer_init(config->loop, &a->timer);
 	a->timer.data = a;
 	r = create_dialects(a, config, e);
@@ -233,11 +234,28 @@ static enum http_body_mode refuse(struct call *c, const struct error *e)
 	return HTTP_BODY_ANSWERED;
 }
 
+/* A link to a live view instead of a token. */
+static int check_live_key(struct call *c, const char *key, struct error *e)
+{
+	const struct live_link *link = live_links_find(&c->api->live_links, key, c->id);
+	if (!link) {
+		error_set(e, -EACCES, "the link to this live view has expired, or never was one");
+		error_remedy(e, "Ask for a new one: POST …/live makes it.");
+		return error_slug(e, "link_expired");
+	}
+	c->owner = link->owner;
+	c->by_link = true;
+	c->may_control = link->control;
+	return 0;
+}
+
 /* Jupyter's clients give the token in the address when they can set no header. */
 static int check_token(struct call *c, struct error *e)
 {
 	const char *authorization = http_header(c->x, "Authorization");
-	char bearer[LIMIT_TOKEN_BYTES + 8] = "Bearer ";
+	char bearer[LIMIT_TOKEN_BYTES + 8] = "Bearer ", key[LIVE_KEY_LEN + 1];
+	if (c->route && c->route->flags & ROUTE_LIVE_KEY && http_query_param(c->x, "key", key, sizeof(key)) == 1)
+		return check_live_key(c, key, e);
 	if (!authorization && c->route && c->route->flags & ROUTE_QUERY_TOKEN &&
 		http_query_param(c->x, "token", bearer + 7, sizeof(bearer) - 7) == 1)
 		authorization = bearer;
@@ -308,13 +326,24 @@ static void on_gone(struct http_exchange *x, void *userdata)
 	call_release(c);
 }
 
-/* The target without the token it may carry: the log is read by people who have none. */
+/* Where the secret of a target begins: the token or the key it may carry; NULL: it has none. */
+static const char *secret_of(const char *target)
+{
+	static const char *const names[] = { "token=", "key=" };
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		const char *at = strstr(target, names[i]);
+		if (at && at > target && (at[-1] == '?' || at[-1] == '&'))
+			return at + strlen(names[i]);
+	}
+	return NULL;
+}
+
+/* The target without it: the log is read by people who have none. */
 static const char *hide_token(const char *target, char *buf, size_t size)
 {
-	const char *at = strstr(target, "token=");
-	if (!at || (at[-1] != '?' && at[-1] != '&'))
+	const char *at = secret_of(target);
+	if (!at)
 		return target;
-	at += strlen("token=");
 	snprintf(buf, size, "%.*s…%s", (int)(at - target), target, at + strcspn(at, "&"));
 	return buf;
 }

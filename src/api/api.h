@@ -51,6 +51,7 @@ struct api_config {
 	uint64_t max_upload_bytes;       /* of one file; 0: the default (API_UPLOAD_BYTES) */
 	unsigned max_sessions_per_token; /* 0: only the table's own maximum counts */
 	bool log_requests;               /* one info line per answered request */
+	bool no_live_control;            /* live views never take mouse and keyboard */
 	struct openenv_config openenv;
 	double jupyter_timeout_s; /* of a cell over a kernel's channels; 0: as elsewhere */
 };

@@ -96,6 +96,8 @@ static const struct status_row status_rows[] = {
 	{ "not_a_directory", 409, 0 },
 	{ "is_a_directory", 409, 0 },
 	{ "no_display", 409, 0 },
+	{ "link_expired", 403, 0 },
+	{ "view_only", 403, 0 },
 	{ "recording_running", 409, 0 },
 	{ "nothing_recorded", 409, 0 },
 	{ "ffmpeg_missing", 501, 0 },

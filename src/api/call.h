@@ -15,6 +15,7 @@
 
 #include "api/dialects/dialect.h"
 #include "api/guard.h"
+#include "api/live_links.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/limits.h"
@@ -42,6 +43,7 @@ struct call {
 	struct http_exchange *x;
 	const struct route *route;
 	uint64_t owner; /* who asks: as session_info.owner */
+	bool by_link, may_control; /* somebody with a link to a live view alone; and whether that gives mouse and keyboard */
 	const struct call_ops *ops;
 	void *work;
 	/* waiting for another turn of the loop */
@@ -73,6 +75,8 @@ struct api {
 	const struct layer_state *layers;
 	unsigned max_sessions_per_token;
 	bool log_requests, draining;
+	bool no_live_control; /* live views only show */
+	struct live_links live_links;
 	unsigned in_flight, socket_cells;
 	struct call_list waiting;
 	SLIST_HEAD(, ending) endings; /* sessions to end in the next turn */
@@ -158,6 +162,7 @@ void handle_screenshot(struct call *c);
 void handle_windows(struct call *c);
 void handle_input(struct call *c);
 void handle_live(struct call *c);
+void handle_live_link(struct call *c);
 void handle_live_socket(struct call *c);
 void handle_recording(struct call *c);
 void handle_recording_list(struct call *c);

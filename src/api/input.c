@@ -219,6 +219,10 @@ static int begin(struct call *c, struct error *e)
 
 void handle_input(struct call *c)
 {
+	if (c->by_link && !c->may_control) {
+		call_problem(c, 403, "view_only", "this link only shows", "Ask for one that was made with \"control\": true.");
+		return;
+	}
 	struct error e = { 0 };
 	if (begin(c, &e) < 0)
 		call_error(c, &e);

@@ -11,10 +11,12 @@
 #include "api/live_page.h"
 #include "api/requests_display.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/text.h"
+#include "json/json_write.h"
 #include "session/display.h"
 
-enum { GAP_MS = 30, HEAD_BYTES = 12, SESSION_GONE = 4404, DISPLAY_GONE = 1011 };
+enum { LINK_SECONDS = 3600, GAP_MS = 30, HEAD_BYTES = 12, SESSION_GONE = 4404, DISPLAY_GONE = 1011 };
 
 /* Watchers of the live view, apart from those of recordings. */
 static const uint32_t first_watcher = 0x80000000U;
@@ -101,6 +103,46 @@ static struct session *session_with_display(struct call *c, struct session_info 
 	return NULL;
 }
 
+/* Mouse and keyboard are for those who may have them. True when the call was refused. */
+static bool refuse_control(struct call *c, bool wanted)
+{
+	if (wanted && c->api->no_live_control)
+		call_problem(c, 403, "view_only", "live views of this server only show", "Leave control out; or start the server with --live-control.");
+	else if (wanted && c->by_link && !c->may_control)
+		call_problem(c, 403, "view_only", "this link only shows", "Ask for one that was made with \"control\": true.");
+	else
+		return false;
+	return true;
+}
+
+void handle_live_link(struct call *c)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct live_link_request q = { 0 };
+	struct error e = { 0 };
+	struct session_info info;
+	struct json_writer w;
+	char url[160], expires[CLOCK_TEXT_MAX];
+	size_t len;
+	const char *body = http_body(c->x, &len);
+	if (fields_decode_text(&live_link_fields, len ? body : "{}", len ? len : 2, &q, &e) < 0) {
+		call_error(c, &e);
+		return;
+	}
+	if (refuse_control(c, q.control) || !session_with_display(c, &info))
+		return;
+	double ttl = q.ttl_s > 0 ? q.ttl_s : LINK_SECONDS;
+	const struct live_link *link = live_links_add(&c->api->live_links, info.id, c->owner, q.control, ttl);
+	snprintf(url, sizeof(url), "/v1/sessions/%s/live?key=%s%s", info.id, link->key, q.control ? "&control=1" : "");
+	json_writer_init(&w, &b);
+	json_open_object(&w);
+	json_field_cstr(&w, "url", url);
+	json_field_bool(&w, "control", q.control);
+	json_field_cstr(&w, "expires", clock_format(clock_wall_ns() + (uint64_t)(ttl * 1e9), expires));
+	json_close(&w);
+	call_respond(c, 201, &w, &b);
+}
+
 void handle_live(struct call *c)
 {
 	struct live_query q = { 0 };
@@ -110,8 +152,11 @@ void handle_live(struct call *c)
 		call_error(c, &e);
 		return;
 	}
-	if (!session_with_display(c, &info)) /* what is asked for, the page reads from its own address */
+	bool control = q.control;
+	fields_finish(&live_query_fields, &q); /* what is asked for, the page reads from its own address */
+	if (refuse_control(c, control) || !session_with_display(c, &info))
 		return;
+	http_add_header(c->x, "Referrer-Policy", "no-referrer"); /* the address may be a secret */
 	http_add_header(c->x, "Content-Security-Policy",
 		"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'");
 	call_respond_static(c, 200, "text/html; charset=utf-8", live_page, sizeof(live_page) - 1);

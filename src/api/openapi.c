@@ -189,7 +189,7 @@ static void put_components(struct json_writer *w)
 {
 	static const struct fields *const requests[] = { &create_fields, &packages_fields, &execute_fields, &run_fields,
 		&no_fields, &tools_fields, &tool_answer_fields, &socket_execute_fields, &socket_tools_fields,
-		&socket_answer_fields, &socket_plain_fields, &checkpoint_fields, &rollback_fields, &fork_fields, &input_fields, &recording_fields };
+		&socket_answer_fields, &socket_plain_fields, &checkpoint_fields, &rollback_fields, &fork_fields, &input_fields, &recording_fields, &live_link_fields };
 	static const char schemes[] = "{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\"}}";
 	json_key(w, "components");
 	json_open_object(w);

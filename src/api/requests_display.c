@@ -1,5 +1,6 @@
 #include "api/requests_display.h"
 
+#include "api/live_links.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "display/protocol.h"
@@ -128,8 +129,22 @@ const struct fields film_query_fields = FIELDS("FilmQuery", film_query_table);
 static const struct field live_query_table[] = {
 	{ "control", FIELD_UINT, .offset = offsetof(struct live_query, control), .max = 1, .default_text = "0",
 		.help = "1: the page takes mouse and keyboard, and gives them to POST …/input." },
+	{ "key", FIELD_WORD, .offset = offsetof(struct live_query, key), .max = LIVE_KEY_LEN, .help = "Of a link that POST …/live made." },
 };
 const struct fields live_query_fields = FIELDS("LiveQuery", live_query_table);
+
+static const struct field key_query_table[] = {
+	{ "key", FIELD_WORD, .offset = offsetof(struct live_query, key), .max = LIVE_KEY_LEN, .help = "Of a link that POST …/live made." },
+};
+const struct fields key_query_fields = FIELDS("LiveKeyQuery", key_query_table);
+
+static const struct field live_link_table[] = {
+	{ "control", FIELD_BOOL, .offset = offsetof(struct live_link_request, control), .default_text = "false",
+		.help = "Whoever has the link may use mouse and keyboard." },
+	{ "ttl_s", FIELD_NUMBER, .offset = offsetof(struct live_link_request, ttl_s), .min = 1, .max = 86400 * 30.0, .default_text = "3600",
+		.help = "Seconds after which it is of no use any more." },
+};
+const struct fields live_link_fields = FIELDS("LiveLinkRequest", live_link_table);
 
 void screenshot_options(const struct screenshot_request *q, struct shot_options *ret)
 {

@@ -46,9 +46,18 @@ struct film_query {
 /* GET …/live */
 struct live_query {
 	uint64_t control;
+	char *key; /* looked at before */
+};
+
+/* POST …/live */
+struct live_link_request {
+	bool control;
+	double ttl_s; /* 0: an hour */
 };
 
 extern const struct fields film_query_fields;      /* struct film_query */
+extern const struct fields key_query_fields;       /* struct live_query: its key alone */
+extern const struct fields live_link_fields;       /* struct live_link_request */
 extern const struct fields live_query_fields;      /* struct live_query */
 extern const struct fields recording_fields;       /* struct recording_request */
 extern const struct fields record_fields;          /* struct recording_params */

@@ -95,20 +95,25 @@ const struct route routes[] = {
 	{ HTTP_METHOD_GET, "/v1/sessions/{id}/windows", 0, handle_windows, NULL, "listWindows", "List the windows",
 		"Those that can be seen on the session's screen, from the bottom up.", NULL, NULL, 200, JSON, &shape_window_list,
 		"curl -s $URL/v1/sessions/$ID/windows" },
-	{ HTTP_METHOD_POST, "/v1/sessions/{id}/input", 0, handle_input, NULL, "input", "Use mouse and keyboard",
+	{ HTTP_METHOD_POST, "/v1/sessions/{id}/input", ROUTE_LIVE_KEY, handle_input, NULL, "input", "Use mouse and keyboard",
 		"One action, or a list of `actions`; also while a cell runs. Answered when the screen has settled, with a picture of it "
 		"when `screenshot` is asked for. Actions: mouse_move, left_click, right_click, middle_click, double_click, triple_click, "
 		"left_mouse_down, left_mouse_up, left_click_drag, scroll, key, hold_key, type, wait, screenshot, zoom, cursor_position.",
-		&input_fields, NULL, 200, JSON, &shape_input,
+		&input_fields, &key_query_fields, 200, JSON, &shape_input,
 		"curl -s $URL/v1/sessions/$ID/input -H 'Content-Type: application/json' -d '{\"action\":\"left_click\",\"coordinate\":[512,384]}'" },
-	{ HTTP_METHOD_GET, "/v1/sessions/{id}/live", 0, handle_live, NULL, "live", "Watch the screen",
+	{ HTTP_METHOD_POST, "/v1/sessions/{id}/live", 0, handle_live_link, NULL, "makeLiveLink", "Make a link to the live view",
+		"An address that opens this session's live view to whoever has it, without a token, for a while. It shows; with `control` it also takes "
+		"mouse and keyboard.",
+		&live_link_fields, NULL, 201, JSON, &shape_live_link,
+		"curl -s $URL/v1/sessions/$ID/live -H 'Content-Type: application/json' -d '{\"control\":true}'" },
+	{ HTTP_METHOD_GET, "/v1/sessions/{id}/live", ROUTE_LIVE_KEY, handle_live, NULL, "live", "Watch the screen",
 		"A page for a browser that shows the session's screen as it changes; with `?control=1` it takes mouse and keyboard.", NULL,
 		&live_query_fields, 200, "text/html; charset=utf-8", NULL, NULL },
-	{ HTTP_METHOD_GET, "/v1/sessions/{id}/live/ws", ROUTE_WEBSOCKET, handle_live_socket, NULL, "liveSocket",
+	{ HTTP_METHOD_GET, "/v1/sessions/{id}/live/ws", ROUTE_WEBSOCKET | ROUTE_LIVE_KEY, handle_live_socket, NULL, "liveSocket",
 		"Watch the screen over a WebSocket",
 		"Each message of the client asks for a frame; it comes when something changed, as a binary message: six 16-bit numbers, least "
 		"byte first (x, y, width, height of the part; width and height of the screen), then a PNG of the part. The first is whole.",
-		NULL, NULL, 101, NULL, NULL, NULL },
+		NULL, &key_query_fields, 101, NULL, NULL, NULL },
 	{ HTTP_METHOD_POST, "/v1/sessions/{id}/recording", 0, handle_recording, NULL, "record", "Record the screen",
 		"`start` or `stop`. Only changes make frames; the frames are tied to the cells that ran. It stops by itself at its "
 		"limits. `record` of POST …/execute does the same for one cell.",

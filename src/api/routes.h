@@ -20,6 +20,7 @@ enum route_flags {
 	ROUTE_RAW_BODY = 1 << 3,  /* the body is a file, not JSON */
 	ROUTE_ANY_QUERY = 1 << 4, /* query parameters that nobody knows are let pass (dialects) */
 	ROUTE_ANY_TYPE = 1 << 5,  /* the body is JSON whatever its Content-Type says (dialects) */
+	ROUTE_LIVE_KEY = 1 << 7,    /* the key of a link to a live view opens it (live_links.h) */
 	ROUTE_QUERY_TOKEN = 1 << 6, /* the token may be the query parameter `token` (dialects) */
 };
 

@@ -361,6 +361,13 @@ SHAPE(shape_recording, "Recording", recording_rows);
 static const struct shape_row recording_list_rows[] = { { "recordings", "array", &shape_recording, 0, NULL } };
 SHAPE(shape_recording_list, "RecordingList", recording_list_rows);
 
+static const struct shape_row live_link_rows[] = {
+	{ "url", "string", NULL, 0, "The address, from the server's root on." },
+	{ "control", "boolean", NULL, 0, "Whether it takes mouse and keyboard." },
+	{ "expires", "string", NULL, 0, "RFC 3339, UTC." },
+};
+SHAPE(shape_live_link, "LiveLink", live_link_rows);
+
 static const struct shape_row input_result_rows[] = {
 	{ "action", "string", NULL, 0, NULL },
 	{ "x", "integer", NULL, 0, "Of cursor_position." },
@@ -381,7 +388,7 @@ SHAPE(shape_input, "InputAnswer", input_rows);
 const struct shape *const shapes[] = { &shape_forks, &shape_checkpoint, &shape_checkpoint_answer, &shape_checkpoint_list, &shape_rollback_answer, &shape_problem, &shape_packages, &shape_profile, &shape_profile_list, &shape_session, &shape_session_list, &shape_limits,
 	&shape_observation, &shape_bundle, &shape_error, &shape_file, &shape_truncated, &shape_usage,
 	&shape_log, &shape_log_entry, &shape_file_list, &shape_file_entry, &shape_interrupted, &shape_status,
-	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, &shape_display, &shape_window, &shape_window_list, &shape_picture, &shape_picture_error, &shape_input, &shape_input_result, &shape_recording, &shape_recording_list, &shape_recording_cell, &shape_film, NULL };
+	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, &shape_display, &shape_window, &shape_window_list, &shape_picture, &shape_picture_error, &shape_input, &shape_input_result, &shape_recording, &shape_recording_list, &shape_recording_cell, &shape_film, &shape_live_link, NULL };
 
 /* ---- as JSON Schema ------------------------------------------------------ */
 

@@ -24,7 +24,7 @@ struct shape {
 extern const struct shape shape_problem, shape_session, shape_session_list, shape_observation, shape_log,
 	shape_file_list, shape_file, shape_tool_list, shape_call_list, shape_interrupted, shape_status, shape_version;
 extern const struct shape shape_checkpoint_answer, shape_checkpoint_list, shape_rollback_answer, shape_forks;
-extern const struct shape shape_packages, shape_window_list, shape_input, shape_recording, shape_recording_list, shape_profile_list;
+extern const struct shape shape_packages, shape_window_list, shape_input, shape_recording, shape_recording_list, shape_profile_list, shape_live_link;
 
 extern const struct shape *const shapes[]; /* those with a schema of their own; NULL at the end */
 

@@ -45,6 +45,8 @@ const struct option_row config_rows[] = {
 	  .help = "least important lines to log: debug, info, warning, error, none" },
 	{ "access-log", 0, OPTION_FLAG, AT(access_log), .fallback = "yes",
 	  .help = "log one line per request (on unless --no-access-log)" },
+	{ "live-control", 0, OPTION_FLAG, AT(live_control), .fallback = "yes",
+	  .help = "live views of a session's screen may take mouse and keyboard when they ask for it (on unless --no-live-control)" },
 
 	{ "token", 0, OPTION_LIST, AT(token), .value = "TOKEN", .group = "security",
 	  .help = "clients must send it as `Authorization: Bearer TOKEN`; several may be given, each sees its own sessions. "

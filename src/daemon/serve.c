@@ -176,6 +176,7 @@ static int start_api(struct server *s, struct error *e)
 		.layers = s->layers,
 		.max_sessions_per_token = share_of_a_token(c),
 		.log_requests = c->access_log,
+		.no_live_control = !c->live_control,
 		.jupyter_timeout_s = c->jupyter_timeout < c->max_timeout ? c->jupyter_timeout : c->max_timeout,
 		.openenv = { .profile = openenv_profile(c), .rewards = c->openenv_rewards, .lease_s = c->openenv_lease },
 	};

@@ -80,3 +80,37 @@ def test_page(api, session):
     assert '<canvas' in page.text and 'http' not in page.text.replace('^http', '')
     assert api.get(f'{screen.path}/live/ws').status_code == 426
     assert api.get(f'{session.path}/live').json()['code'] == 'no_display'
+
+
+def test_links_open_one_view_and_nothing_else():
+    with gb.running_daemon('--preload', 'json', '--ready', '1', '--token', 'a-token-of-the-tests', token='a-token-of-the-tests') as daemon:
+        with daemon.api() as api, gb.Api(daemon.url) as stranger:
+            session, other = api.session(display=True), api.session(display=True)
+            session.execute(WINDOW).ok()
+            assert stranger.get(f'{session.path}/live').status_code == 401
+            shown = api.post(f'{session.path}/live', json={}).json()
+            key = shown['url'].partition('?')[2]
+            assert stranger.get(shown['url']).status_code == 200
+            assert stranger.get(f'{session.path}/live/ws?{key}').status_code == 426, 'it could be a WebSocket'
+            click = {'action': 'left_click', 'coordinate': [1, 1]}
+            gb.assert_problem(stranger.post(f'{session.path}/input?{key}', json=click), 403, 'view_only', 'control')
+            gb.assert_problem(stranger.get(f'{shown["url"]}&control=1'), 403, 'view_only', 'control')
+            for path in (f'{other.path}/live?{key}', f'{session.path}/live?key=nonsense'):
+                gb.assert_problem(stranger.get(path), 403, 'link_expired', 'POST')
+            assert stranger.get(f'{session.path}?{key}').status_code == 401, 'the view alone'
+            assert stranger.post(f'{session.path}/live?{key}', json={}).status_code == 401, 'no link makes another'
+            taken = api.post(f'{session.path}/live', json={'control': True}).json()
+            key = taken['url'].partition('?')[2].partition('&')[0]
+            assert stranger.get(taken['url']).status_code == 200
+            assert stranger.post(f'{session.path}/input?{key}', json=click).status_code == 200
+            short = api.post(f'{session.path}/live', json={'ttl_s': 1}).json()
+            gb.wait_until(lambda: stranger.get(short['url']).status_code == 403, 'the link has expired')
+            assert 'key=' in daemon.log() and key.partition('=')[2] not in daemon.log()
+
+
+def test_server_whose_views_only_show():
+    with gb.running_daemon('--preload', 'json', '--ready', '1', '--no-live-control') as daemon, daemon.api() as api:
+        session = api.session(display=True)
+        assert api.get(f'{session.path}/live').status_code == 200
+        gb.assert_problem(api.get(f'{session.path}/live?control=1'), 403, 'view_only', '--live-control')
+        gb.assert_problem(api.post(f'{session.path}/live', json={'control': True}), 403, 'view_only', '--live-control')

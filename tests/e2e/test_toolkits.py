@@ -138,6 +138,16 @@ def test_turtle_demos(api, name):
     """Programs of CPython's own, as they are; the picture is there when they wait for their user, or tick."""
     session = api.session(display=True)
     code = f"import runpy\nrunpy.run_module('turtledemo.{name}', run_name='__main__')"
-    seen = session.execute(code, screenshot={'wait': {'max_ms': 30000}}, timeout_s=90)
+    seen = session.execute(code, capture_screenshot=True, timeout_s=90)
     assert seen.screenshot['settled'], seen.screenshot['note']
     assert len(colours(image(seen.screenshot), box_of(only_window(seen.screenshot)))) >= 3
+
+
+@pytest.mark.parametrize('name', ['aliens', 'chimp', 'fonty', 'glcube', 'textinput'])
+def test_pygame_examples(api, name):
+    """As the package has them: games that move, OpenGL, a window that waits for its player."""
+    path = f'/usr/share/doc/python-pygame-doc/examples/{name}.py'
+    code = f"import runpy, sys\nsys.argv = [{path!r}]\nrunpy.run_path({path!r}, run_name='__main__')"
+    seen = api.session(display=True).execute(code, screenshot={'wait': {'max_ms': 2000}}, timeout_s=90)
+    window = only_window(seen.screenshot)
+    assert len(colours(image(seen.screenshot), box_of(window))) >= 30, seen.screenshot['note']
