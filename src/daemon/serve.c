@@ -490,7 +490,11 @@ int serve_run(const struct config *config)
 	prctl(PR_SET_DUMPABLE, 0);
 	int r = launcher_start();
 	if (r < 0) {
-		log_error("the launcher of helper processes does not start: %s", strerror(-r));
+		log_error("the launcher of helper processes does not start: %s%s", strerror(-r),
+			r == -ENOSYS || r == -EPERM ? ". Probably the filter of a container refuses clone3(): start the container with --security-opt "
+						      "seccomp=deploy/seccomp.json --security-opt systempaths=unconfined --security-opt "
+						      "apparmor=unconfined (docs/docker.md)" :
+						      "");
 		return SERVE_FAILED;
 	}
 	r = prepare_loop(&s);

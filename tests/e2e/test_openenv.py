@@ -116,6 +116,30 @@ def test_mcp_over_http(api):
     assert api.post('/mcp', data='{').json()['error']['code'] == -32700
 
 
+def test_sessions_over_mcp(daemon, api):
+    def rpc(method, **params):
+        return api.post('/mcp', json={'jsonrpc': '2.0', 'id': 7, 'method': method, 'params': params}).json()
+
+    made = rpc('openenv/session/create')
+    name = made['result']['session_id']
+    assert made == {'jsonrpc': '2.0', 'id': 7, 'result': {'session_id': name}} and UUID.fullmatch(name)
+    assert rpc('tools/list', session_id=name)['error']['message'] == 'Environment does not support MCP'
+    with Env(daemon, f'?session_id={name}') as env:
+        env.reset(episode_id='ep-mcp')
+        env.step('x = 5')
+        assert api.get('/state', headers={'X-OpenEnv-Session-Id': name}).json()['episode_id'] == 'ep-mcp'
+        own = env.ask({'type': 'mcp', 'data': {'jsonrpc': '2.0', 'id': 1, 'method': 'openenv/session/create'}})
+        assert own['data']['result'] == {'session_id': name}
+        message = {'jsonrpc': '2.0', 'id': 2, 'method': 'openenv/session/close', 'params': {'session_id': name}}
+        refused = env.ask({'type': 'mcp', 'data': message})['data']['error']
+        assert refused['code'] == -32600 and 'Cannot close active WebSocket-managed session' in refused['message']
+        assert rpc('openenv/session/close', session_id=name)['result'] == {'session_id': name, 'closed': True}
+        assert env.closed() == 1000
+    unknown = {'code': -32602, 'message': f'Unknown session_id: {name}', 'data': None}
+    assert rpc('openenv/session/close', session_id=name)['error'] == rpc('tools/list', session_id=name)['error'] == unknown
+    assert rpc('openenv/session/close')['error']['message'] == "Invalid params - 'session_id' is required"
+
+
 # ---- HTTP --------------------------------------------------------------------------------
 
 
@@ -401,6 +425,10 @@ def test_capacity():
                 'message': 'Server at capacity: 1/1 sessions active. Cannot accept new connections.',
                 'code': 'CAPACITY_REACHED', 'active_sessions': 1, 'max_sessions': 1}}  # fmt: skip
             assert second.closed() == 1000
+            with daemon.api() as api:
+                error = api.post('/mcp', json={'jsonrpc': '2.0', 'id': 1, 'method': 'openenv/session/create'}).json()['error']
+            assert error['code'] == -32000 and error['data'] == {'active_sessions': 1, 'max_sessions': 1}
+            assert error['message'].startswith('Server at capacity: 1/1')
 
 
 # ---- beyond OpenEnv ---------------------------------------------------------------------------

@@ -167,6 +167,12 @@ static void on_sweep(uv_timer_t *timer)
 		uv_timer_stop(timer);
 }
 
+int env_name_asked(const struct call *c, char out[ENV_NAME_MAX + 2])
+{
+	int r = http_query_param(c->x, "session", out, ENV_NAME_MAX + 2);
+	return r ? r : http_query_param(c->x, "session_id", out, ENV_NAME_MAX + 2);
+}
+
 bool env_name_is_sound(const char *name)
 {
 	size_t n = strlen(name);

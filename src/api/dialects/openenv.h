@@ -130,6 +130,9 @@ void openenv_add_field_error(struct pydantic *p, json_t *fields, const struct er
 int openenv_session(struct openenv *o, uint64_t owner, const char *name, const struct reset_request *r,
 	struct pydantic *p, struct error *err, char ret_id[SESSION_ID_LEN + 1]);
 
+/* The name in the query, `session` or `session_id`: 1, 0 without one, negative when it does not fit. */
+int env_name_asked(const struct call *c, char out[ENV_NAME_MAX + 2]);
+
 /* May this be the name of an env? Letters, digits, '.', '_', '-'. */
 bool env_name_is_sound(const char *name);
 
@@ -182,10 +185,15 @@ void step_put_outcome(struct json_writer *w, const struct step *s, const struct 
 void step_put_seen(struct json_writer *w, const struct step *s, const struct observation *o); /* the first one's value */
 void step_put_first(struct json_writer *w, bool rewards); /* of a reset */
 
-/* ---- fixed answers (openenv_about.c) ---------------------------------------- */
+/* ---- JSON-RPC (openenv_rpc.c) ------------------------------------------------ */
 
-void openenv_put_rpc(
-	struct json_writer *w, json_t *request); /* to a JSON-RPC request; NULL: it was no JSON */
+struct rpc {
+	struct openenv *home;
+	uint64_t owner;
+	struct env *env; /* of the WebSocket it came over, or NULL */
+	json_t *request; /* NULL: it was no JSON */
+};
+void openenv_put_rpc(struct json_writer *w, const struct rpc *rpc);
 
 /* ---- sockets (openenv_socket.c) ---------------------------------------------- */
 

@@ -18,7 +18,7 @@
 #include "json/json_write.h"
 
 static const char cookie_name[] = "openenv_session=";
-static const char header_name[] = "X-Session-Id";
+static const char header_name[] = "X-Session-Id", openenv_header_name[] = "X-OpenEnv-Session-Id";
 
 static struct openenv *home(const struct call *c)
 {
@@ -120,9 +120,11 @@ static int asked_name(const struct call *c, char out[ENV_NAME_MAX + 2])
 {
 	size_t size = ENV_NAME_MAX + 2;
 	const char *header = http_header(c->x, header_name);
+	if (!header)
+		header = http_header(c->x, openenv_header_name);
 	/* OpenEnv's web interface has one environment for all its pages. */
 	bool web = openenv_is_web(c);
-	int r = web ? 0 : http_query_param(c->x, "session", out, size);
+	int r = web ? 0 : env_name_asked(c, out);
 	if (web) {
 		snprintf(out, size, "web");
 	} else if (!r && header) {

@@ -282,7 +282,7 @@ static void mcp(struct env_socket *s, const struct message *m)
 	if (!message_check(s, m, known, true, &data))
 		return;
 	message_begin(&w, &b, "mcp");
-	openenv_put_rpc(&w, data);
+	openenv_put_rpc(&w, &(struct rpc){ s->home, s->env->owner, s->env, data });
 	message_finish(s, &w, &b, m->id);
 }
 

@@ -43,7 +43,7 @@ void handle_openenv_web_socket(struct call *c);
 	OPENENV_ROUTE(GET, "/list_environments", ROUTE_PUBLIC, handle_openenv_environments, "openenvEnvironments",       \
 		"OpenEnv: which environments are served", NULL, "curl -s $URL/list_environments"),                       \
 	OPENENV_ROUTE(POST, "/mcp", ROUTE_ANY_TYPE, handle_openenv_mcp, "openenvMcp", "OpenEnv: JSON-RPC",               \
-		"Answers that this environment has no MCP tools, as coding_env does.",                                   \
+		"openenv/session/create and openenv/session/close; says that this environment has no MCP tools, as coding_env does.",                                   \
 		"curl -s $URL/mcp -H 'Content-Type: application/json' -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}'"), \
 	{ HTTP_METHOD_GET, "/mcp", ROUTE_WEBSOCKET | ROUTE_ANY_QUERY, handle_openenv_mcp_socket, NULL, "openenvMcpSocket", \
 		"OpenEnv: JSON-RPC over a WebSocket", "The same answers as POST /mcp.", NULL, NULL, 101, NULL, NULL, NULL }, \

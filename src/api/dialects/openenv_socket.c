@@ -199,7 +199,7 @@ void handle_openenv_socket(struct call *c)
 {
 	static const struct http_ws_handler handler = { on_message, on_drained, on_closed, on_shutdown };
 	char name[ENV_NAME_MAX + 2] = "";
-	int named = http_query_param(c->x, "session", name, sizeof(name));
+	int named = env_name_asked(c, name);
 	if (named && (named < 0 || !env_name_is_sound(name))) {
 		call_problem(c, 400, "invalid_session_name", "the name of the environment is not a sound one",
 			"Use 1 to 64 letters, digits, '.', '_' and '-'.");
