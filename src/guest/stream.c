@@ -386,7 +386,8 @@ static int wrap_call(struct wrapped *w)
 		const char *doc = PyCFunction_Check(w->original) ? ((PyCFunctionObject *)w->original)->m_ml->ml_doc : NULL;
 		w->def = (PyMethodDef){ w->name, (PyCFunction)(void (*)(void))flush_and_call, METH_VARARGS | METH_KEYWORDS,
 			doc };
-		PyObject *wrapper = PyCFunction_NewEx(&w->def, w->original, NULL);
+		PyObject *home = PyCFunction_Check(w->original) ? ((PyCFunctionObject *)w->original)->m_module : NULL;
+		PyObject *wrapper = PyCFunction_NewEx(&w->def, w->original, home);
 		r = wrapper ? PyObject_SetAttrString(module, w->name, wrapper) : -1;
 		if (r == 0)
 			r = replace_aliases(w, wrapper);

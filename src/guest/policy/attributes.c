@@ -49,9 +49,17 @@ int attributes_prepare(void)
 	return inspecting_set && harmless_set && special_set ? 0 : -1;
 }
 
+/* array.ctypes, bit_generator.cffi: addresses, and functions that call any. */
+static bool reads_memory(PyObject *name)
+{
+	if (PyUnicode_CompareWithASCIIString(name, "ctypes") != 0 && PyUnicode_CompareWithASCIIString(name, "cffi") != 0)
+		return false;
+	return !import_allowed(name);
+}
+
 bool attribute_inspects(PyObject *name)
 {
-	return PySet_Contains(inspecting_set, name) != 0; /* an error counts as yes */
+	return PySet_Contains(inspecting_set, name) != 0 || reads_memory(name); /* an error counts as yes */
 }
 
 bool name_is_dunder(PyObject *name)
@@ -237,9 +245,19 @@ static int check_format(PyObject *format)
 	return 0;
 }
 
+/* "{0.environ}" tells what is in a real module. */
+static int check_values(PyObject *args)
+{
+	int r = 0;
+	for (Py_ssize_t i = 0; r == 0 && i < PyTuple_GET_SIZE(args); i++)
+		if (PyModule_Check(PyTuple_GET_ITEM(args, i)) && caller_is_cell() && !trusted())
+			r = module_owner_check(PyTuple_GET_ITEM(args, i));
+	return r;
+}
+
 static PyObject *format(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-	if (!PyUnicode_Check(self) || PyUnicode_READY(self) < 0 || check_format(self) < 0)
+	if (!PyUnicode_Check(self) || PyUnicode_READY(self) < 0 || check_format(self) < 0 || check_values(args) < 0)
 		return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "format of no text");
 	descrgetfunc get = Py_TYPE(original_format)->tp_descr_get;
 	PyObject *bound = get(original_format, self, (PyObject *)Py_TYPE(self));

@@ -15,6 +15,8 @@
 
 #include "guest/policy/internal.h"
 
+#include <opcode.h>
+
 /* ---- who asks ---------------------------------------------------------------------- */
 
 static PyObject *top_code(void)
@@ -29,6 +31,54 @@ bool caller_is_cell(void)
 	const char *file = code ? PyUnicode_AsUTF8(((PyCodeObject *)code)->co_filename) : NULL;
 	bool yes = !code || !file || !strncmp(file, "<cell ", 6);
 	PyErr_Clear();
+	Py_XDECREF(code);
+	return yes;
+}
+
+/* Opcodes that read or set an attribute for the code itself; whatever else is under way calls somebody else's. */
+static bool is_access(unsigned char opcode)
+{
+	switch (opcode) {
+	case LOAD_ATTR:
+#ifdef LOAD_METHOD
+	case LOAD_METHOD:
+#endif
+	case STORE_ATTR:
+	case DELETE_ATTR:
+	case IMPORT_FROM:
+	case MATCH_CLASS:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool cell_accesses(void)
+{
+	PyFrameObject *frame = caller_is_cell() ? PyEval_GetFrame() : NULL; /* borrowed */
+	PyCodeObject *code = frame ? PyFrame_GetCode(frame) : NULL;
+	PyObject *bytes = code ? PyCode_GetCode(code) : NULL;
+	int at = frame ? PyFrame_GetLasti(frame) : -1;
+	bool yes = frame && (!bytes || at < 0 || at >= PyBytes_GET_SIZE(bytes) || is_access((unsigned char)PyBytes_AS_STRING(bytes)[at]));
+	Py_XDECREF(bytes);
+	Py_XDECREF(code);
+	return yes;
+}
+
+bool cell_calls_method(void)
+{
+	PyFrameObject *frame = caller_is_cell() ? PyEval_GetFrame() : NULL; /* borrowed */
+	PyCodeObject *code = frame ? PyFrame_GetCode(frame) : NULL;
+	PyObject *bytes = code ? PyCode_GetCode(code) : NULL;
+	int at = frame ? PyFrame_GetLasti(frame) : -1;
+	const unsigned char *op = bytes && at >= 0 && at + 1 < PyBytes_GET_SIZE(bytes) ? (unsigned char *)PyBytes_AS_STRING(bytes) + at : NULL;
+#ifdef LOAD_METHOD
+	bool yes = op && op[0] == LOAD_METHOD;
+#else
+	bool yes = op && op[0] == LOAD_ATTR && (op[1] & 1);
+#endif
+	PyErr_Clear();
+	Py_XDECREF(bytes);
 	Py_XDECREF(code);
 	return yes;
 }
@@ -120,6 +170,14 @@ static int refuse_path(PyObject *path)
 		"Forbidden access to file: %R", path);
 }
 
+/* A path object of pathlib's own making. */
+static bool is_library_path(PyObject *path)
+{
+	PyObject *pathlib = PyDict_GetItemString(PyImport_GetModuleDict(), "pathlib"); /* borrowed */
+	PyObject *type = pathlib ? PyDict_GetItemString(PyModule_GetDict(pathlib), "PosixPath") : NULL; /* borrowed */
+	return type && Py_IS_TYPE(path, (PyTypeObject *)type);
+}
+
 static int check_path(PyObject *path, bool writes)
 {
 	char real[PATH_MAX];
@@ -131,6 +189,9 @@ static int check_path(PyObject *path, bool writes)
 		PyErr_Clear();
 		return fd > 2 && fd != 1023 ? 0 : refuse_path(path); /* a file that is open already */
 	}
+	/* Code of a cell could answer differently when it is asked again. */
+	if (!PyUnicode_CheckExact(path) && !PyBytes_CheckExact(path) && !is_library_path(path))
+		return refuse_path(path);
 	if (!PyUnicode_FSConverter(path, &bytes)) {
 		PyErr_Clear();
 		return refuse_path(path);
@@ -201,6 +262,20 @@ static bool mentions(PyObject *text, const char *word)
 	return !s || strstr(s, word) != NULL;
 }
 
+/* eval, exec or compile are among the builtins that an own profile adds. */
+static bool runs_text(void)
+{
+	static const char *const names[] = { "eval", "exec", "compile" };
+	bool yes = false;
+	for (int i = 0; !yes && i < 3; i++) {
+		PyObject *name = PyUnicode_FromString(names[i]);
+		yes = name && PySet_Contains(policy.more_builtins, name) == 1;
+		Py_XDECREF(name);
+	}
+	PyErr_Clear();
+	return yes;
+}
+
 /* Text that becomes code: only where the standard library and a few packages do it by design. */
 static int on_compile(PyObject *args)
 {
@@ -209,7 +284,9 @@ static int on_compile(PyObject *args)
 			 source && PyUnicode_Check(source) ? Py_NewRef(source) :
 							     NULL;
 	int r;
-	if (!text && !caller_is_cell()) {
+	if (runs_text() && caller_is_cell()) {
+		r = 0; /* the session's profile gives it */
+	} else if (!text && !caller_is_cell()) {
 		r = 0; /* a tree that was checked as text */
 	} else if (!text) {
 		r = refuse_code();
@@ -232,14 +309,29 @@ static int on_compile(PyObject *args)
 static int on_exec(PyObject *args)
 {
 	(void)args;
-	return caller_is_cell() ? refuse_code() : 0;
+	return caller_is_cell() && !runs_text() ? refuse_code() : 0;
 }
 
 /* ---- the rest ------------------------------------------------------------------------------ */
 
+/* A module that was allowed by its own name is there to be used. */
+static bool granted(const char *const *modules)
+{
+	bool yes = policy.all_imports;
+	for (; !yes && *modules; modules++) {
+		PyObject *name = PyUnicode_FromString(*modules);
+		yes = name && import_allowed(name);
+		Py_XDECREF(name);
+	}
+	PyErr_Clear();
+	return yes;
+}
+
 static int on_process(PyObject *args)
 {
 	(void)args;
+	if (granted((const char *const[]){ "os", "posix", "subprocess", "multiprocessing", "concurrent.futures", "asyncio.subprocess", "pty", NULL }))
+		return 0;
 	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError, POLICY_PROCESS, "Do it in Python.",
 		"Forbidden access to function: programs cannot be started here");
 }
@@ -247,6 +339,8 @@ static int on_process(PyObject *args)
 static int on_network(PyObject *args)
 {
 	(void)args;
+	if (granted((const char *const[]){ "socket", "urllib.request", "http.client", "requests", "httpx", "aiohttp", "urllib3", "smtplib", "ftplib", NULL }))
+		return 0;
 	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError, POLICY_NETWORK, "Put what you need into the session's files.",
 		"Forbidden access to module: socket");
 }
@@ -269,7 +363,7 @@ static int refuse_native(void)
 static int on_native(PyObject *args)
 {
 	(void)args;
-	return refuse_native();
+	return granted((const char *const[]){ "ctypes", NULL }) ? 0 : refuse_native();
 }
 
 static int on_frames(PyObject *args)
@@ -320,7 +414,7 @@ static const struct event events[] = {
 	{ "function.__new__", on_frames },
 	{ "sys._getframe", on_frames },
 	{ "sys._getframemodulename", on_frames },
-	{ "sys._current_frames", on_native },
+	{ "sys._current_frames", on_frames },
 	{ "sys._current_exceptions", on_native },
 	{ "sys.setprofile", on_native },
 	{ "sys.settrace", on_native },

@@ -22,7 +22,7 @@ static PyObject *guard_getattr(PyObject *self, PyObject *const *args, Py_ssize_t
 		return NULL;
 	if (PyExceptionInstance_Check(args[0]) && PyUnicode_CompareWithASCIIString(args[1], "obj") == 0)
 		return violation_null(NULL, POLICY_ATTRIBUTE, "Use str(e) to see what was wrong.", "\"obj\" of an exception cannot be read");
-	if (private_check(args[0], args[1]) < 0)
+	if (private_check(args[0], args[1]) < 0 || module_owner_check(args[0]) < 0)
 		return NULL;
 	PyObject *value = PyObject_GetAttr(args[0], args[1]);
 	if (!value && n == 3 && PyErr_ExceptionMatches(PyExc_AttributeError)) {
@@ -39,7 +39,7 @@ static PyObject *guard_hasattr(PyObject *self, PyObject *const *args, Py_ssize_t
 	(void)self;
 	if (n != 2)
 		return PyErr_Format(PyExc_TypeError, "hasattr expected 2 arguments, got %zd", n);
-	if (attribute_check(args[1]) < 0)
+	if (attribute_check(args[1]) < 0 || module_owner_check(args[0]) < 0)
 		return NULL;
 	PyObject *value = PyObject_GetAttr(args[0], args[1]);
 	bool there = value != NULL;
@@ -55,7 +55,7 @@ static PyObject *guard_setattr(PyObject *self, PyObject *const *args, Py_ssize_t
 	(void)self;
 	if (n != 3)
 		return PyErr_Format(PyExc_TypeError, "setattr expected 3 arguments, got %zd", n);
-	if (attribute_check(args[1]) < 0 || private_check(args[0], args[1]) < 0 || PyObject_SetAttr(args[0], args[1], args[2]) < 0)
+	if (attribute_check(args[1]) < 0 || private_check(args[0], args[1]) < 0 || module_owner_check(args[0]) < 0 || PyObject_SetAttr(args[0], args[1], args[2]) < 0)
 		return NULL;
 	Py_RETURN_NONE;
 }
@@ -65,7 +65,7 @@ static PyObject *guard_delattr(PyObject *self, PyObject *const *args, Py_ssize_t
 	(void)self;
 	if (n != 2)
 		return PyErr_Format(PyExc_TypeError, "delattr expected 2 arguments, got %zd", n);
-	if (attribute_check(args[1]) < 0 || PyObject_SetAttr(args[0], args[1], NULL) < 0)
+	if (attribute_check(args[1]) < 0 || module_owner_check(args[0]) < 0 || PyObject_SetAttr(args[0], args[1], NULL) < 0)
 		return NULL;
 	Py_RETURN_NONE;
 }
@@ -396,6 +396,32 @@ static int add_table(void)
 	return r == 0 ? answer_add_builtins(policy.builtins) : r;
 }
 
+/* ---- open, for C code ------------------------------------------------------------- */
+
+/* numpy looks for open() among the builtins of the frame it was called from, which is the cell's. It is there for it alone: the name
+ * in a cell's code is refused by the static pass, and where the file may lie is the audit hook's matter. */
+static bool open_is_hidden;
+
+bool builtin_given(PyObject *name)
+{
+	if (open_is_hidden && PyUnicode_CompareWithASCIIString(name, "open") == 0)
+		return false;
+	return PyDict_Contains(policy.builtins, name) == 1;
+}
+
+bool builtin_hidden(PyObject *name)
+{
+	return open_is_hidden && PyUnicode_CompareWithASCIIString(name, "open") == 0;
+}
+
+static int hide_open(void)
+{
+	if (!policy.languages || PyDict_GetItemString(policy.builtins, "open") || !builtin("open"))
+		return 0;
+	open_is_hidden = true;
+	return PyDict_SetItemString(policy.builtins, "open", builtin("open"));
+}
+
 int builtins_make(void)
 {
 	PyObject *module = PyImport_ImportModule("builtins");
@@ -410,5 +436,7 @@ int builtins_make(void)
 	PyObject *import = import_function();
 	int r = import ? PyDict_SetItemString(policy.builtins, "__import__", import) : -1;
 	Py_XDECREF(import);
-	return r == 0 ? drop_refused() : -1;
+	if (r == 0)
+		r = drop_refused();
+	return r == 0 ? hide_open() : -1;
 }

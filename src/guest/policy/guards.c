@@ -32,7 +32,7 @@ static PyObject *read_attribute(const struct guard *g, PyObject *object)
 {
 	if (g->name == obj_name && PyExceptionInstance_Check(object))
 		return violation_null(NULL, POLICY_ATTRIBUTE, "Use str(e) to see what was wrong.", "\"obj\" of an exception cannot be read");
-	if (private_check(object, g->name) < 0)
+	if (private_check(object, g->name) < 0 || module_owner_check(object) < 0)
 		return NULL;
 	PyObject *value = PyObject_GetAttr(object, g->name);
 	if (!value || !PyModule_Check(value))
@@ -79,6 +79,8 @@ static PyObject *act(PyObject *left, PyObject *right)
 		return collector_new();
 	case GUARD_PRINTED:
 		return collector_text(right);
+	case GUARD_MISSING:
+		return PyErr_Format(PyExc_NameError, "name '%U' is not defined", g->name);
 	case GUARD_KEEP:
 		return value_keep(right);
 	case GUARD_KEPT:

@@ -5,7 +5,8 @@
 
 /* Modules that reach everything: a rule such as numpy.* does not mean them, only their own name does. */
 static const char *const never_below[] = { "numpy.ctypeslib", "numpy.distutils", "numpy.f2py", "numpy.testing", "numpy.compat",
-	"pandas.testing", "pandas.util", "pandas.compat", "pandas.io.clipboard", "matplotlib.testing", "asyncio.subprocess", NULL };
+	"pandas.testing", "pandas.util", "pandas.compat", "pandas.io.clipboard", "matplotlib.testing", "asyncio.subprocess",
+	"numpy.linalg.lapack_lite", NULL };
 
 /* What is written and what was meant. */
 static const char *const slips[][2] = { { "dataclass", "dataclasses" }, { "date", "datetime" }, { "regex", "re" }, { "np", "numpy" },
@@ -161,8 +162,10 @@ static int import_names(PyObject *package, PyObject *name, PyObject *names)
 static PyObject *import_for_cell(PyObject *name, PyObject *names)
 {
 	bool from = names && PyObject_IsTrue(names) == 1;
+	arrays_name(true); /* classes of libraries may have it */
 	PyObject *leaf = PyImport_ImportModuleLevelObject(name, NULL, NULL, Py_None, 0);
-	if (!leaf || tcl_guard() < 0 || pandas_guard() < 0 || constructors_guard() < 0) {
+	arrays_name(false);
+	if (!leaf || tcl_guard() < 0 || pandas_guard() < 0 || constructors_guard() < 0 || arrays_guard() < 0 || modules_shut() < 0) {
 		Py_XDECREF(leaf);
 		return NULL;
 	}

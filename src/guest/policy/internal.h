@@ -79,8 +79,15 @@ PyObject *import_function(void); /* the cells' __import__, a new reference */
  * with an error. Steals nothing; a new reference. */
 PyObject *module_guard(PyObject *value);
 
+/* Raises for a real module: its attributes are not read for a cell. */
+int module_owner_check(PyObject *owner);
+
 /* What a cell gets for a name of a real module; NULL with an error. A new reference. */
 PyObject *module_value(PyObject *module_name, PyObject *name, PyObject *value);
+
+/* What cells find in place of a value of a module: 1 and *ret, a new reference, for a stand-in; -1 for nothing at all; 0 for the value
+ * itself. */
+int stand_in(PyObject *module_name, PyObject *name, PyObject *value, PyObject **ret);
 
 /* Whether the module of this name is one through which everything can be reached. */
 bool module_is_dangerous(PyObject *name);
@@ -89,8 +96,15 @@ bool module_is_dangerous(PyObject *name);
 PyObject *module_copy(PyObject *module);
 int modules_prepare(void);
 
+/* Real modules that lead everywhere answer libraries only; again after an import. */
+int modules_shut(void);
+
 /* ---- builtins.c -------------------------------------------------------------- */
 int builtins_make(void);
+
+/* Whether a cell may use the builtin of this name; whether there is one that only libraries may use. */
+bool builtin_given(PyObject *name);
+bool builtin_hidden(PyObject *name);
 void print_end(void); /* writes what the print cap held back */
 void print_begin(void);
 
@@ -110,6 +124,7 @@ enum guard_kind {
 	GUARD_WHILE,     /* guard @ x: an iterator that goes on until the limit */
 	GUARD_COLLECT,   /* guard @ x: a new print collector */
 	GUARD_PRINTED,   /* guard @ collector: its text */
+	GUARD_MISSING,   /* guard @ x: NameError for `name` */
 	GUARD_KEEP,      /* guard @ value: the value, kept as the cell's unless it is None */
 	GUARD_KEPT,      /* guard @ x: what was kept, or None */
 	GUARD_KINDS
@@ -144,8 +159,15 @@ bool trusted(void);
 /* True when the Python frame on top is a cell's own code. */
 bool caller_is_cell(void);
 
+/* True when a cell's own code is reading or setting an attribute, with no library's C code in between. */
+bool cell_accesses(void);
+
+/* True when it reads the attribute to call it: x.name(…). */
+bool cell_calls_method(void);
+
 /* After an import: Tcl interpreters that are made from now on have no commands that reach files, programs or sockets. */
 int tcl_guard(void);
+int tcl_watch(void); /* and after every other */
 
 /* ---- library.c, types.c: for the whole process ----------------------------------- */
 
@@ -158,8 +180,19 @@ int pandas_guard(void);
 /* Classes that are made for a cell are looked at. */
 int types_guard(void);
 
-/* After an import: constructors that take names of attributes, or memory, look at them. */
+/* After an import: constructors that take names of attributes look at them. */
 int constructors_guard(void);
+
+/* Puts `checked` in the place of a type's constructor, once. module may be NULL. */
+void replace_new(PyObject *module, const char *name, newfunc *original, newfunc checked);
+
+/* ---- arrays.c: numpy ----------------------------------------------------------------- */
+
+/* At the beginning and after an import: what numpy would take memory from. */
+int arrays_guard(void);
+
+/* Whether the name by which objects hand memory to numpy is the one everybody knows. */
+void arrays_name(bool known);
 
 /* ---- check.c and its rules --------------------------------------------------- */
 

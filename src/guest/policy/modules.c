@@ -15,7 +15,15 @@ static PyObject *copies; /* name of the real module → its copy */
 static const char *const dangerous_homes[] = { "os", "posix", "subprocess", "_posixsubprocess", "sys", "importlib", "_frozen_importlib",
 	"_frozen_importlib_external", "_imp", "imp", "ctypes", "_ctypes", "socket", "_socket", "shutil", "pickle", "_pickle", "marshal",
 	"inspect", "gc", "multiprocessing", "pty", "signal", "_thread", "code", "codeop", "runpy", "pkgutil", "builtins", "io", "_io",
-	"pathlib", "tempfile", "mmap", "types", "_tkinter", "cffi", "urllib.request", "http.client", "ast", NULL };
+	"pathlib", "tempfile", "mmap", "types", "_tkinter", "cffi", "urllib.request", "http.client", "ast", "pandas.compat", "numpy.testing",
+	"numpy.ctypeslib", "numpy.distutils", "numpy.f2py", NULL };
+
+/* The real ones of these are shut to cells, however they came by them. */
+static const char *const shut_modules[] = { "os", "posix", "sys", "subprocess", "_posixsubprocess", "importlib", "importlib.util",
+	"importlib.machinery", "importlib.abc", "_frozen_importlib", "_frozen_importlib_external", "_imp", "imp", "ctypes", "_ctypes", "socket",
+	"_socket", "shutil", "pickle", "_pickle", "marshal", "inspect", "gc", "multiprocessing", "pty", "signal", "_signal", "_thread", "threading",
+	"code", "codeop", "runpy", "pkgutil", "builtins", "io", "_io", "pathlib", "tempfile", "mmap", "types", "_tkinter", "urllib.request",
+	"http.client", "ast", "numpy.ctypeslib", "numpy.core.multiarray", "numpy.core._multiarray_umath", "_glovebox", "__main__", NULL };
 
 static const char *const kept_private[] = { "__name__", "__doc__", "__version__", NULL };
 
@@ -133,151 +141,6 @@ static bool keeps(PyObject *name)
 	return false;
 }
 
-/* ---- stand-ins -------------------------------------------------------------------- */
-
-/* functools.update_wrapper(w, f), wraps(f): with attributes of the caller's choice they read anything of anything. */
-static PyObject *update_wrapper; /* the real one */
-
-static PyObject *checked_update(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-	(void)self;
-	if (PyTuple_GET_SIZE(args) != 2 || kwargs)
-		return violation_null(NULL, POLICY_ATTRIBUTE, "Leave `assigned` and `updated` out.", "attributes to copy cannot be chosen here");
-	return PyObject_Call(update_wrapper, args, NULL);
-}
-
-/* What wraps(f) gives: not a partial object, whose arguments could be changed. */
-static PyObject *wrap_one(PyObject *self, PyObject *wrapper)
-{
-	return PyObject_CallFunctionObjArgs(update_wrapper, wrapper, self, NULL);
-}
-
-static PyMethodDef wrap_def = { "wraps", wrap_one, METH_O, NULL };
-
-static PyObject *checked_wraps(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-	(void)self;
-	if (PyTuple_GET_SIZE(args) != 1 || kwargs)
-		return violation_null(NULL, POLICY_ATTRIBUTE, "Leave `assigned` and `updated` out.", "attributes to copy cannot be chosen here");
-	return PyCFunction_New(&wrap_def, PyTuple_GET_ITEM(args, 0));
-}
-
-static PyObject *find_update_wrapper(void)
-{
-	PyObject *functools = update_wrapper ? NULL : import_real("functools");
-	if (functools)
-		update_wrapper = PyObject_GetAttrString(functools, "update_wrapper");
-	Py_XDECREF(functools);
-	return update_wrapper;
-}
-
-/* dataclasses.make_dataclass(name, fields, …): names of attributes as texts. */
-static PyObject *checked_fields(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-	PyObject *fields = PyTuple_GET_SIZE(args) > 1 ? PyTuple_GET_ITEM(args, 1) : kwargs ? PyDict_GetItemString(kwargs, "fields") : NULL;
-	PyObject *list = fields ? PySequence_List(fields) : PyList_New(0);
-	int r = list ? 0 : -1;
-	for (Py_ssize_t i = 0; r == 0 && i < PyList_GET_SIZE(list); i++) {
-		PyObject *field = PyList_GET_ITEM(list, i);
-		PyObject *name = PyUnicode_Check(field) ? Py_NewRef(field) : PySequence_GetItem(field, 0);
-		r = name ? attribute_check(name) : -1;
-		Py_XDECREF(name);
-	}
-	/* The list is what was checked; what it was made of may answer differently the next time. */
-	PyObject *name = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : kwargs ? PyDict_GetItemString(kwargs, "cls_name") : NULL;
-	PyObject *call = r == 0 && name ? PyTuple_Pack(2, name, list) : NULL, *options = kwargs ? PyDict_Copy(kwargs) : PyDict_New();
-	if (options && PyDict_GetItemString(options, "fields"))
-		PyDict_DelItemString(options, "fields");
-	if (options && PyDict_GetItemString(options, "cls_name"))
-		PyDict_DelItemString(options, "cls_name");
-	if (r == 0 && !name)
-		PyErr_SetString(PyExc_TypeError, "make_dataclass() needs a name and fields");
-	PyObject *made = call && options ? PyObject_Call(self, call, options) : NULL;
-	Py_XDECREF(list);
-	Py_XDECREF(call);
-	Py_XDECREF(options);
-	return made;
-}
-
-static PyMethodDef fields_def = { "make_dataclass", (PyCFunction)(void (*)(void))checked_fields, METH_VARARGS | METH_KEYWORDS, NULL };
-static PyMethodDef update_def = { "update_wrapper", (PyCFunction)(void (*)(void))checked_update, METH_VARARGS | METH_KEYWORDS, NULL };
-static PyMethodDef wraps_def = { "wraps", (PyCFunction)(void (*)(void))checked_wraps, METH_VARARGS | METH_KEYWORDS, NULL };
-
-static PyObject *make_wraps(PyObject *original)
-{
-	(void)original;
-	return find_update_wrapper() ? PyCFunction_New(&wraps_def, NULL) : NULL;
-}
-
-static PyObject *make_update(PyObject *original)
-{
-	(void)original;
-	return find_update_wrapper() ? PyCFunction_New(&update_def, NULL) : NULL;
-}
-
-static PyObject *make_fields(PyObject *original)
-{
-	return PyCFunction_New(&fields_def, original);
-}
-
-/* Functions and classes that undo the rules, by the module and name they are found under: what stands there instead, or NULL for
- * nothing. */
-static const struct {
-	const char *name;
-	PyObject *(*make)(PyObject *original);
-} special_cases[] = {
-	{ "functools.wraps", make_wraps },
-	{ "functools.update_wrapper", make_update },
-	{ "dataclasses.make_dataclass", make_fields },
-	{ "string.Formatter", NULL },
-	{ "numpy.lib.stride_tricks.as_strided", NULL },
-	{ "numpy.lib.as_strided", NULL },
-	{ "numpy.ndarray.ctypes", NULL },
-	{ "numpy.DataSource", NULL },
-	{ "numpy.source", NULL },
-	{ "numpy.info", NULL },
-	{ "numpy.lookfor", NULL },
-	{ "tkinter.readprofile", NULL },
-	{ "asyncio.create_subprocess_exec", NULL },
-	{ "asyncio.create_subprocess_shell", NULL },
-	{ "sys.modules", NULL },
-	{ "sys.settrace", NULL },
-	{ "sys.setprofile", NULL },
-	{ "sys.meta_path", NULL },
-	{ "sys.path_hooks", NULL },
-	{ "sys.path_importer_cache", NULL },
-	{ "typing.get_type_hints", NULL },
-	{ "enum.global_enum", NULL },
-	{ "pandas.show_versions", NULL },
-	{ "enum.global_enum_repr", NULL },
-	{ "sys.exc_info", NULL },
-	{ "sys.last_traceback", NULL },
-	{ "logging.config.dictConfig", NULL },
-	{ "logging.config.dictConfigClass", NULL },
-	{ "logging.config.DictConfigurator", NULL },
-	{ "logging.config.BaseConfigurator", NULL },
-	{ "logging.config.fileConfig", NULL },
-	{ "logging.config.listen", NULL },
-	{ "typing.ForwardRef", NULL },
-};
-
-/* 1 and *ret for a stand-in, -1 refused, 0 nothing special. */
-static int special_case(PyObject *module_name, PyObject *name, PyObject *value, PyObject **ret)
-{
-	PyObject *full = PyUnicode_FromFormat("%U.%U", module_name, name);
-	int found = full ? 0 : -1;
-	for (size_t i = 0; full && i < sizeof(special_cases) / sizeof(special_cases[0]); i++) {
-		if (PyUnicode_CompareWithASCIIString(full, special_cases[i].name) != 0)
-			continue;
-		*ret = special_cases[i].make ? special_cases[i].make(value) : NULL;
-		found = *ret ? 1 : -1;
-	}
-	Py_XDECREF(full);
-	return found;
-}
-
-/* ---- copies -------------------------------------------------------------------- */
-
 static int refuse_module(PyObject *module)
 {
 	PyObject *name = PyModule_GetNameObject(module);
@@ -286,6 +149,60 @@ static int refuse_module(PyObject *module)
 	Py_XDECREF(name);
 	return -1;
 }
+
+/* ---- real modules in the hands of a cell ------------------------------------------------- */
+
+/*
+ * Cells get copies, but some function of some library will return a real module one day. The attributes of a real module are
+ * read by the interpreter without asking anybody; so those that matter get a type of their own, which asks who reads. (The
+ * importer makes new modules of the type that sys has, so all that are imported from then on have it too.)
+ */
+static PyTypeObject shut_type;
+
+static PyObject *shut_read(PyObject *self, PyObject *name)
+{
+	if (!policy.active || trusted() || !cell_accesses())
+		return PyModule_Type.tp_getattro(self, name);
+	refuse_module(self);
+	return NULL;
+}
+
+static int shut_write(PyObject *self, PyObject *name, PyObject *value)
+{
+	if (!policy.active || trusted() || !cell_accesses())
+		return PyModule_Type.tp_setattro(self, name, value);
+	return refuse_module(self);
+}
+
+static PyTypeObject shut_type = {
+	PyVarObject_HEAD_INIT(NULL, 0).tp_name = "module",
+	.tp_flags = Py_TPFLAGS_DEFAULT, /* to be collected, as the base is: inherited */
+	.tp_base = &PyModule_Type,
+	.tp_getattro = shut_read,
+	.tp_setattro = shut_write,
+};
+
+int modules_shut(void)
+{
+	PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
+	if (policy.all_imports)
+		return 0;
+	shut_type.tp_basicsize = PyModule_Type.tp_basicsize;
+	if (PyType_Ready(&shut_type) < 0)
+		return -1;
+	for (const char *const *name = shut_modules; *name; name++) {
+		PyObject *module = PyDict_GetItemString(modules, *name), *text; /* borrowed */
+		if (!module || !PyModule_CheckExact(module) || !(text = PyUnicode_FromString(*name)))
+			continue;
+		if (!import_allowed(text))
+			Py_SET_TYPE(module, &shut_type); /* both are static: neither counts its modules */
+		Py_DECREF(text);
+	}
+	PyErr_Clear();
+	return 0;
+}
+
+/* ---- copies -------------------------------------------------------------------- */
 
 static int refuse_function(PyObject *name)
 {
@@ -301,10 +218,11 @@ PyObject *module_value(PyObject *module_name, PyObject *name, PyObject *value)
 	if (is_private(name) && !keeps(name))
 		return violation_null(NULL, POLICY_ATTRIBUTE, "Use the public names of the module.", "Forbidden access to private name: %U.%U", module_name,
 			name);
-	int special = special_case(module_name, name, value, &other);
+	int special = stand_in(module_name, name, value, &other);
 	if (special > 0)
 		return other;
-	if (special < 0 || taken_away(module_name, name) || dangerous_function(value) ||
+	/* smolagents looks at values, and calls x.system() without looking: a module that was allowed can be used, not taken apart. */
+	if (special < 0 || taken_away(module_name, name) || (dangerous_function(value) && !(import_allowed(module_name) && cell_calls_method())) ||
 		(dangerous_home(value) && !dangerous_place(PyUnicode_AsUTF8(module_name)))) {
 		PyErr_Clear();
 		refuse_function(name);
@@ -326,7 +244,9 @@ static PyObject *missing(PyObject *self, PyObject *name)
 		}
 		goto out;
 	}
+	policy_trust(true); /* we read it, to look at it */
 	value = PyObject_GetAttr(self, name);
+	policy_trust(false);
 	if (!value) { /* without the real module in the exception */
 		PyErr_Clear();
 		PyObject *full = PyUnicode_FromFormat("%U.%U", module_name, name);
@@ -404,6 +324,16 @@ PyObject *module_copy(PyObject *module)
 		copy = make_copy(module, name);
 	Py_DECREF(name);
 	return copy;
+}
+
+int module_owner_check(PyObject *owner)
+{
+	PyObject *copy = PyModule_Check(owner) ? module_guard(owner) : NULL;
+	int r = !PyModule_Check(owner) || copy == owner ? 0 : -1;
+	if (copy && r < 0)
+		refuse_module(owner); /* a real one, although it is on the list */
+	Py_XDECREF(copy);
+	return r;
 }
 
 PyObject *module_guard(PyObject *value)

@@ -103,7 +103,7 @@ int policy_apply(void)
 		return -1;
 	if (format_guard_install() < 0 || library_getattr_install() < 0 || types_guard() < 0 || audit_install() < 0)
 		return -1;
-	return tcl_guard() < 0 || pandas_guard() < 0 ? -1 : 0;
+	return tcl_watch() < 0 || tcl_guard() < 0 || pandas_guard() < 0 || arrays_guard() < 0 || modules_shut() < 0 ? -1 : 0;
 }
 
 bool policy_active(void)

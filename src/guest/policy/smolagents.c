@@ -59,7 +59,7 @@ static int check_store(struct walk *w, PyObject *node, PyObject *name)
 /* Is it a variable by now? */
 static bool bound_before(PyObject *name)
 {
-	return PyDict_Contains(policy.globals, name) == 1 || PyDict_Contains(policy.builtins, name) == 1;
+	return PyDict_Contains(policy.globals, name) == 1 || builtin_given(name);
 }
 
 static int check_load(struct walk *w, PyObject *node, PyObject *name)

@@ -92,6 +92,27 @@ static PyObject *create(PyObject *self, PyObject *args, PyObject *kwargs)
 
 static PyMethodDef create_def = { "create", (PyCFunction)(void (*)(void))create, METH_VARARGS | METH_KEYWORDS, NULL };
 
+static PyObject *loaded(PyObject *self, PyObject *module)
+{
+	(void)self, (void)module;
+	if (tcl_guard() < 0)
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+static PyMethodDef loaded_def = { "loaded", loaded, METH_O, NULL };
+
+/* A library may load it in the middle of a cell: a backend of matplotlib. */
+int tcl_watch(void)
+{
+	PyObject *support = PyDict_GetItemString(PyImport_GetModuleDict(), "_glovebox"); /* borrowed */
+	PyObject *action = PyCFunction_New(&loaded_def, NULL);
+	PyObject *r = support && action ? PyObject_CallMethod(support, "_on_import", "sO", "_tkinter", action) : NULL;
+	Py_XDECREF(action);
+	Py_XDECREF(r);
+	return r ? 0 : -1;
+}
+
 int tcl_guard(void)
 {
 	PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "_tkinter"); /* borrowed */

@@ -50,6 +50,15 @@ static int check_hook(PyObject *name, PyObject *value)
 	return refuse(name);
 }
 
+/* How copy and pickle take objects apart and put others together: only libraries' own. */
+static int check_state_maker(PyObject *name, PyObject *value)
+{
+	PyObject *file = PyFunction_Check(value) ? ((PyCodeObject *)PyFunction_GET_CODE(value))->co_filename : NULL;
+	const char *text = file ? PyUnicode_AsUTF8(file) : NULL;
+	PyErr_Clear();
+	return text && strncmp(text, "<cell ", 6) ? 0 : refuse(name);
+}
+
 static int check_match_args(PyObject *name, PyObject *value)
 {
 	if (!PyTuple_CheckExact(value))
@@ -89,6 +98,9 @@ static int check_entry(PyObject *name, PyObject *value)
 	if (is(name, "__array_interface__") || is(name, "__array_struct__") || is(name, "__cuda_array_interface__") || is(name, "__dlpack__") ||
 		is(name, "__array_finalize__") || is(name, "__buffer__"))
 		return refuse(name);
+	if (is(name, "__reduce__") || is(name, "__reduce_ex__") || is(name, "__setstate__") || is(name, "__getstate__") ||
+		is(name, "__getnewargs__") || is(name, "__getnewargs_ex__"))
+		return check_state_maker(name, value);
 	if (is(name, "__getattr__") || is(name, "__getattribute__"))
 		return check_hook(name, value);
 	if (is(name, "__annotations__"))
@@ -108,9 +120,9 @@ static PyObject *checked_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 	return original_new(type, args, kwargs);
 }
 
-/* ---- constructors that take names, or memory ------------------------------------- */
+/* ---- constructors that take names ------------------------------------- */
 
-static newfunc original_getter, original_caller, original_array;
+static newfunc original_getter, original_caller;
 
 /* operator.attrgetter("a.b"), also where the class was found through type(). */
 static int check_dotted(PyObject *text)
@@ -119,7 +131,9 @@ static int check_dotted(PyObject *text)
 	int r = parts ? 0 : attribute_check(text);
 	for (Py_ssize_t i = 0; r == 0 && parts && i < PyList_GET_SIZE(parts); i++) {
 		PyObject *part = PyList_GET_ITEM(parts, i);
-		if (caller_is_cell() || name_is_dunder(part) || attribute_inspects(part))
+		if (PyUnicode_CompareWithASCIIString(part, "obj") == 0) /* of an exception, by a reader that no guard sees */
+			r = violation(NULL, POLICY_ATTRIBUTE, "Write a function that reads it.", "Forbidden access to attribute: obj");
+		else if (caller_is_cell() || name_is_dunder(part) || attribute_inspects(part))
 			r = attribute_check(part);
 	}
 	Py_XDECREF(dot);
@@ -142,40 +156,41 @@ static PyObject *checked_caller(PyTypeObject *type, PyObject *args, PyObject *kw
 	return original_caller(type, args, kwargs);
 }
 
-/* numpy.ndarray(shape, dtype, buffer): bytes as objects would be addresses of the code's choice. */
-static PyObject *checked_array(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+/* Both read attributes in C, of whatever they are called with: a real module is nothing for them. */
+static ternaryfunc original_get, original_call;
+
+static PyObject *checked_apply(ternaryfunc original, PyObject *self, PyObject *args, PyObject *kwargs)
 {
-	PyObject *dtype = PyTuple_GET_SIZE(args) > 1 ? PyTuple_GET_ITEM(args, 1) : kwargs ? PyDict_GetItemString(kwargs, "dtype") : NULL;
-	PyObject *buffer = PyTuple_GET_SIZE(args) > 2 ? PyTuple_GET_ITEM(args, 2) : kwargs ? PyDict_GetItemString(kwargs, "buffer") : NULL;
-	if (!buffer || buffer == Py_None || !dtype)
-		return original_array(type, args, kwargs);
-	PyObject *numpy = import_real("numpy"), *make = numpy ? PyObject_GetAttrString(numpy, "dtype") : NULL;
-	PyObject *kind = make ? PyObject_CallOneArg(make, dtype) : NULL, *objects = kind ? PyObject_GetAttrString(kind, "hasobject") : NULL;
-	bool plain = objects == Py_False;
-	/* What was looked at is what is used: a dtype can be made by anything with a dtype attribute. */
-	PyObject *options = plain && kwargs ? PyDict_Copy(kwargs) : PyDict_New(), *words = NULL, *made = NULL;
-	if (plain && options && PyTuple_GET_SIZE(args) > 1) {
-		PyObject *list = PySequence_List(args);
-		if (list && PyList_SetItem(list, 1, Py_NewRef(kind)) == 0)
-			words = PyList_AsTuple(list);
-		Py_XDECREF(list);
-	} else if (plain && options && PyDict_SetItemString(options, "dtype", kind) == 0) {
-		words = Py_NewRef(args);
-	}
-	if (words)
-		made = original_array(type, words, options);
-	else if (!plain && objects)
-		violation(NULL, POLICY_NATIVE, "Make the array from a list.", "memory cannot be read as objects");
-	Py_XDECREF(words);
-	Py_XDECREF(options);
-	Py_XDECREF(objects);
-	Py_XDECREF(kind);
-	Py_XDECREF(make);
-	Py_XDECREF(numpy);
-	return made;
+	PyObject *owner = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL; /* borrowed */
+	if (owner && PyModule_Check(owner) && !trusted() && asked_by_cell() && module_owner_check(owner) < 0)
+		return NULL;
+	return original(self, args, kwargs);
 }
 
-static void replace_new(PyObject *module, const char *name, newfunc *original, newfunc checked)
+static PyObject *checked_get(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	return checked_apply(original_get, self, args, kwargs);
+}
+
+static PyObject *checked_call(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	return checked_apply(original_call, self, args, kwargs);
+}
+
+static void replace_call(PyObject *module, const char *name, ternaryfunc *original, ternaryfunc checked)
+{
+	PyObject *type = module ? PyObject_GetAttrString(module, name) : NULL;
+	if (type && PyType_Check(type) && !*original) {
+		PyTypeObject *t = (PyTypeObject *)type;
+		*original = t->tp_call;
+		t->tp_call = checked;
+		t->tp_flags &= ~Py_TPFLAGS_HAVE_VECTORCALL; /* which would go past it */
+	}
+	PyErr_Clear();
+	Py_XDECREF(type);
+}
+
+void replace_new(PyObject *module, const char *name, newfunc *original, newfunc checked)
 {
 	PyObject *type = module ? PyObject_GetAttrString(module, name) : NULL;
 	if (type && PyType_Check(type) && !*original) {
@@ -191,8 +206,8 @@ int constructors_guard(void)
 	PyObject *modules = PyImport_GetModuleDict(); /* borrowed, as what it holds */
 	replace_new(PyDict_GetItemString(modules, "_operator"), "attrgetter", &original_getter, checked_getter);
 	replace_new(PyDict_GetItemString(modules, "_operator"), "methodcaller", &original_caller, checked_caller);
-	if (!original_array && PyDict_GetItemString(modules, "numpy"))
-		replace_new(PyDict_GetItemString(modules, "numpy"), "ndarray", &original_array, checked_array);
+	replace_call(PyDict_GetItemString(modules, "_operator"), "attrgetter", &original_get, checked_get);
+	replace_call(PyDict_GetItemString(modules, "_operator"), "methodcaller", &original_call, checked_call);
 	return 0;
 }
 
