@@ -161,47 +161,6 @@ def test_deaths_go_back_to_what_was_rolled_back_to(session):
     assert session.value('x') == '1'
 
 
-def test_against_a_replay(api):
-    """Random cells, checkpoints, rollbacks, undos and deaths; the state is always what the cells that count make of it."""
-    chance = random.Random(20261116)
-    for _ in range(4):
-        session = api.session(keep_checkpoints=3)
-        way, saved = [], {}
-        for step in range(25):
-            what = chance.choice(['cell'] * 5 + ['checkpoint', 'rollback', 'death', 'undo'])
-            if what == 'cell':
-                n = chance.randrange(100)
-                code = chance.choice(
-                    [f's = (s * 31 + {n}) % 10007', f'd[{n % 7}] = d.get({n % 7}, 0) + s', f'open("f{n % 3}", "a").write(str(s) + ",")',
-                     'import random; s = (s + random.randrange(1000)) % 10007', f'l = [s] * {n}; l.append({n})']  # fmt: skip
-                )
-                if not way:
-                    code = 'import os, random; random.seed(7); s = 1; d = {}; l = []'
-                session.execute(code).ok()
-                way = [*way, code]
-            elif what == 'checkpoint' and way:
-                saved[f'c{step}'] = way
-                checkpoint(session, f'c{step}')
-            elif what == 'rollback' and saved:
-                name = chance.choice(list(saved))
-                rollback(session, name)
-                way = saved[name]
-            elif what == 'death' and way:
-                assert session.execute('s = -1; d.clear(); open("f0", "w").write("!"); import os; os._exit(1)').rolled_back
-            elif what == 'undo' and len(way) > 1:
-                if session.api.post(f'{session.path}/rollback', json={'undo': True}).status_code == 200:
-                    way = way[:-1]
-        if not way:
-            continue
-        look = 's, d, l, {n: open(n).read() for n in sorted(os.listdir())}, random.random()'
-        fresh = api.session()
-        for code in way:
-            fresh.execute(code).ok()
-        assert session.value(look) == fresh.value(look)
-        fresh.delete()
-        session.delete()
-
-
 # ---- what a copy costs ----------------------------------------------------------------
 
 
@@ -223,6 +182,8 @@ def test_a_large_heap_lies_in_huge_pages(session):
     assert bytes_in_huge_pages(session) < grown / 2
     session.execute('a = [[i] for i in range(100_000)]').ok()
     assert session.value('all(a[i] == [i] for i in range(100_000))') == 'True'
+
+
 # ---- what they hold --------------------------------------------------------------------------
 
 FILL = 'import ctypes; ctypes.memset((ctypes.c_char * len(x)).from_buffer(x), {0}, len(x)); x[0]'

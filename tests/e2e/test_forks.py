@@ -117,14 +117,33 @@ def test_from_a_checkpoint(session):
     assert session.api.post(f'{session.path}/fork', json={'at': 'none'}).status_code == 404
 
 
-def test_many(api):
-    session = api.session()
-    session.execute('import numpy; a = numpy.ones(1 << 20)').ok()
-    children = fork(session, count=40)
-    assert [c.value('a.sum()') for c in children] == ['1048576.0'] * 40
-    session.delete()
-    for c in children:
-        c.delete()
+def left_over(daemon):
+    """What a daemon has of what sessions need: processes, control groups, mounts, descriptors, files."""
+    groups = sum(len(names) for root, names, _ in os.walk('/sys/fs/cgroup') if root.endswith(f'glovebox-{daemon.pid}'))
+    mounts = len(Path(f'/proc/{daemon.pid}/mountinfo').read_text().splitlines())
+    files = sum(len(found) for _, _, found in os.walk(daemon.dir / 'state'))
+    return len(gb.descendants(daemon.pid)), groups, mounts, daemon.fds(), files
+
+
+def test_a_hundred_in_one_request():
+    """Of a daemon of its own, so that what is left can be counted."""
+    with gb.running_daemon('--preload', 'json', '--ready', '1', '--max-sessions', '200') as daemon, daemon.api() as api:
+        for s in [*fork(session := api.session()), session]:
+            s.delete()
+        daemon.settled_fds()
+        before = left_over(daemon)
+        session = api.session()
+        session.execute('a = list(range(1 << 16)); open("f", "w").write("x" * 1000)').ok()
+        children = fork(session, count=100)
+        assert len({c.id for c in children}) == 100 == api.metrics()['glovebox_sessions_forked_total'] - 1
+        assert [c.value(f'a.append({i}); len(a), a[-1], len(open("f").read())') for i, c in enumerate(children)] == [f'(65537, {i}, 1000)' for i in range(100)]
+        session.delete()
+        assert [c.value('a[-1]') for c in children] == [str(i) for i in range(100)], 'without their parent'
+        answer = api.post(f'{children[0].path}/fork', json={'count': 150})
+        assert answer.status_code == 429 and '--max-sessions' in answer.json()['remediation']
+        for c in children:
+            c.delete()
+        gb.wait_until(lambda: all(now <= was for now, was in zip(left_over(daemon), before)), 'nothing is left', timeout=60)
 
 
 @pytest.mark.parametrize(
