@@ -55,13 +55,15 @@ static bool read_info(int fd, struct held *h, bool *ret_locked)
 	return true;
 }
 
-static void describe_socket(int fd, char why[HELD_WHY_MAX])
+/* True when it leads to the display. */
+static bool describe_socket(int fd, char why[HELD_WHY_MAX])
 {
 	struct sockaddr_un peer = { 0 };
 	socklen_t len = sizeof(peer);
 	bool display = getpeername(fd, (struct sockaddr *)&peer, &len) == 0 && memmem(peer.sun_path, sizeof(peer.sun_path), "X11", 3);
 	snprintf(why, HELD_WHY_MAX, display ? "a connection to the display is open (descriptor %d): close its windows" :
 					      "a socket is open (descriptor %d): close it", fd);
+	return display;
 }
 
 static bool note_file(int fd, const struct stat *st, const char *link, char why[HELD_WHY_MAX])
@@ -104,6 +106,15 @@ static bool note(int fd, char why[HELD_WHY_MAX])
 		return false;
 	}
 	return true; /* devices and event counters: nothing in them is the session's */
+}
+
+bool held_display(char why[HELD_WHY_MAX])
+{
+	struct stat st;
+	bool found = false;
+	for (int fd = STDERR_FILENO + 1; !found && fd < HELD_MAX; fd++)
+		found = fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && describe_socket(fd, why);
+	return found;
 }
 
 bool held_note(const int *ours, size_t n, char why[HELD_WHY_MAX])

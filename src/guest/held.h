@@ -15,6 +15,9 @@ enum { HELD_WHY_MAX = 256 };
  */
 bool held_note(const int *ours, size_t n, char why[HELD_WHY_MAX]);
 
+/* Is one of them a connection to the display? Then `why` says so. */
+bool held_display(char why[HELD_WHY_MAX]);
+
 /* In the parked copy: lets go of the files. */
 void held_release(void);
 

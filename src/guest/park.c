@@ -88,14 +88,20 @@ void park_forked(void)
 /* ---- is it sound? -------------------------------------------------------------------- */
 
 /* The links of a directory count what is in it: one per thread, and two of its own. */
-static bool alone(char why[HELD_WHY_MAX])
+static unsigned others(void)
 {
-	struct stat st;
-	if (stat("/proc/self/task", &st) == 0 && st.st_nlink == 3)
-		return true;
-	snprintf(why, HELD_WHY_MAX, "%u threads are running beside the cell's: end them (join, shutdown of a pool)",
-		st.st_nlink > 3 ? (unsigned)st.st_nlink - 3 : 0);
-	return false;
+	struct stat st = { 0 };
+	return stat("/proc/self/task", &st) == 0 && st.st_nlink >= 3 ? (unsigned)st.st_nlink - 3 : 1;
+}
+
+/* Which threads they are, as far as Python knows them. */
+static void describe_threads(unsigned n, char why[HELD_WHY_MAX])
+{
+	PyObject *text = PyObject_CallFunction(host.support->threads_text, "I", n);
+	const char *words = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
+	snprintf(why, HELD_WHY_MAX, "%.*s", HELD_WHY_MAX - 1, words ? words : "threads are running beside the cell's: end them");
+	Py_XDECREF(text);
+	PyErr_Clear();
 }
 
 static bool childless(char why[HELD_WHY_MAX])
@@ -126,7 +132,14 @@ static bool sound(char why[HELD_WHY_MAX])
 {
 	int ours[OURS_MAX] = { GUEST_CONTROL_FD };
 	size_t n = 1;
-	if (!alone(why) || !childless(why))
+	unsigned threads = others();
+	if (threads) {
+		/* Windows have threads of their own: they are what can be closed. */
+		if (!held_display(why))
+			describe_threads(threads, why);
+		return false;
+	}
+	if (!childless(why))
 		return false;
 	if (!memory_has_room_for_copy()) {
 		snprintf(why, HELD_WHY_MAX, "it uses more than half of its limits.memory_bytes, and a copy must fit beside it");

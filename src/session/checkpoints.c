@@ -90,9 +90,10 @@ static void finish(struct session *s, const struct error *e, struct copy *c)
 		t->done(t->userdata, e, c ? &info : NULL, let_go);
 	if (t->fork_done)
 		t->fork_done(t->userdata, e, t->children, e ? 0 : t->count);
-	for (unsigned i = 0; e && i < t->count && t->children; i++)
+	bool unwanted = t->kind == FORK && !t->fork_done; /* nobody will ever know their ids */
+	for (unsigned i = 0; (e || unwanted) && i < t->count && t->children; i++)
 		if (t->children[i])
-			session_end(t->children[i], "not all of the forks could be made");
+			session_end(t->children[i], e ? "not all of the forks could be made" : "whoever asked for the fork left");
 	free(t->children);
 	session_params_finish(&t->own);
 	free(t->name);
@@ -110,8 +111,9 @@ void travel_cancel(struct session *s, const char *why)
 	if (!s->travel)
 		return;
 	error_set(&e, -ECANCELED, "%s", why);
-	error_remedy(&e, "Look at the session with GET /v1/sessions/ID and try again.");
-	error_slug(&e, slug_of(s->travel));
+	error_remedy(&e, s->ending ? "Make a new one with POST /v1/sessions; its variables and files are gone." :
+				     "Look at the session with GET /v1/sessions/ID and try again.");
+	error_slug(&e, s->ending ? "session_gone" : slug_of(s->travel));
 	finish(s, &e, NULL);
 }
 

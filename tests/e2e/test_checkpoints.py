@@ -111,31 +111,6 @@ def test_wrong_requests(session):
     running.result()
 
 
-@pytest.mark.parametrize(
-    'held, words, end',
-    [
-        ('import threading; e = threading.Event(); t = threading.Thread(target=e.wait); t.start()', 'thread', 'e.set(); t.join()'),
-        ('import subprocess; p = subprocess.Popen(["sleep", "1000"])', 'child process', 'p.kill(); p.wait()'),
-        ('import socket; a, b = socket.socketpair()', 'socket', 'a.close(); b.close()'),
-        ('import os; r, w = os.pipe()', 'pipe', 'os.close(r); os.close(w)'),
-        (
-            'import sqlite3; c = sqlite3.connect("d.sqlite"); c.execute("create table t(x)"); c.execute("insert into t values(1)")',
-            'd.sqlite',
-            'c.commit()',
-        ),
-        ('import multiprocessing; p = multiprocessing.Pool(1)', 'thread', 'p.terminate(); p.join(); del p; import gc; gc.collect()'),
-    ],
-)
-def test_refused_by_name_and_then_not(session, held, words, end):
-    session.execute(held).ok()
-    answer = session.api.post(f'{session.path}/checkpoints', json={})
-    assert answer.status_code == 409 and answer.json()['code'] == 'cannot_checkpoint'
-    assert words in answer.json()['detail'], answer.text
-    session.execute(end).ok()
-    checkpoint(session, 'now')
-    rollback(session, 'now')
-
-
 def test_the_least_used_goes(api):
     session = api.session()
     ids = []

@@ -1,6 +1,9 @@
 """Forks: sessions that go on from another one's state, in jails of their own."""
 
 import os
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gb
@@ -149,9 +152,6 @@ def test_a_hundred_in_one_request():
 @pytest.mark.parametrize(
     'held, words',
     [
-        ('import threading, time; threading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()', 'thread'),
-        ('import subprocess; p = subprocess.Popen(["sleep", "1000"])', 'child process'),
-        ('import socket; s = socket.socketpair()', 'socket'),
         ('import mmap; m = mmap.mmap(-1, 4096)', 'memory is shared'),
         ('open("f", "wb").write(bytes(4096)); import numpy; m = numpy.memmap("f", mode="r+")', 'memory is shared'),
         ('import asyncio\nt = asyncio.ensure_future(asyncio.sleep(1e6))\nawait asyncio.sleep(0)', 'tasks'),
@@ -168,6 +168,61 @@ def test_refused_by_name(session, held, words):
 def test_wrong_requests(session):
     for body in ({'count': 0}, {'count': 100000}, {'count': 'x'}, {'reseed': 1}, {'more': 1}):
         assert session.api.post(f'{session.path}/fork', json=body).status_code == 400, body
+
+
+def test_between_cells_only(session):
+    """While one runs or waits, all of it is refused and says what to do; nothing of it comes later by surprise."""
+    running = session.in_background('import time; time.sleep(1e6)')
+    session.wait_busy()
+    waiting = session.in_background('x = 1')
+    gb.wait_until(lambda: session.get()['queued'] == 1, 'one cell waits')
+    for path, body in (('fork', {}), ('fork', {'count': 5}), ('rollback', {'undo': True}), ('checkpoints', {})):
+        answer = session.api.post(f'{session.path}/{path}', json=body)
+        assert answer.status_code == 409 and answer.json()['code'] == 'session_busy' and 'interrupt' in answer.json()['remediation']
+    session.interrupt()
+    running.result()
+    waiting.result().ok()
+    assert session.value('x') == '1' and fork(session)[0].value('x') == '1'
+
+
+def alive(api):
+    return {s['id'] for s in api.get('/v1/sessions').json()['sessions']}
+
+
+def test_the_parent_ends_meanwhile(daemon, api):
+    """All of them are there, or none; at whatever moment it ends."""
+    before = alive(api)
+    for delay in (0, 0.002, 0.01, 0.03, 0.1):
+        session = api.session()
+        session.execute('x = 1; y = bytearray(20 << 20)').ok()
+        with ThreadPoolExecutor(1) as pool, daemon.api() as other:
+            asked = pool.submit(other.post, f'{session.path}/fork', json={'count': 20})
+            time.sleep(delay)
+            session.delete()
+            answer = asked.result()
+        if answer.status_code == 201:
+            for child in answer.json()['sessions']:
+                assert gb.Session(api, child).value('x') == '1'
+                api.delete(f'/v1/sessions/{child["id"]}')
+        else:
+            assert answer.status_code in (404, 410) and answer.json()['code'] in ('session_gone', 'session_not_found'), answer.text
+        gb.wait_until(lambda: alive(api) <= before, 'none is left over')
+
+
+def test_a_client_that_leaves_leaves_none(daemon, api, session):
+    session.execute('x = 1').ok()
+    before, forked = alive(api), api.metrics()['glovebox_sessions_forked_total']
+    body = b'{"count": 8}'
+    host = daemon.url.partition('//')[2]
+    with socket.create_connection(host.split(':')) as s:
+        s.sendall(
+            f'POST {session.path}/fork HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n'.encode() + body
+        )
+        gb.wait_until(lambda: alive(api) > before or api.metrics()['glovebox_sessions_forked_total'] > forked, 'they are being made')
+        early = api.metrics()['glovebox_sessions_forked_total'] == forked
+    if early:
+        gb.wait_until(lambda: alive(api) <= before, 'nobody knows their ids: they end')
+    assert session.value('x') == '1' and fork(session)[0].value('x') == '1'
 
 
 def test_event_loops_are_their_own(session):

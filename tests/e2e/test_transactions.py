@@ -118,12 +118,12 @@ def test_uploads_between_cells_stay(session):
 @pytest.mark.parametrize(
     'held, words',
     [
-        ('import threading, time; threading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()', 'threads'),
+        ('import threading, time; threading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()', '1 thread is running'),
         ('import subprocess; p = subprocess.Popen(["sleep", "1000"])', 'child process'),
         ('import socket; s = socket.socketpair()', 'socket'),
         ('import os; r, w = os.pipe()', 'pipe'),
         ('import sqlite3; c = sqlite3.connect("d.sqlite"); c.execute("create table t(x)"); c.execute("insert into t values(1)")', 'd.sqlite'),
-        ('from concurrent.futures import ThreadPoolExecutor as T; p = T(2); p.submit(int).result()', 'threads'),
+        ('from concurrent.futures import ThreadPoolExecutor as T; p = T(2); p.submit(int).result()', 'ThreadPoolExecutor'),
     ],
 )
 def test_what_stands_in_the_way(session, held, words):

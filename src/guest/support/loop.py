@@ -50,27 +50,6 @@ def part_ways(new_numbers):
     return ', '.join(_reseed_all()) if new_numbers else ''
 
 
-def _reseed_all():
-    """Gives everything that draws random numbers in the session others; the names of what it could not."""
-    reseed(None)
-    kept = []
-    namespace = sys.modules['__main__'].__dict__
-    random, numpy = sys.modules.get('random'), sys.modules.get('numpy.random')
-    for name, value in list(namespace.items()):
-        try:
-            if random is not None and type(value) is random.Random:
-                value.seed()
-            elif numpy is not None and isinstance(value, numpy.Generator):
-                value.bit_generator.state = type(value.bit_generator)().state
-            elif numpy is not None and isinstance(value, numpy.RandomState):
-                value.seed()
-            elif type(value).__module__.partition('.')[0] in ('torch', 'jax', 'tensorflow') and 'enerator' in type(value).__name__:
-                kept.append(name)
-        except Exception:
-            kept.append(name)
-    return [name for name in ('torch', 'tensorflow', 'jax') if name in sys.modules] + kept
-
-
 def run_async_cell(body, last, namespace):
     """Runs a cell that awaits somewhere: its statements and its last expression, two code objects of which either
     may be None. Both run on the loop, also the one without await: it may start what the other waits for."""
