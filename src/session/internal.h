@@ -108,7 +108,8 @@ struct session {
 	} death;               /* of the guest that the running cell had */
 	char from[SESSION_ID_LEN + 1]; /* whom it was forked from; "" for nobody */
 	char *let_go;          /* ids of checkpoints that had to go, until somebody is told; owned */
-	uint64_t weighed_bytes; /* memory of the session when its checkpoints were last weighed */
+	bool weigh_due;        /* its checkpoints may hold too much, but were weighed a moment ago */
+	uint64_t weigh_after_ns;
 	struct session *fork_of; /* while it is being made: who waits for it */
 	struct travel *travel; /* a checkpoint or rollback that somebody waits for; NULL for none */
 	unsigned since;        /* cells since its state was that of `head` */
@@ -203,7 +204,7 @@ void travel_forget_cells(struct session *s, bool good);
 /* room.c */
 uint64_t room_size(const struct copy *c);              /* its share of memory (PSS); 0 when that cannot be told */
 void room_for_one(struct session *s);                  /* another checkpoint is about to be: others may have to go */
-void room_for_memory(struct session *s, bool surely);  /* the same, by their memory alone; unless `surely` only when the session has grown */
+void room_for_memory(struct session *s, bool now);     /* the same, by their memory alone; unless `now` perhaps a little later */
 /* checkpoints.c */
 void travel_begin(struct session *s);                                                /* what waits for the guest, once it is there and idle */
 void travel_parked(struct session *s, uint64_t ticket, const char *why);             /* a copy is there, or why not */

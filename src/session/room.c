@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
 #include "session/berth.h"
@@ -11,7 +12,7 @@
 
 enum {
 	SMAPS_MAX = 16384,
-	WEIGH_STEP = 16, /* they are weighed again when the session has grown by this part of what they may hold: it costs a millisecond each, or more */
+	WEIGH_REST = 20, /* weighing takes a millisecond each, or more: then as many times as long there is none */
 };
 
 uint64_t room_size(const struct copy *c)
@@ -62,18 +63,27 @@ static uint64_t most_bytes(const struct session *s)
 	return s->table->config.checkpoint_bytes ? s->table->config.checkpoint_bytes : s->params.limits.memory_bytes / 2;
 }
 
-void room_for_memory(struct session *s, bool surely)
+/* Of all that have a name. */
+static uint64_t weigh(struct session *s)
 {
-	uint64_t most = most_bytes(s), all = 0;
-	unsigned n;
-	struct copy *c = least_used(s, &n);
-	/* The whole family holds at least what its checkpoints do: one small file tells whether it is worth looking closer. */
-	uint64_t used = c && most ? berth_memory(s->berth) : 0;
-	if (used <= most || (!surely && used < s->weighed_bytes + most / WEIGH_STEP))
-		return;
-	s->weighed_bytes = used;
+	struct copy *c;
+	uint64_t all = 0, began = clock_now_ns();
 	TAILQ_FOREACH(c, &s->berth->copies, link)
 		all += c->name ? (c->size_bytes = room_size(c)) : 0;
+	uint64_t now = clock_now_ns();
+	s->weigh_after_ns = now + (now - began) * WEIGH_REST;
+	return all;
+}
+
+void room_for_memory(struct session *s, bool now)
+{
+	unsigned n;
+	struct copy *c = least_used(s, &n);
+	s->weigh_due = c && !now && clock_now_ns() < s->weigh_after_ns;
+	if (!c || s->weigh_due)
+		return;
+	/* The whole family holds at least what its checkpoints do: one small file tells whether it is worth looking closer. */
+	uint64_t most = most_bytes(s), all = most && berth_memory(s->berth) > most ? weigh(s) : 0;
 	while (all > most && (c = least_used(s, &n))) {
 		log_info("session %s: checkpoint %s goes, they hold %llu MB", s->id, c->id, (unsigned long long)(all >> 20));
 		all -= c->size_bytes < all ? c->size_bytes : all;
