@@ -30,6 +30,11 @@ struct display_reply {
 	uint64_t count; /* of DONE */
 };
 
+struct wire_frame;
+
+/* What a frame of a screen says, checked; -EPROTO: it cannot be. Points into the frame, and into memory that the next call uses again. */
+int display_reply_take(const struct wire_frame *f, struct display_reply *ret);
+
 typedef void (*display_answer)(void *userdata, const struct display_reply *reply);
 
 struct display_events {

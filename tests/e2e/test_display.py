@@ -92,3 +92,21 @@ def test_interrupt_ends_what_was_left_running(screen):
     assert screen.interrupt()
     gb.wait_until(lambda: screen.get()['left_running'] == 0, 'the first cell ended')
     assert screen.value('6 * 7') == '42'
+
+
+def test_toolkit_that_is_not_installed(screen):
+    error = screen.execute('import wx', capture_screenshot=True)['error']
+    assert error['code'] == 'toolkit_missing' and 'apt-get install python3-wxgtk4.0' in error['remediation']
+    error = screen.execute("raise ModuleNotFoundError(\"No module named 'PySide2.QtWidgets'\", name='PySide2.QtWidgets')")['error']
+    assert error['code'] == 'toolkit_missing' and 'python3-pyside2.qtwidgets' in error['remediation']
+    assert screen.execute('import no_such_module')['error']['code'] is None
+
+
+def test_windows_without_a_screen(session):
+    error = session.execute('import tkinter\ntkinter.Tk()')['error']
+    assert error['code'] == 'no_display' and '"display": true' in error['remediation']
+
+
+def test_program_that_wants_opengl_which_is_not_there(screen):
+    error = screen.execute("raise ImportError('Library \"GL\" not found.')")['error']
+    assert error['code'] == 'no_opengl' and 'libgl1-mesa-dri' in error['remediation']

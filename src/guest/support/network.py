@@ -25,6 +25,9 @@ def advise(exc):
             found = vars(exc).get('_glovebox_advice')
             if type(found) is tuple or 'network.allow' in str(exc):  # what the proxy says reaches us as text
                 return found or (_CODE, _remedy(_asked_for(str(exc))))
+            found = advise_screen(exc)
+            if found is not None:
+                return found
         except Exception:
             pass
         exc = _cause_of(exc) or _context_of(exc)

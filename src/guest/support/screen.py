@@ -16,6 +16,47 @@ _WAITS = {
 }
 
 
+# What toolkits are called in Debian and Ubuntu.
+_PACKAGES = {
+    'tkinter': 'python3-tk',
+    '_tkinter': 'python3-tk',
+    'turtle': 'python3-tk',
+    'PIL.ImageTk': 'python3-pil.imagetk',
+    'matplotlib': 'python3-matplotlib',
+    'pygame': 'python3-pygame',
+    'PyQt5': 'python3-pyqt5',
+    'PyQt6': 'python3-pyqt6',
+    'PySide2': 'python3-pyside2.qtwidgets',
+    'PySide6': 'python3-pyside6.qtwidgets',
+    'gi': 'python3-gi',
+    'kivy': 'python3-kivy',
+    'pyglet': 'python3-pyglet',
+    'OpenGL': 'python3-opengl',
+    'wx': 'python3-wxgtk4.0',
+}
+_NO_SCREEN = ('$DISPLAY', 'No available video device', 'video system not initialized', "couldn't be initialized", 'Cannot connect to "None"', 'cannot open display')
+_NO_OPENGL = ('Library "GL" not found', 'Unable to load OpenGL library', 'NoSuchConfigException', 'fbConfig', 'GLX', 'Could not create GL context')
+
+
+def advise_screen(exc):
+    """(a word for programs, what to do) about windows that cannot be; else None."""
+    import os
+
+    text = f'{type(exc).__name__}: {exc}'
+    if isinstance(exc, ModuleNotFoundError):
+        name = str(exc.name)
+        package = _PACKAGES.get(name) or _PACKAGES.get(name.partition('.')[0])
+        if package is not None:
+            return 'toolkit_missing', f'Install it on the server: apt-get install {package}. Toolkits that are there need no installation: docs/display.md lists them.'
+    if isinstance(exc, ValueError) and str(exc).startswith('Namespace Gtk not available'):
+        return 'toolkit_missing', 'Install it on the server: apt-get install gir1.2-gtk-3.0.'
+    if not os.environ.get('DISPLAY') and any(words in text for words in _NO_SCREEN):
+        return 'no_display', 'The session has no screen. Make it with "display": true (glovebox run: --display); plots need none.'
+    if any(words in text for words in _NO_OPENGL):
+        return 'no_opengl', 'The program wants OpenGL: install it on the server, in software: apt-get install libgl1 libglu1-mesa libgl1-mesa-dri.'
+    return None
+
+
 def use_display():
     """The session has a screen: figures become windows on it when they are shown, if there is a toolkit to make them."""
     import os
