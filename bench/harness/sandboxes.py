@@ -159,12 +159,16 @@ class Podman(Rooted):
     name, needs = 'podman run', 'podman'
 
     def command(self, code):
+        return self.start([PYTHON, '-I', '-c', code])
+
+    def start(self, argv, network='none'):
+        """The command that runs something in a fresh container."""
         base = Path(self.folder.name)
         where = ['--root', str(base / 'store'), '--runroot', str(base / 'run'), '--cgroup-manager=cgroupfs']
         where += ['--runtime', 'runc'] if shutil.which('runc') else []
         limits = ['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=1024:1024']
-        flags = ['--rm', '--network', 'none', *limits, '-v', '/usr:/usr:ro', '--rootfs', str(self.root)]
-        return ['podman', *where, 'run', *flags, PYTHON, '-I', '-c', code]
+        flags = ['--rm', '--network', network, *limits, '--tmpfs', '/tmp', '-v', '/usr:/usr:ro', '--rootfs', str(self.root)]
+        return ['podman', *where, 'run', *flags, *argv]
 
 
 class Docker(Rooted):
@@ -213,11 +217,18 @@ class Docker(Rooted):
             subprocess.run([*self.client, 'rm', '-f', 'kept'], capture_output=True)
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
+        for line in reversed(Path('/proc/self/mounts').read_text().splitlines()):
+            place = line.split()[1]
+            if place.startswith(self.folder.name + '/'):  # it leaves the host's network namespace there
+                subprocess.run(['umount', '-l', place], capture_output=True)
         super().__exit__(*exc)
 
     def command(self, code):
-        flags = ['--rm', '--network', 'none', '-v', '/usr:/usr:ro', 'bench']
-        return [*self.client, 'run', *flags, PYTHON, '-I', '-c', code]
+        return self.start([PYTHON, '-I', '-c', code])
+
+    def start(self, argv, network='none'):
+        flags = ['--rm', '--network', network, '--tmpfs', '/tmp', '-v', '/usr:/usr:ro', 'bench']
+        return [*self.client, 'run', *flags, *argv]
 
 
 class DockerExec(Docker):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from harness.client import Refused, request_bytes
 from harness.daemon import ROOT, Daemon
+from harness.sandboxes import Docker, Podman, run
 from harness.stats import Section
 
 sys.path.insert(0, str(ROOT / 'tests/e2e'))
@@ -51,6 +52,29 @@ def pip_and_python(index):
     return (time.perf_counter() - began) * 1e3
 
 
+def container_with_pip(contender, index):
+    """The same as the entrypoint of a container that is new each time."""
+    site = '/tmp/site'
+    pip = f'{PYTHON} -m pip install -q --disable-pip-version-check --root-user-action ignore --index-url {index.url} --target {site} gbdep'
+    entrypoint = f'{pip} && PYTHONPATH={site} exec {PYTHON} -c "import gbdep; print(gbdep.seen)"'
+    return run(contender.start(['/bin/sh', '-c', entrypoint], network='host'), '1.1')
+
+
+def containers(stack, index, section):
+    """Those of podman and docker that work here."""
+    for contender in Podman(), Docker():
+        why = contender.missing()
+        try:
+            if not why:
+                stack.enter_context(contender)
+                container_with_pip(contender, index)
+                yield contender
+        except Exception as e:
+            why = str(e).strip()
+        if why:
+            section.fact(f'not measured: {contender.name} ({why[-200:]})')
+
+
 def crowd(daemon, row):
     """All ask for a set that nobody has; milliseconds of each."""
     body = request_bytes('POST', '/v1/run', {'code': 'import gbold', 'packages': ['gbold']})
@@ -80,7 +104,7 @@ def packages(effort):
         'packages',
         'Sessions with packages',
         'Create a session, run a cell, have its answer; with a package that needs another, or none. The index is on loopback, so that pip’s own time is what counts. '
-        '`pip install --target` and `python3 -c` is what a container does whose entrypoint installs at every start, without the container.',
+        '`pip install --target` and `python3 -c` is what a container does whose entrypoint installs at every start; once without the container, then in one.',
     )
     each = section.row('pip install, then python3 -c', 'ms')
     none = section.row('a session without packages', 'ms', each)
@@ -89,13 +113,16 @@ def packages(effort):
     used = section.row('… and the import', 'ms', none)
     warm = section.row('… from a template that has it imported', 'ms', none)
     many = section.row(f'{CROWD} at once for a new set', 'ms', each)
-    with package_index.Index() as index:
+    with package_index.Index() as index, contextlib.ExitStack() as engines:
         flags = '--packages-index', index.url
+        boxes = [(c, section.row(f'{c.name}, with pip as its entrypoint', 'ms', second)) for c in containers(engines, index, section)]
         for _ in range(effort(5, 2)):
             each.attempt(pip_and_python, index)
+            for contender, row in boxes:
+                row.attempt(container_with_pip, contender, index)
             with Daemon(*flags) as fresh, contextlib.closing(fresh.connect()) as connection:
                 first.attempt(create_and_run, connection, ['gbdep'], 'import gbdep; gbdep.seen', "'1.1'")
-        with Daemon(*flags) as plain, Daemon(*flags, '--packages-warm', 'gbdep') as kept, contextlib.ExitStack() as stack:
+        with Daemon(*flags, '--packages-template-after', '0') as plain, Daemon(*flags, '--packages-warm', 'gbdep') as kept, contextlib.ExitStack() as stack:
             near, far = (stack.enter_context(contextlib.closing(d.connect())) for d in (plain, kept))
             create_and_run(near, ['gbdep'], 'import gbdep; gbdep.seen', "'1.1'")
             while b'is warm' not in Path(kept.log).read_bytes():
