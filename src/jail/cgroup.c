@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -235,11 +236,16 @@ static bool own_group(const char *text, const char *controller, char *ret, size_
 	return false;
 }
 
-/* Removes the groups of one home that no process is left in, and then the home. */
+/* Removes the groups of one home that no process is left in, and then the home; unless its owner lives, in a pid namespace (a container)
+ * from which we cannot see it: it holds a lock. */
 static void remove_home(int parent, const char *name)
 {
-	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_fd_ int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return;
+	DIR *d = fdopendir(fd);
+	if (d)
+		(void)TAKE_FD(fd);
 	for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
 		if (e->d_type == DT_DIR && e->d_name[0] != '.')
 			unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
@@ -272,7 +278,7 @@ static int make_home_in(struct cgroup_home *h, unsigned i, const char *parent)
 		return -errno;
 	h->dirs[i] = openat(dir, h->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	snprintf(h->parents[i], sizeof(h->parents[i]), "%s", parent);
-	return h->dirs[i] < 0 ? -errno : 0;
+	return h->dirs[i] < 0 || flock(h->dirs[i], LOCK_SH) < 0 ? -errno : 0;
 }
 
 static int try_v1(struct cgroup_home *h, const char *mount, const char *self)
