@@ -289,13 +289,15 @@ static PyGetSetDef binary_attributes[] = { { "mode", get_mode, NULL, NULL, NULL 
 	{ "closed", get_closed, NULL, NULL, NULL },
 	{ 0 } };
 
-/* A class over io's own base, so that isinstance() and the inherited methods are what programs expect. */
+/* A class over the C base of io's abstract class, and registered with that, so that isinstance() and the inherited methods are what
+ * programs expect. (A class in C over the abstract one itself is not allowed from Python 3.14 on.) */
 static PyObject *make_type(const char *name, const char *base_name, PyMethodDef *methods, PyGetSetDef *attributes,
 	Py_ssize_t *ret_base_size)
 {
 	PyObject *io = PyImport_ImportModule("io");
-	PyObject *base = io ? PyObject_GetAttrString(io, base_name) : NULL;
-	PyObject *type = NULL;
+	PyObject *abstract = io ? PyObject_GetAttrString(io, base_name) : NULL;
+	PyObject *base = abstract ? PyObject_GetAttrString(abstract, "__base__") : NULL;
+	PyObject *type = NULL, *registered = NULL;
 	if (base) {
 		*ret_base_size = ((PyTypeObject *)base)->tp_basicsize;
 		PyType_Slot slots[] = { { Py_tp_methods, methods }, { Py_tp_getset, attributes }, { 0, NULL } };
@@ -305,7 +307,13 @@ static PyObject *make_type(const char *name, const char *base_name, PyMethodDef 
 			.slots = slots };
 		type = PyType_FromSpecWithBases(&spec, base);
 	}
+	if (type)
+		registered = PyObject_CallMethod(abstract, "register", "O", type);
+	if (!registered)
+		Py_CLEAR(type);
+	Py_XDECREF(registered);
 	Py_XDECREF(base);
+	Py_XDECREF(abstract);
 	Py_XDECREF(io);
 	return type;
 }
