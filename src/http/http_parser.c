@@ -380,6 +380,12 @@ static bool starts_with_method(const struct http_parser *p)
 	return n >= 1 && (n == p->first_len || p->first[n] == ' ');
 }
 
+/* Newer versions of llhttp (9.2) also call a line that does not end as it must after the version an invalid version. */
+static bool version_known(const struct http_parser *p)
+{
+	return p->engine.http_major == 1 && p->engine.http_minor <= 1;
+}
+
 static enum http_event fail(struct http_parser *p, llhttp_errno_t err)
 {
 	static const struct http_refusal not_http = { 400, "bad_request", "this is not an HTTP request", "" },
@@ -390,7 +396,7 @@ static enum http_event fail(struct http_parser *p, llhttp_errno_t err)
 	if (!p->bad.status) {
 		if (err == HPE_INVALID_METHOD)
 			p->bad = starts_with_method(p) ? method : not_http;
-		else if (err == HPE_INVALID_VERSION || err == HPE_PAUSED_H2_UPGRADE)
+		else if (err == HPE_PAUSED_H2_UPGRADE || (err == HPE_INVALID_VERSION && !version_known(p)))
 			p->bad = version;
 		else if (err == HPE_INVALID_CONSTANT)
 			p->bad = not_http;
