@@ -1,5 +1,6 @@
 /* Copies of a berth's guest: parking them, and guests that come from them instead of the zygote. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,12 +98,19 @@ static void do_without(struct berth *b, const char *why)
 	berth_ask_guest(b);
 }
 
+/* Whether all of it has ended, reaped or not. */
+static bool has_ended(int pidfd)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	return poll(&p, 1, 0) == 1;
+}
+
 pid_t berth_own_process(const struct berth *b, int pidfd)
 {
 	pid_t pid = pidfd < 0 ? 0 : process_pid(pidfd);
 	bool own = pid > 1 && b->cgroup[0] && cgroup_holds(&b->nursery->cgroups, b->cgroup, pid);
-	/* Still there: so the number was its own while we looked. */
-	return own && process_signal(pidfd, 0) == 0 ? pid : 0;
+	/* One that ended is in no group any more, and nothing can be done to it. One that did not had that number while we looked. */
+	return pid > 1 && (own || has_ended(pidfd)) ? pid : 0;
 }
 
 void berth_take_live(struct nursery *n, struct copy *from, uint32_t serial, int pidfd, const char *text)
