@@ -97,6 +97,9 @@ static const char *const signals[] = { "kill", "tkill", "tgkill", "rt_sigqueuein
  */
 static const uint32_t untold[] = { 77, 35 };
 
+/* What posix_fadvise is not told: to throw a file out of the page cache, which all sessions and the machine share. */
+enum { DONTNEED = 4 };
+
 static int number(const char *name)
 {
 	int nr = seccomp_syscall_resolve_name(name);
@@ -304,6 +307,11 @@ static int join(const struct filter *rest, struct filter *ret)
 	PUT(LOAD(args[2]));
 	for (unsigned char i = 0, n_untold = ARRAY_LEN(untold); i < n_untold; i++) /* to the answer, or past it after the last */
 		PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, untold[i], (unsigned char)(n_untold - i - 1), i + 1 == n_untold ? 1 : 0));
+	PUT(ANSWER(SECCOMP_RET_ERRNO | EPERM));
+	PUT(LOAD(nr));
+	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number("fadvise64"), 0, 3));
+	PUT(LOAD(args[3]));
+	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, DONTNEED, 0, 1));
 	PUT(ANSWER(SECCOMP_RET_ERRNO | EPERM));
 #undef PUT
 	ret->len = (unsigned short)(n + rest->len);

@@ -51,17 +51,22 @@ static const struct {
 	{ "dev/stderr", "/proc/self/fd/2" } };
 static const char *const empty_dirs[] = { "etc", "etc/ssl", "proc", "dev", "dev/shm", "tmp", "workspace", "var", "var/cache", "var/tmp", "run", "home" };
 
+/* In a user namespace flags the host set are locked and must be repeated, so those are asked for as well when the plain call is refused. */
+static int remount_read_only(const char *at, unsigned long more)
+{
+	unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | more;
+	if (mount(NULL, at, NULL, flags, NULL) == 0 || mount(NULL, at, NULL, flags | MS_RELATIME, NULL) == 0 ||
+		mount(NULL, at, NULL, flags | MS_NOATIME, NULL) == 0)
+		return 0;
+	return -errno;
+}
+
+/* nosuid: the host's set-uid programs are in /usr; inside they are ordinary ones. */
 static int bind_read_only(const char *from, const char *to)
 {
 	if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0)
 		return -errno;
-	/* nosuid: the host's set-uid programs are in /usr; inside they are ordinary ones. In a user namespace flags the host set
-	 * are locked and must be repeated, so those are asked for as well when the plain call is refused. */
-	unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV;
-	if (mount(NULL, to, NULL, flags, NULL) == 0 || mount(NULL, to, NULL, flags | MS_RELATIME, NULL) == 0 ||
-		mount(NULL, to, NULL, flags | MS_NOATIME, NULL) == 0)
-		return 0;
-	return -errno;
+	return remount_read_only(to, MS_NODEV);
 }
 
 /* Makes ROOT/name what /name is: a link, or a read-only view of the directory. Missing ones are left out. */
@@ -175,6 +180,9 @@ static int add_devices(const char *root)
 			return r;
 		if (mount(host, inner, NULL, MS_BIND, NULL) < 0)
 			return -errno;
+		/* Devices are written to on a read-only mount as well, but not the times of the host's file. */
+		if ((r = remount_read_only(inner, MS_NOEXEC)) < 0)
+			return r;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(dev_links); i++) {
 		snprintf(inner, sizeof(inner), "%s/%s", root, dev_links[i].path);

@@ -85,3 +85,17 @@ def test_who_and_where(session):
 def test_a_virtual_environment(session):
     code = 'import subprocess; subprocess.run("python3 -m venv --without-pip /tmp/v && /tmp/v/bin/python3 -c \'print(5)\'", shell=True, capture_output=True, text=True).stdout'
     assert value_of(session, code) == "'5\\n'"
+
+
+def test_psutil_takes_the_session_for_the_machine(api):
+    session = api.session(limits={'memory_bytes': 300 << 20})
+    o = session.execute('import psutil\nm = psutil.virtual_memory()\nm.total, m.available, m.used').ok()
+    total, available, used = eval(o.text)
+    assert o.stderr == '' and 300 << 20 <= total < 800 << 20 and used + available == total
+    session.execute('kept = b"x" * (100 << 20)').ok()
+    assert int(session.value('psutil.virtual_memory().used')) > used + (90 << 20)
+    assert session.execute('b"x" * (psutil.virtual_memory().available + (80 << 20))').status == 'out_of_memory'
+    assert session.value('psutil.swap_memory().total, psutil.cpu_count() > 0, psutil.cpu_count(logical=False) > 0') == '(0, True, True)'
+    assert session.value('psutil.cpu_times().idle > 0, 0 <= psutil.cpu_percent(0.01) <= 100, psutil.boot_time() > 0') == '(True, True, True)'
+    assert session.value('{p.mountpoint for p in psutil.disk_partitions(all=True)} >= {"/workspace", "/tmp"}') == 'True'
+    assert session.value('psutil.Process().memory_info().rss > 0, psutil.pids() == [p.pid for p in psutil.process_iter()]') == '(True, True)'

@@ -110,6 +110,7 @@ static void arguments(void)
 	OK(answer(AUDIT_ARCH_X86_64, SYS_setsockopt, attach) == NO && answer(AUDIT_ARCH_X86_64, SYS_setsockopt, reuse) == ALLOW);
 	uint64_t linger[6] = { 5, SOL_SOCKET, SO_LINGER };
 	OK(answer(AUDIT_ARCH_X86_64, SYS_setsockopt, linger) == NO);
+	OK(with(SYS_fadvise64, 3, 3) == ALLOW && with(SYS_fadvise64, 3, 4) == NO && with(SYS_fadvise64, 3, high | 4) == NO);
 	enum { PEERPIDFD = 77, ZEROCOPY_RECEIVE = 35 };
 	OK(with(SYS_getsockopt, 2, SO_ERROR) == ALLOW && with(SYS_getsockopt, 2, SO_PEERCRED) == ALLOW && with(SYS_getsockopt, 2, SO_LINGER) == ALLOW);
 	OK(with(SYS_getsockopt, 2, PEERPIDFD) == NO && with(SYS_getsockopt, 2, high | PEERPIDFD) == NO && with(SYS_getsockopt, 2, ZEROCOPY_RECEIVE) == NO);

@@ -15,6 +15,7 @@ def install():
         ('getpass', _patch_getpass),
         ('inspect', _patch_inspect),
         ('socket', _patch_socket),
+        ('psutil._common', _patch_psutil),
         ('matplotlib', _choose_backend),
         ('IPython.core.display_functions', _patch_ipython),
     ):
