@@ -1,6 +1,6 @@
 /*
- * Landlock: the same file rules as the mounts', kept by another part of the kernel, and no TCP unless the jail has a loopback of its own. On top of the mounts
- * where the kernel has it, never instead. System calls only, for use between clone and the guest's first line.
+ * Landlock, kept by another part of the kernel than the mounts: programs from the system's directories only, no devices, nothing that leaves the session, and no TCP unless
+ * the jail has a loopback of its own. On top of the mounts where the kernel has it, never instead; what may be written is the mounts' alone (see grant_all). System calls only, for use between clone and the guest's first line.
  */
 #pragma once
 

@@ -28,7 +28,7 @@ static const struct {
 	[LAYER_NAMESPACES] = { "namespaces", false, "there is no jail without them" },
 	[LAYER_MOUNTS] = { "mounts", false, "sessions would see the host's files and the kernel's own" },
 	[LAYER_SECCOMP] = { "seccomp", false, "code could make any system call" },
-	[LAYER_LANDLOCK] = { "landlock", true, "the mounts alone say which files code may use" },
+	[LAYER_LANDLOCK] = { "landlock", true, "the mounts alone say which programs code may start, and the namespaces alone what it reaches" },
 	[LAYER_CGROUP] = { "cgroup", true, "memory and processes are limited per process instead of per session, and cpus not at all" },
 };
 
