@@ -27,16 +27,29 @@ int process_signal(int pidfd, int sig)
 	return syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0) < 0 ? -errno : 0;
 }
 
+/* The number behind a key (which begins with a newline and ends with a colon) of a small file in /proc; -1 when there is none. */
+static long number_in(const char *path, const char *key)
+{
+	_cleanup_free_ char *text = NULL;
+	if (fd_read_file(path, 16384, &text, NULL) < 0)
+		return -1;
+	const char *at = strstr(text, key);
+	return at ? strtol(at + strlen(key), NULL, 10) : -1;
+}
+
 pid_t process_pid(int pidfd)
 {
 	char path[64];
-	_cleanup_free_ char *text = NULL;
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
-	if (fd_read_file(path, 4096, &text, NULL) < 0)
-		return 0;
-	const char *at = strstr(text, "\nPid:");
-	long pid = at ? strtol(at + strlen("\nPid:"), NULL, 10) : 0;
+	long pid = number_in(path, "\nPid:");
 	return pid > 0 ? (pid_t)pid : 0;
+}
+
+long process_uid(pid_t pid)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	return number_in(path, "\nUid:");
 }
 
 int process_reap(int pidfd, struct process_exit *ret)

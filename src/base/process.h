@@ -10,6 +10,9 @@ int process_pidfd_open(pid_t pid); /* the fd (CLOEXEC) or a negative errno */
 int process_signal(int pidfd, int sig);
 pid_t process_pid(int pidfd); /* its number while it is not reaped; 0 when it is, or when this is no pidfd */
 
+/* Its real user, on this machine; -1 when it is gone. Also of one that has ended and was not reaped. */
+long process_uid(pid_t pid);
+
 /* How a child ended. */
 struct process_exit {
 	bool signaled;

@@ -121,7 +121,7 @@ void berth_ask_move(struct berth *b); /* a copy from the outer jail for its gues
 int berth_make_cgroup(struct berth *b);
 void berth_end_jail(struct berth *b); /* unless jails are nested in it */
 void berth_drop_copies(struct berth *b);
-/* The process behind a descriptor that a guest or a copy sent: its number when it lives in the berth's group, or is dead, else 0. Whatever they send is hostile: a
+/* The process behind a descriptor that a guest or a copy sent: its number when it has the session's id (where each has one of its own) or lives in its group, else 0. Whatever they send is hostile: a
  * pidfd may be of anybody, and what it stands for will be signalled. */
 pid_t berth_own_process(const struct berth *b, int pidfd);
 void berth_take_live(struct nursery *n, struct copy *from, uint32_t serial, int pidfd, const char *text);

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/process.h"
@@ -108,9 +109,13 @@ static bool has_ended(int pidfd)
 pid_t berth_own_process(const struct berth *b, int pidfd)
 {
 	pid_t pid = pidfd < 0 ? 0 : process_pid(pidfd);
-	bool own = pid > 1 && b->cgroup[0] && cgroup_holds(&b->nursery->cgroups, b->cgroup, pid);
-	/* One that ended is in no group any more, and nothing can be done to it. One that did not had that number while we looked. */
-	return pid > 1 && (own || has_ended(pidfd)) ? pid : 0;
+	if (pid <= 1)
+		return 0;
+	if (geteuid() == 0) /* an id of its own for each family of sessions, which stays with a process to its end */
+		return process_uid(pid) == (long)b->host_id ? pid : 0;
+	/* One that ended is in no group any more, and nothing can be done to it. */
+	bool own = b->cgroup[0] && cgroup_holds(&b->nursery->cgroups, b->cgroup, pid);
+	return own || has_ended(pidfd) ? pid : 0;
 }
 
 void berth_take_live(struct nursery *n, struct copy *from, uint32_t serial, int pidfd, const char *text)
