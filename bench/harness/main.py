@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import shutil
 import sys
 import time
 import traceback
@@ -35,7 +36,7 @@ def parse_arguments():
     parser.add_argument('--soak', metavar='MINUTES', type=float, help='instead: good and hostile cells for so long, then look for leaks')
     parser.add_argument('--accept', action='store_true', help='take the ratios of this run as those to keep (bench/ratios.json)')
     parser.add_argument('--gate', action='store_true', help='end with exit code 1 when a ratio got worse than the accepted one')
-    parser.add_argument('--docs', metavar='FILE', help='put the report into FILE too, between its two marks')
+    parser.add_argument('--docs', metavar='FILE', help='put the report into FILE too, between its two marks, and pictures into img/bench beside it')
     arguments = parser.parse_args()
     if arguments.explain:
         arguments.parts = ['explain']
@@ -89,6 +90,25 @@ def keep(stamp, where, sections, lines, seconds):
 
 
 BEGIN, END = '<!-- figures: begin -->', '<!-- figures: end -->'
+# The pictures that are shown on the page: the rest is of interest to who looks for something.
+SHOWN = {
+    'others': 'How the times of a fresh sandbox are spread',
+    'start': "How the times of a session's start are spread",
+    'growth-sessions': 'The cost of a start and of a cell, with more sessions alive',
+    'growth-memory': 'The memory of a session, with more sessions alive',
+    'growth-heap': 'The cost of a cell and of the end, with more in the session',
+    'episodes-rate': 'Episodes and single runs a second, with more clients',
+}
+
+
+def picture_lines(page, pictures):
+    """Copies those that are shown beside the page; the lines that show them."""
+    folder = Path(page).parent / 'img' / 'bench'
+    for picture in (p for p in pictures if p.stem in SHOWN):
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(picture, folder / picture.name)
+        yield f'![{SHOWN[picture.stem]}](img/bench/{picture.name})'
+        yield ''
 
 
 def put_into(path, lines):
@@ -102,7 +122,7 @@ def put_into(path, lines):
 
 
 def measure(arguments, tell):
-    """Runs the parts: (sections, the report's lines, where it is kept)."""
+    """Runs the parts: (sections, the report's lines, where it is kept, its pictures)."""
     started, stamp = time.monotonic(), time.strftime('%Y-%m-%dT%H:%M:%S')
     where = machine.describe()
     head, lines, sections = list(report.machine_lines(where)), [], []
@@ -119,7 +139,7 @@ def measure(arguments, tell):
     path = keep(stamp, where, sections, kept, seconds)
     pictures = plots.draw(sections, path.with_suffix(''))
     tell(f'{seconds:.0f} s; all samples are in {path}, {len(pictures)} pictures beside it')
-    return sections, kept, path
+    return sections, kept, path, pictures
 
 
 def main():
@@ -128,11 +148,11 @@ def main():
         raise SystemExit(f'there is no {build_dir() / "glovebox"}: run make, or set GLOVEBOX_BUILD')
     if arguments.soak:
         return soak.soak(arguments.soak * 60, say)
-    sections, lines, path = measure(arguments, (lambda text: None) if arguments.json else say)
+    sections, lines, path, pictures = measure(arguments, (lambda text: None) if arguments.json else say)
     if arguments.json:
         say(path.read_text())
     if arguments.docs:
-        put_into(arguments.docs, lines)
+        put_into(arguments.docs, [*lines, *picture_lines(arguments.docs, pictures)])
     return judge(arguments, sections)
 
 
