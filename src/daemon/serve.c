@@ -253,7 +253,7 @@ static void print_invitation(const struct server *s)
 	       "  %s run -c 'print(6 * 7)'      (needs no server)\n",
 		call, call, program_invocation_name);
 	if (http_server_port(s->http))
-		printf("All calls: http://%s/docs\n", address);
+		printf("A page to try it: http://%s/    All calls: http://%s/docs\n", address, address);
 	printf("Ctrl-C ends it.\n\n");
 	fflush(stdout);
 }
