@@ -1,5 +1,6 @@
 """The Python client against a real daemon."""
 
+import ast
 import asyncio
 import json
 import os
@@ -388,6 +389,11 @@ def test_local_finds_a_server_and_one_dies_with_its_program(daemon, monkeypatch)
     child.wait()
     child.stdout.close()
     gb.wait_until(lambda: not gb.still_there(family), 'the server ended with the program that was killed')
+
+
+def test_it_is_python_3_9():
+    for path in (gb.ROOT / 'clients/python/src').rglob('*.py'):
+        ast.parse(path.read_text(), str(path), feature_version=(3, 9))
 
 
 def test_it_installs_from_the_tree(tmp_path):

@@ -21,7 +21,16 @@ def box(daemon):
 # ---- smolagents: what CodeAgent hands to an executor -----------------------------------
 
 
-class Search:
+class Base:
+    """Tools are called as smolagents' own base class has it."""
+
+    def __call__(self, *args, sanitize_inputs_outputs=False, **kwargs):
+        if len(args) == 1 and not kwargs and isinstance(args[0], dict) and set(args[0]) <= set(self.inputs):
+            args, kwargs = (), args[0]
+        return self.forward(*args, **kwargs)
+
+
+class Search(Base):
     name, description, output_type = 'search', 'Searches the web.', 'string'
     inputs = {
         'query': {'type': 'string', 'description': 'What to search for.'},
@@ -29,27 +38,35 @@ class Search:
         'extra': {'type': 'any', 'description': 'Whatever.', 'nullable': True},
     }
 
-    def __call__(self, query, limit=3, extra=None):
+    def forward(self, query, limit=3, extra=None):
         return f'{query}x{limit}' + (f' {extra!r}' if extra is not None else '')
 
 
-class FinalAnswerTool:
+class FinalAnswerTool(Base):
     name, description, output_type = 'final_answer', 'The final answer.', 'any'
     inputs = {'answer': {'type': 'any', 'description': 'The answer.'}}
 
-    def __call__(self, answer):
+    def forward(self, answer):
         return answer
 
 
 class CheckedAnswer(FinalAnswerTool):
-    def __call__(self, answer):
+    def forward(self, answer):
         if answer == 13:
             raise ValueError('unlucky')
         return {'checked': answer}
 
 
+class AnswerInParts(FinalAnswerTool):
+    inputs = {'first': {'type': 'string', 'description': 'One part.'}, 'second': {'type': 'string', 'description': 'The other.'}}
+
+    def forward(self, first, second):
+        return f'{first} and {second}'
+
+
 class Managed:
-    name, description = 'helper', 'Helps.'
+    name, description, output_type = 'helper', 'Helps.', 'string'
+    inputs = {'task': {'type': 'string', 'description': 'The task.'}, 'additional_args': {'type': 'object', 'description': 'More.'}}
 
     def run(self, task):
         return f'did {task}'
@@ -77,6 +94,7 @@ def test_smolagents_steps(executor):
 def test_smolagents_tools(executor):
     assert executor('search("a")').output == 'ax3'
     assert executor('search(query="b", limit=1, extra=(1, 2))').output == 'bx1 (1, 2)'
+    assert executor('helper(task="it")').output == 'did it'
     assert executor('helper("the job", depth=2)').output == "did the job [('depth', 2)]"
     with pytest.raises(smolagents.InterpreterError, match='must be of type "string"'):
         executor('search(5)')
@@ -93,6 +111,10 @@ def test_smolagents_final_answers(executor):
     assert out.is_final_answer and out.output == {'checked': 12}
     with pytest.raises(smolagents.InterpreterError, match='unlucky'):
         executor('final_answer(13)')
+    executor.send_tools({'final_answer': AnswerInParts()})
+    assert executor('final_answer(\n    first="a",\n    second="b",\n)').output == executor('final_answer("a", "b")').output == 'a and b'
+    executor.send_tools({'final_answer': FinalAnswerTool()})
+    assert executor("text = '''with\nfinal_answer(5)\n'''\nif text:\n    final_answer(text)").output == 'with\nfinal_answer(5)\n'
 
 
 def test_smolagents_errors(executor):

@@ -52,9 +52,8 @@ class Tool:
         if source is not None:
             self.definition['source'] = source
         else:
-            found = describe(function)
-            found['parameters'] = parameters or found['parameters']
-            self.definition.update(found)
+            # Whose parameters are given may take them in whatever way: smolagents' tools have *args and **kwargs.
+            self.definition.update(describe(function) if parameters is None else {'parameters': parameters})
             if returns is not None:
                 self.definition['returns'] = returns
         if description is not None:

@@ -150,11 +150,14 @@ class GloveboxExecutor(PythonExecutor):
 
 
 def _as_tool(name: str, thing: Any) -> Tool:
-    """Under the name the agent knows it by. Managed agents have no schema of their own: a task, and whatever else by name."""
-    if hasattr(thing, 'run') and not hasattr(thing, 'inputs'):
+    """Under the name the agent knows it by. Managed agents have a task, and whatever else by name: what some list as their inputs may be left out."""
+    if hasattr(thing, 'run') and not hasattr(thing, 'forward'):
         parameters = {
             'type': 'object',
-            'properties': {'task': {'type': 'string', 'description': 'Long detailed description of the task.'}},
+            'properties': {
+                'task': {'type': 'string', 'description': 'Long detailed description of the task.'},
+                'additional_args': {'type': 'object', 'description': 'Extra inputs to pass to the managed agent.'},
+            },
             'required': ['task'],
             'additionalProperties': True,
         }
