@@ -10,7 +10,7 @@ from harness.stats import Section
 TURNS = 15
 PROFILES = {'python': 'python', 'restricted': 'restricted', 'smolagents': {'base': 'smolagents', 'max_operations': 10**15}}
 
-# Name: code of work(), the limit of `restricted` and of `smolagents` against `python`.
+# Name: code of work(), the limit of `restricted` and of `smolagents` against `python`; None where the profile refuses it.
 PROGRAMS = {
     'additions': ('    s = 0\n    for i in range(1_000_000):\n        s += i\n    return s', 1.1, 2.0),
     'strings': (
@@ -22,6 +22,13 @@ PROGRAMS = {
     'attributes': ('    p = Point()\n    for i in range(200_000):\n        p.x = p.y + i\n        p.total()\n    return p.x', 1.5, 2.0),
     'calls': ('    def fib(n):\n        return n if n < 2 else fib(n - 1) + fib(n - 2)\n    return fib(20)', 1.5, 2.0),
     'comprehension': ('    return sum([x * 2 for x in range(300_000) if x % 3])', 1.5, 2.0),
+    'module functions': ('    import math\n    s = 0\n    for i in range(200_000):\n        s = s + math.sqrt(i)\n    return s', 1.5, 2.0),
+    'private attributes': (
+        '    class Box:\n        def __init__(self):\n            self._n = 0\n        def step(self):\n            self._n = self._n + 1\n'
+        '            return self._n\n    box = Box()\n    for i in range(100_000):\n        box.step()\n    return box.step()',
+        None,  # refused
+        2.0,
+    ),
 }
 CLASS = 'class Point:\n    def __init__(self):\n        self.x = 0\n        self.y = 1\n    def total(self):\n        return self.x + self.y\n'
 TIMED = 'import time\n{definitions}\ndef work():\n{body}\nbegan = time.process_time()\nwork()\nanswer = time.process_time() - began\nanswer'
@@ -90,10 +97,12 @@ def profiles(effort):
         'defines functions: what it takes more than under python is the check.',
     )
     rows, peers, lines = {}, {}, {}
-    for name in PROGRAMS:
+    for name, (_, *limits) in PROGRAMS.items():
         plain = section.row(f'{name}: python', 'ms')
-        peers[name] = section.row(f"{name}: RestrictedPython (Debian's)", 'ms', plain)
-        rows[name] = {'python': plain} | {p: section.row(f'{name}: {p}', 'ms', plain) for p in list(PROFILES)[1:]}
+        if limits[0]:
+            peers[name] = section.row(f"{name}: RestrictedPython (Debian's)", 'ms', plain)
+        held = [p for p, limit in zip(list(PROFILES)[1:], limits) if limit]
+        rows[name] = {'python': plain} | {p: section.row(f'{name}: {p}', 'ms', plain) for p in held}
     plain = section.row('100 lines: python', 'ms')
     lines = {'python': plain} | {p: section.row(f'100 lines: {p}', 'ms', plain) for p in list(PROFILES)[1:]}
     with Daemon() as daemon, Worker() as worker, contextlib.ExitStack() as stack:
@@ -103,13 +112,18 @@ def profiles(effort):
             for name, (body, _, _) in PROGRAMS.items():
                 code = TIMED.format(definitions=CLASS, body=body)
                 for p in order:
-                    rows[name][p].attempt(lambda: sessions[p].seconds(code) * 1e3)
+                    if p in rows[name]:
+                        rows[name][p].attempt(lambda: sessions[p].seconds(code) * 1e3)
+                if name not in peers:
+                    continue
                 peer = PEER.format(code=f'{CLASS if "Point" in body else ""}\ndef work():\n{body}\n')
                 peers[name].attempt(lambda: _number(worker.run(peer)[1]) * 1e3)
             for p in order:
                 lines[p].attempt(lambda: sessions[p].run(HUNDRED_LINES)['usage']['cpu_ms'])
     for name, (_, restricted, smolagents) in PROGRAMS.items():
         for p, limit in (('restricted', restricted), ('smolagents', smolagents)):
+            if limit is None:
+                continue
             section.target(f'{name} under {p} against python, best against best', rows[name][p].best / rows[name]['python'].best, limit, '×')
     for p in ('restricted', 'smolagents'):
         section.target(f'the check of 100 lines under {p}', lines[p].best - lines['python'].best, 2, 'ms')

@@ -168,6 +168,13 @@ static bool owns(PyObject *object, PyObject *name)
 	return is_cell_function(object) || (is_of_a_cell(type) && !inherited(type, name));
 }
 
+bool private_by_class(PyObject *object)
+{
+	PyTypeObject *type = Py_TYPE(object);
+	return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyType_Check(object) && !PyModule_Check(object) && !Py_IS_TYPE(object, &PySuper_Type) &&
+	       !PyExceptionInstance_Check(object);
+}
+
 int private_check(PyObject *object, PyObject *name)
 {
 	if (policy.base == PROFILE_RESTRICTED || PyUnicode_GET_LENGTH(name) < 2 || PyUnicode_READ_CHAR(name, 0) != '_' || name_is_dunder(name))

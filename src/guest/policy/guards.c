@@ -15,6 +15,9 @@ struct guard {
 	enum guard_kind kind;
 	PyObject *name;
 	uint64_t weight;
+	/* The class whose instances were let through the last time, as it was then: its number changes with it and with its bases. */
+	PyTypeObject *known_type;
+	unsigned int known_version;
 };
 
 static PyTypeObject guard_type;
@@ -27,12 +30,27 @@ bool guard_is(PyObject *o, enum guard_kind kind)
 	return Py_IS_TYPE(o, &guard_type) && ((struct guard *)o)->kind == kind;
 }
 
+/* Private names of a cell's own objects are read in loops: what was found out about a class holds until it changes. */
+static int check_private(struct guard *g, PyObject *object)
+{
+	PyTypeObject *type = Py_TYPE(object);
+	if (type == g->known_type && type->tp_version_tag == g->known_version && g->known_version)
+		return 0;
+	if (private_check(object, g->name) < 0 || module_owner_check(object) < 0)
+		return -1;
+	if (private_by_class(object)) {
+		g->known_type = type; /* only compared */
+		g->known_version = PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+	}
+	return 0;
+}
+
 /* obj of an AttributeError or NameError is whatever an access was refused on. */
-static PyObject *read_attribute(const struct guard *g, PyObject *object)
+static PyObject *read_attribute(struct guard *g, PyObject *object)
 {
 	if (g->name == obj_name && PyExceptionInstance_Check(object))
 		return violation_null(NULL, POLICY_ATTRIBUTE, "Use str(e) to see what was wrong.", "\"obj\" of an exception cannot be read");
-	if (private_check(object, g->name) < 0 || module_owner_check(object) < 0)
+	if (check_private(g, object) < 0)
 		return NULL;
 	PyObject *value = PyObject_GetAttr(object, g->name);
 	if (!value || !PyModule_Check(value))
@@ -59,12 +77,12 @@ static PyObject *act(PyObject *left, PyObject *right)
 {
 	if (!Py_IS_TYPE(left, &guard_type))
 		Py_RETURN_NOTIMPLEMENTED;
-	const struct guard *g = (struct guard *)left;
+	struct guard *g = (struct guard *)left;
 	switch (g->kind) {
 	case GUARD_ATTRIBUTE:
 		return read_attribute(g, right);
 	case GUARD_OWNER:
-		return private_check(right, g->name) < 0 ? NULL : Py_NewRef(right);
+		return check_private(g, right) < 0 ? NULL : Py_NewRef(right);
 	case GUARD_NAME:
 		return attribute_check(right) < 0 ? NULL : Py_NewRef(right);
 	case GUARD_HOOK:
@@ -106,6 +124,8 @@ static PyObject *guard_new(enum guard_kind kind, PyObject *name, uint64_t weight
 		return NULL;
 	g->kind = kind;
 	g->weight = weight;
+	g->known_type = NULL;
+	g->known_version = 0;
 	g->name = Py_XNewRef(name);
 	if (g->name)
 		PyUnicode_InternInPlace(&g->name);

@@ -50,6 +50,9 @@ int attribute_check(PyObject *name);
 /* Raises unless the object's class is one of the cells' own: private names of others' objects are not read. */
 int private_check(PyObject *object, PyObject *name);
 
+/* Whether its answer depends on the object's class alone. */
+bool private_by_class(PyObject *object);
+
 /* True for the names that lead to frames and code. */
 bool attribute_inspects(PyObject *name);
 bool name_is_dunder(PyObject *name);

@@ -2,14 +2,16 @@
  * Modules as cells see them: copies.
  *
  * A copy is a module object with the public names of the real one, so that reading them costs what it costs everywhere. What is
- * not in it (modules that are not on the list, private names, functions that are taken away) is answered by its
- * __getattr__, which looks at the real module and refuses or lets through. Writing to a copy changes the copy.
+ * not in it (modules that are not on the list, private names, functions that are taken away) is answered by missing(), which
+ * looks at the real module and refuses or lets through; it hangs on the type of modules, because a __getattr__ in the copy
+ * would keep the interpreter from specialising reads of it. Writing to a copy changes the copy.
  */
 #include <string.h>
 
 #include "guest/policy/internal.h"
 
 static PyObject *copies; /* name of the real module → its copy */
+static PyObject *reals;  /* address of a copy → the real module; copies live as long as the process */
 
 /* Values whose home is one of these are not handed out through other modules. */
 static const char *const dangerous_homes[] = { "os", "posix", "subprocess", "_posixsubprocess", "sys", "importlib", "_frozen_importlib",
@@ -29,7 +31,7 @@ static const char *const kept_private[] = { "__name__", "__doc__", "__version__"
 
 int modules_prepare(void)
 {
-	return (copies = PyDict_New()) ? 0 : -1;
+	return (copies = PyDict_New()) && (reals = PyDict_New()) ? 0 : -1;
 }
 
 /* ---- values that are taken away ----------------------------------------------- */
@@ -231,7 +233,7 @@ PyObject *module_value(PyObject *module_name, PyObject *name, PyObject *value)
 	return Py_NewRef(value);
 }
 
-/* __getattr__ of a copy, for what was not copied. `self` is the real module. */
+/* A name that was not copied. `self` is the real module. */
 static PyObject *missing(PyObject *self, PyObject *name)
 {
 	PyObject *module_name = PyModule_GetNameObject(self), *value = NULL, *result = NULL;
@@ -263,7 +265,38 @@ out:
 	return result;
 }
 
-static PyMethodDef missing_def = { "__getattr__", missing, METH_O, NULL };
+static getattrofunc original_read;
+
+static PyObject *read_module(PyObject *self, PyObject *name)
+{
+	PyObject *value = original_read(self, name);
+	if (value || !PyErr_ExceptionMatches(PyExc_AttributeError))
+		return value;
+	PyObject *type, *error, *trace;
+	PyErr_Fetch(&type, &error, &trace);
+	PyObject *address = PyLong_FromVoidPtr(self), *real = address ? PyDict_GetItemWithError(reals, address) : NULL; /* borrowed */
+	Py_XDECREF(address);
+	if (!real) {
+		PyErr_Restore(type, error, trace);
+		return NULL;
+	}
+	Py_XDECREF(type);
+	Py_XDECREF(error);
+	Py_XDECREF(trace);
+	return missing(real, name);
+}
+
+static int remember(PyObject *copy, PyObject *module)
+{
+	PyObject *address = PyLong_FromVoidPtr(copy);
+	int r = address ? PyDict_SetItem(reals, address, module) : -1;
+	Py_XDECREF(address);
+	if (r == 0 && !original_read) {
+		original_read = PyModule_Type.tp_getattro;
+		PyModule_Type.tp_getattro = read_module;
+	}
+	return r;
+}
 
 static int copy_names(PyObject *from, PyObject *module_name, PyObject *to)
 {
@@ -302,12 +335,10 @@ static int copy_all(PyObject *from, PyObject *to)
 
 static PyObject *make_copy(PyObject *module, PyObject *name)
 {
-	PyObject *copy = PyModule_NewObject(name), *getter = PyCFunction_New(&missing_def, module);
-	PyObject *dict = copy ? PyModule_GetDict(copy) : NULL;
-	if (!dict || !getter || copy_names(module, name, dict) < 0 || copy_all(module, dict) < 0 ||
-		PyDict_SetItemString(dict, "__getattr__", getter) < 0 || PyDict_SetItem(copies, name, copy) < 0)
+	PyObject *copy = PyModule_NewObject(name), *dict = copy ? PyModule_GetDict(copy) : NULL;
+	if (!dict || copy_names(module, name, dict) < 0 || copy_all(module, dict) < 0 || PyDict_SetItem(copies, name, copy) < 0 ||
+		remember(copy, module) < 0)
 		Py_CLEAR(copy);
-	Py_XDECREF(getter);
 	return copy;
 }
 

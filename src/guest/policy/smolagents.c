@@ -462,14 +462,14 @@ static PyObject *mangled(const struct walk *w, PyObject *name)
 	return full;
 }
 
-/* o._x, e.obj: read by a guard that looks at what comes. */
+/* o._x: the guard looks at o, and the interpreter reads. e.obj: read by a guard that looks at what comes. */
 static int guard_attribute(struct walk *w, PyObject *node, PyObject **ret)
 {
 	PyObject *name = mangled(w, node_get(node, "attr"));
 	bool private = name && PyUnicode_GET_LENGTH(name) && PyUnicode_READ_CHAR(name, 0) == '_' && !name_is_dunder(name);
-	bool guarded = private || (name && PyUnicode_CompareWithASCIIString(name, "obj") == 0);
+	bool guarded = name && PyUnicode_CompareWithASCIIString(name, "obj") == 0;
 	int r = 0;
-	if (private && node_is_store(node)) {
+	if (private) {
 		PyObject *owner = node_get(node, "value"), *checked = guard_node(node, GUARD_OWNER, name, 0, owner);
 		r = checked ? PyObject_SetAttrString(node, "value", checked) : -1;
 		Py_XDECREF(checked);
