@@ -437,6 +437,14 @@ def test_coding_env(daemon):
             env._ask('step', {})
 
 
+def test_coding_env_as_openenvs_own_is_made(daemon):
+    ws = daemon.url.replace('http:', 'ws:')
+    with CodingEnv(base_url=ws, connect_timeout_s=5, message_timeout_s=30, max_message_size_mb=10, mode='simulation').sync() as env:
+        assert env.connect().reset().observation.exit_code == 0
+        assert env.step(CodeAction(code='print(3)')).observation.stdout == '3\n'
+        env.disconnect()
+
+
 def test_coding_env_comes_back(daemon):
     with CodingEnv(daemon.url, session='client-comes-back') as env:
         env.reset(episode_id='ep-9')

@@ -36,9 +36,9 @@ class Address:
             self.host, self.port, self.tls = 'localhost', 80, None
             return
         parts = urlsplit(url if '//' in url else f'http://{url}')
-        if parts.scheme not in ('http', 'https') or not parts.hostname:
+        if parts.scheme not in ('http', 'https', 'ws', 'wss') or not parts.hostname:
             raise ValueError(f'{url!r} is no address of a server; write it as http://host:port or unix:/path')
-        self.tls = ssl.create_default_context() if parts.scheme == 'https' else None
+        self.tls = ssl.create_default_context() if parts.scheme in ('https', 'wss') else None
         self.host, self.port = parts.hostname, parts.port or (443 if self.tls else 80)
         self.prefix = parts.path.rstrip('/')
 

@@ -61,20 +61,28 @@ class StepResult:
     done: bool = False
 
 
+# What OpenEnv's client takes and this one has no use for.
+_NOT_OURS = frozenset(('max_message_size_mb', 'websocket_ping_interval_s', 'websocket_ping_timeout_s', 'mode'))
+
+
 class _Env:
     """What both kinds have in common: everything but the waiting."""
 
     def __init__(
         self, base_url: str = 'http://127.0.0.1:8000', token: Optional[str] = None, timeout_s: Optional[float] = None,
-        message_timeout_s: Optional[float] = None, session: Optional[str] = None, **reset_fields: Any,
+        message_timeout_s: Optional[float] = None, session: Optional[str] = None, connect_timeout_s: float = 10.0, **reset_fields: Any,
     ) -> None:  # fmt: skip
         """`session` names the environment: when the connection breaks, it is made again and the step under way is not lost."""
-        self.address = Address(base_url, token or os.environ.get('GLOVEBOX_TOKEN'))
+        self.address = Address(base_url, token or os.environ.get('GLOVEBOX_TOKEN'), connect_timeout_s)
         self.timeout_s, self.message_timeout_s, self.session = timeout_s, message_timeout_s, session
-        self._fields = {k: v for k, v in reset_fields.items() if v is not None}
+        self._fields = {k: v for k, v in reset_fields.items() if v is not None and k not in _NOT_OURS}
         self._ids = itertools.count(1)
         self._server: Optional[Server] = None
         self._container: Optional[str] = None
+
+    def _settings(self) -> tuple[Any, ...]:
+        a = self.address
+        return a.url, a.token, self.timeout_s, self.message_timeout_s, self.session, a.connect_timeout
 
     def _path(self) -> str:
         return '/ws?' + urlencode({'extras': 1, **({'session': self.session} if self.session else {})})
@@ -229,6 +237,12 @@ class CodingEnv(_Env):
 
     # ---- the environment ------------------------------------------------
 
+    def connect(self) -> 'CodingEnv':
+        """Connects now; otherwise the first message does."""
+        if self._ws is None:
+            self._ws = WebSocket(self.address, self._path())
+        return self
+
     def reset(self, seed: Optional[int] = None, episode_id: Optional[str] = None, **fields: Any) -> StepResult:
         """A fresh environment: no variables, no files."""
         return self._result(self._ask('reset', self._reset_data(seed, episode_id, fields)))
@@ -253,15 +267,15 @@ class CodingEnv(_Env):
     def _exchange(self, message: dict[str, Any]) -> Optional[dict[str, Any]]:
         answer = None
         try:
-            if self._ws is None:
-                self._ws = WebSocket(self.address, self._path())
-            self._ws.send(message)
-            answer = self._ws.receive(self.message_timeout_s)
+            ws = self.connect()._ws
+            assert ws is not None
+            ws.send(message)
+            answer = ws.receive(self.message_timeout_s)
             return answer
         finally:
             if answer is None and self._ws:  # broken, or out of step: the next answer would be that of this message
-                ws, self._ws = self._ws, None
-                ws.drop()
+                broken, self._ws = self._ws, None
+                broken.drop()
 
     # ---- the end --------------------------------------------------------
 
@@ -274,6 +288,8 @@ class CodingEnv(_Env):
                 pass
             ws.close()
         self._let_go()
+
+    disconnect = close
 
     def sync(self) -> 'CodingEnv':
         """It is synchronous already."""
@@ -304,7 +320,7 @@ class AsyncCodingEnv(_Env):
     @classmethod
     def _of(cls, env: _Env) -> 'AsyncCodingEnv':
         """Takes over what the other one holds."""
-        made = cls(env.address.url, env.address.token, env.timeout_s, env.message_timeout_s, env.session, **env._fields)
+        made = cls(*env._settings(), **env._fields)
         made._server, made._container, env._server, env._container = env._server, env._container, None, None
         return made
 
@@ -317,6 +333,12 @@ class AsyncCodingEnv(_Env):
     async def from_docker_image(cls, image: str, **options: Any) -> 'AsyncCodingEnv':
         """As CodingEnv.from_docker_image()."""
         return cls._of(await _in_thread(lambda: CodingEnv.from_docker_image(image, **options)))
+
+    async def connect(self) -> 'AsyncCodingEnv':
+        """Connects now; otherwise the first message does."""
+        if self._ws is None:
+            self._ws = await AsyncWebSocket.connect(self.address, self._path())
+        return self
 
     async def reset(self, seed: Optional[int] = None, episode_id: Optional[str] = None, **fields: Any) -> StepResult:
         """A fresh environment: no variables, no files."""
@@ -343,17 +365,17 @@ class AsyncCodingEnv(_Env):
     async def _exchange(self, message: dict[str, Any]) -> Optional[dict[str, Any]]:
         answer = None
         try:
-            if self._ws is None:
-                self._ws = await AsyncWebSocket.connect(self.address, self._path())
-            await self._ws.send(message)
-            answer = await asyncio.wait_for(self._ws.receive(), self.message_timeout_s)
+            ws = (await self.connect())._ws
+            assert ws is not None
+            await ws.send(message)
+            answer = await asyncio.wait_for(ws.receive(), self.message_timeout_s)
             return answer
         except asyncio.TimeoutError as e:
             raise TimeoutError(f'no message within {self.message_timeout_s} s') from e
         finally:
             if answer is None and self._ws:  # broken, cancelled, or out of step
-                ws, self._ws = self._ws, None
-                ws.drop()
+                broken, self._ws = self._ws, None
+                broken.drop()
 
     async def close(self) -> None:
         if self._ws:
@@ -365,11 +387,11 @@ class AsyncCodingEnv(_Env):
             await ws.close()
         await _in_thread(self._let_go)
 
+    disconnect = close
+
     def sync(self) -> CodingEnv:
         """The same environment's address for programs that do not await."""
-        return CodingEnv(
-            self.address.url, self.address.token, self.timeout_s, self.message_timeout_s, self.session, **self._fields
-        )
+        return CodingEnv(*self._settings(), **self._fields)
 
     async def __aenter__(self) -> 'AsyncCodingEnv':
         return self
