@@ -162,8 +162,13 @@ struct sessions {
 /* What the control group of a session is given: the memory limit, a little more so that Python's MemoryError comes first. */
 struct cgroup_limits session_cgroup_limits(const struct session_limits *l);
 
+/* session_params.c: lists of words that end with NULL */
+char **session_words_copy(const char *const *list);
+void session_words_free(char **list);
 /* For a fork: without name, display, seed and packages. */
 int session_params_copy(const struct session_params *p, struct session_params *ret);
+
+extern const struct berth_events session_events; /* what guests tell their sessions */
 
 /* A berth for the session, by its parameters. */
 int session_take_berth(struct session *s, bool *ret_ready);
@@ -178,14 +183,29 @@ void session_count_output(struct session *s, size_t len);  /* the guest printed 
 void session_say_stop(struct session *s, bool killed, char *text, size_t size, struct cell_error *ret);
 void session_explain_error(struct session *s);             /* adds code and remedy where the code ran into a limit */
 
-/* session_cell.c */
+/* session_cell.c: what comes of a cell, and its end */
+/* What it left of the session's variables. */
+enum state_after { STATE_KEPT, STATE_LOST, STATE_BEFORE };
+void cell_free(struct cell *c);
+void session_tell_output(struct session *s, enum stream stream, const char *data, size_t len); /* to the listener */
+void session_override_error(struct session *s, const char *type, const char *code, const char *remedy, const char *text);
+void session_tell_timeout(struct session *s, bool killed);
+enum cell_status session_tell_stop(struct session *s, bool killed); /* why s->running was stopped */
+void session_report_cell(struct session *s, struct cell *c, enum cell_status status, int exit_code, enum state_after after);
+void session_close_cell(struct session *s, enum cell_status status, int exit_code, enum state_after after); /* the running one */
+void session_nudge(struct session *s);         /* wakes a main loop in which a cell was left, for what comes next */
+void session_start_nudging(struct session *s); /* again and again, until it has come round */
+/* session_clock.c */
 void session_stop_cell(struct session *s, enum cell_stop why); /* interrupts the running one for good */
+void session_start_clock(struct session *s, enum session_clock clock, uint64_t ms); /* what happens then: on_deadline() */
+void session_arm_clock(struct session *s);     /* the limit of the running cell */
+void session_stop_clock(struct session *s);
+/* session_guest.c */
 /* The running cell is over with its guest: `rolled_back` when another one goes on from before the cell. */
 void session_end_with_guest(struct session *s, bool rolled_back);
-void session_send_setup(struct session *s);
-void session_start_clock(struct session *s, enum session_clock clock, uint64_t ms); /* what happens then: on_deadline() */
-void session_stop_clock(struct session *s);
 bool session_ran_out_of_memory(struct session *s);
+/* session_start.c */
+void session_send_setup(struct session *s);
 /* travel.c */
 /* Sends the running cell to the guest, with what it takes to have a copy of before and after. */
 void travel_send_cell(struct session *s);

@@ -1,4 +1,4 @@
-/* The session table: creation, look-up, expiry, the end. */
+/* One session: creation, look-up, the end. */
 #include "session/session.h"
 
 #include <errno.h>
@@ -6,143 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "jail/jail.h"
 #include "session/internal.h"
 #include "session/set_templates.h"
 #include "session/templates.h"
-
-enum { SWEEP_MS = 200 };
-
-/* What most code imports first, and what takes longest to import. Missing ones are reported, not fatal. */
-#define STDLIB_MODULES "abc", "argparse", "array", "ast", "asyncio", "base64", "bisect", "calendar", \
-	"collections", "collections.abc", "concurrent.futures", "contextlib", "copy", "csv", "ctypes", "dataclasses", "datetime", \
-	"decimal", "difflib", "enum", "fractions", "functools", "glob", "gzip", "hashlib", "heapq", "html", "inspect", "io", \
-	"itertools", "json", "logging", "math", "multiprocessing", "operator", "os", "pathlib", "pickle", "pprint", "queue", \
-	"random", "re", "secrets", "shutil", "signal", "socket", "sqlite3", "statistics", "string", "struct", "subprocess", "sys", \
-	"tempfile", "textwrap", "threading", "time", "timeit", "traceback", "types", "typing", "unicodedata", "unittest", \
-	"urllib.parse", "urllib.request", "uuid", "warnings", "weakref", "xml.etree.ElementTree", "zipfile", "zlib"
-static const char *const default_preload[] = { STDLIB_MODULES, "numpy", "pandas", "matplotlib.pyplot", "PIL.Image", NULL };
-/* For sessions whose packages replace some of the system's: nothing of those is there. */
-static const char *const plain_preload[] = { STDLIB_MODULES, NULL };
-
-void sessions_config_init(struct sessions_config *c)
-{
-	*c = (struct sessions_config){
-		.ready_guests = 4,
-		.max_sessions = 2000,
-		.max_queued_cells = LIMIT_QUEUED_CELLS,
-		.max_network = { .any = true, .loopback = true },
-		.grace_s = 2,
-		.keep_files_bytes = 64 << 20,
-		.keep_checkpoints = 1,
-		.max_checkpoints = 16,
-		.default_ttl_s = 24 * 3600,
-		.default_idle_timeout_s = 3600,
-		.defaults = { .timeout_s = 30, .output_bytes = 1 << 20, .memory_bytes = 2ULL << 30, .processes = 256,
-			.disk_bytes = 256 << 20, .inodes = JAIL_INODES, .file_bytes = 1ULL << 30, .open_files = 1024, .printed_bytes = 1ULL << 30,
-			.log_bytes = 16 << 20 },
-		.maxima = { .timeout_s = 3600, .output_bytes = 16 << 20, .memory_bytes = 0, .processes = 4096,
-			.disk_bytes = 4ULL << 30, .inodes = 1 << 20, .open_files = 4096, .log_bytes = 256 << 20 },
-		.max_exec = JAIL_EXEC_ANY,
-	};
-}
-
-static void free_list(char **list)
-{
-	for (char **p = list; p && *p; p++)
-		free(*p);
-	free(list);
-}
-
-void session_package_free(struct session_package *p)
-{
-	for (struct session_package *next; p; p = next) {
-		next = p->next;
-		if (p->release)
-			p->release(p->hold);
-		free(p->path);
-		free(p);
-	}
-}
-
-void session_params_finish(struct session_params *p)
-{
-	session_package_free(p->packages);
-	free_list(p->want_packages);
-	free(p->packages_report);
-	free_list(p->template_modules);
-	free(p->name);
-	free_list(p->env);
-	free_list(p->preload);
-	free(p->metadata);
-	network_policy_finish(&p->network);
-	free(p->profile);
-	free_list(p->additional_imports);
-	*p = (struct session_params){ 0 };
-}
-
-static char **copy_list(const char *const *list);
-
-static char *copy_text(const char *text)
-{
-	return text ? strdup(text) : NULL;
-}
-
-static char **copy_words(char *const *list)
-{
-	return list ? copy_list((const char *const *)list) : NULL;
-}
-
-static struct session_package *copy_packages(const struct session_package *p)
-{
-	struct session_package *first = NULL, **at = &first;
-	for (; p; p = p->next) {
-		struct session_package *one = calloc(1, sizeof(*one));
-		if (!one || !(one->path = strdup(p->path))) {
-			free(one);
-			session_package_free(first);
-			return NULL;
-		}
-		if (p->retain) {
-			p->retain(p->hold);
-			one->retain = p->retain;
-			one->release = p->release;
-			one->hold = p->hold;
-		}
-		*at = one;
-		at = &one->next;
-	}
-	return first;
-}
-
-int session_params_copy(const struct session_params *p, struct session_params *ret)
-{
-	struct session_params c = { .limits = p->limits, .ttl_s = p->ttl_s, .idle_timeout_s = p->idle_timeout_s, .has_exec = true, .exec = p->exec,
-		.has_transactions = true, .transactions = !p->no_transactions, .has_keep_checkpoints = true, .keep_checkpoints = p->keep_checkpoints,
-		.has_keep_files = true, .keep_files_bytes = p->keep_files_bytes, .owner = p->owner, .packages_replace = p->packages_replace };
-	c.metadata = copy_text(p->metadata);
-	c.profile = copy_text(p->profile);
-	c.env = copy_words(p->env);
-	c.preload = copy_words(p->preload);
-	c.additional_imports = copy_words(p->additional_imports);
-	c.packages = copy_packages(p->packages);
-	c.packages_report = copy_text(p->packages_report);
-	bool whole = !p->packages == !c.packages && !p->metadata == !c.metadata && !p->profile == !c.profile && !p->env == !c.env &&
-		     !p->preload == !c.preload && !p->additional_imports == !c.additional_imports;
-	if (!whole || network_policy_copy(&p->network, &c.network) < 0) {
-		session_params_finish(&c);
-		return -ENOMEM;
-	}
-	*ret = c;
-	return 0;
-}
 
 const char *session_state_name(enum session_state s)
 {
@@ -189,7 +61,7 @@ static void on_display(void *owner, int *fds)
 		display_take_socket(s->display, fds);
 }
 
-static const struct berth_events events = { { on_frame, on_output, on_exit_event }, on_ready, on_failed, on_network,
+const struct berth_events session_events = { { on_frame, on_output, on_exit_event }, on_ready, on_failed, on_network,
 	on_display };
 
 /* ---- display ------------------------------------------------------------------ */
@@ -592,33 +464,6 @@ int session_reset(struct session *s, struct error *e)
 	return 0;
 }
 
-static void on_sweep(uv_timer_t *timer)
-{
-	struct sessions *t = timer->data;
-	uint64_t now = clock_now_ns();
-	if (t->config.warm_display && !t->displays_warmed && nursery_warm(t->nursery) && displays_check(NULL) == 0) {
-		const struct display_size usual = { DISPLAY_WIDTH, DISPLAY_HEIGHT, DISPLAY_DEPTH, DISPLAY_DPI };
-		t->displays_warmed = true;
-		displays_warm(t->displays, &usual);
-	}
-	for (struct session *s = TAILQ_FIRST(&t->list), *next; s; s = next) {
-		next = TAILQ_NEXT(s, link);
-		char why[96];
-		session_watch_cpu(s);
-		if (s->ending)
-			continue;
-		if (s->weigh_due && s->berth)
-			room_for_memory(s, false);
-		if ((double)(now - s->created_ns) / 1e9 > s->params.ttl_s) {
-			snprintf(why, sizeof(why), "its time to live of %g s was over", s->params.ttl_s);
-			session_end(s, why);
-		} else if (!s->running && !s->queued && (double)(now - s->used_ns) / 1e9 > s->params.idle_timeout_s) {
-			snprintf(why, sizeof(why), "it was idle for more than %g s", s->params.idle_timeout_s);
-			session_end(s, why);
-		}
-	}
-}
-
 /* ---- looking at a session ------------------------------------------------------------ */
 
 void session_info(const struct session *s, struct session_info *ret)
@@ -683,187 +528,4 @@ void session_owner(const struct session *s, uid_t *ret_uid, gid_t *ret_gid)
 void session_files_touched(struct session *s)
 {
 	s->files_touched = true;
-}
-
-/* ---- life of the table ----------------------------------------------------------------- */
-
-static char **copy_list(const char *const *list)
-{
-	size_t n = 0;
-	while (list[n])
-		n++;
-	char **copy = calloc(n + 1, sizeof(*copy));
-	for (size_t i = 0; copy && i < n; i++) {
-		if (!(copy[i] = strdup(list[i]))) {
-			free_list(copy);
-			return NULL;
-		}
-	}
-	return copy;
-}
-
-/* With its parents, as mkdir -p. */
-static int make_state_dir(const char *dir, struct error *e)
-{
-	_cleanup_free_ char *path = dir ? strdup(dir) : NULL;
-	if (!dir)
-		return 0;
-	if (!path)
-		return error_set(e, -ENOMEM, "out of memory");
-	for (char *slash = path;;) {
-		slash = strchr(slash + 1, '/');
-		if (slash)
-			*slash = '\0';
-		if (mkdir(path, 0700) < 0 && errno != EEXIST && (!slash || errno == EACCES || errno == ENOSPC || errno == EROFS)) {
-			error_set_errno(e, -errno, "making the state directory %s", dir);
-			return error_remedy(e, "Name another with --state-dir, or make it writable.");
-		}
-		if (!slash)
-			return 0;
-		*slash = '/';
-	}
-}
-
-int sessions_create(const struct sessions_config *config, struct error *e, struct sessions **ret)
-{
-	int r = make_state_dir(config->state_dir, e);
-	if (r < 0)
-		return r;
-	struct sessions *t = calloc(1, sizeof(*t));
-	if (!t)
-		return error_set(e, -ENOMEM, "out of memory");
-	t->config = *config;
-	t->stats.limit = config->max_sessions;
-	TAILQ_INIT(&t->list);
-	t->tombstones = calloc(LIMIT_TOMBSTONES, sizeof(*t->tombstones));
-	t->owned_preload = copy_list(config->preload ? (const char *const *)config->preload : default_preload);
-	if (!t->tombstones || !t->owned_preload) {
-		r = error_set(e, -ENOMEM, "out of memory");
-		goto fail;
-	}
-	struct nursery_config nc = { .loop = config->loop,
-		.guest_module = config->guest_module,
-		.state_dir = config->state_dir,
-		.rootfs = config->rootfs,
-		.shown = config->shown,
-		.template_bytes = config->template_bytes,
-		.preload = t->owned_preload,
-		.plain_preload = (char *const *)plain_preload,
-		.stock = config->ready_guests,
-		.kind = { .disk_bytes = config->defaults.disk_bytes, .inodes = config->defaults.inodes, .exec = config->default_exec,
-			.network = { .net = config->default_network.net == JAIL_NET_LOOPBACK ? JAIL_NET_LOOPBACK : JAIL_NET_NONE } },
-		.limits = session_cgroup_limits(&config->defaults),
-		.events = &events };
-	if ((r = nursery_create(&nc, e, &t->nursery)) < 0)
-		goto fail;
-	struct displays_config dc = { .loop = config->loop, .guest_module = config->guest_module, .nursery = t->nursery,
-		.plain = config->plain_displays };
-	if ((r = displays_create(&dc, &t->displays)) < 0) {
-		nursery_destroy(t->nursery, NULL, NULL);
-		error_set(e, r, "out of memory");
-		goto fail;
-	}
-	uv_timer_init(config->loop, &t->sweep);
-	t->sweep.data = t;
-	uv_timer_start(&t->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
-	*ret = t;
-	return 0;
-fail:
-	free(t->tombstones);
-	free_list(t->owned_preload);
-	free(t);
-	return r;
-}
-
-static void table_freed(uv_handle_t *h)
-{
-	struct sessions *t = h->data;
-	void (*done)(void *) = t->done;
-	void *userdata = t->done_userdata;
-	free(t->common_path);
-	free(t->tombstones);
-	free_list(t->owned_preload);
-	free(t);
-	if (done)
-		done(userdata);
-}
-
-static void wait_for_sessions(uv_timer_t *timer)
-{
-	struct sessions *t = timer->data;
-	if (!t->closing_sessions)
-		uv_close((uv_handle_t *)timer, table_freed);
-}
-
-static void nursery_gone(void *userdata)
-{
-	struct sessions *t = userdata;
-	uv_timer_start(&t->sweep, wait_for_sessions, 0, 1);
-}
-
-static void displays_gone(void *userdata)
-{
-	struct sessions *t = userdata;
-	nursery_destroy(t->nursery, nursery_gone, t);
-	t->nursery = NULL;
-}
-
-static void end_all(struct sessions *t)
-{
-	while (!TAILQ_EMPTY(&t->list))
-		session_end(TAILQ_FIRST(&t->list), "the server ended");
-	displays_destroy(t->displays, displays_gone, t);
-	t->displays = NULL;
-}
-
-static void on_drain(uv_timer_t *timer)
-{
-	struct sessions *t = timer->data;
-	if (!t->stats.running_cells || clock_now_ns() >= t->drain_until_ns) {
-		uv_timer_stop(timer);
-		end_all(t);
-	}
-}
-
-void sessions_destroy(struct sessions *t, double deadline_s, void (*done)(void *), void *userdata)
-{
-	t->done = done;
-	t->done_userdata = userdata;
-	t->drain_until_ns = clock_now_ns() + (uint64_t)(deadline_s * 1e9);
-	if (t->destroying) /* asked again, with less patience */
-		return;
-	t->draining = t->destroying = true;
-	uv_timer_start(&t->sweep, on_drain, 0, 20);
-}
-
-bool sessions_ready(const struct sessions *t)
-{
-	return t->nursery && nursery_warm(t->nursery) && !t->common_awaited;
-}
-
-const char *sessions_preload_report(const struct sessions *t)
-{
-	return nursery_report(t->nursery);
-}
-
-const char *sessions_display_kind(const struct sessions *t)
-{
-	const struct display_size usual = { DISPLAY_WIDTH, DISPLAY_HEIGHT, DISPLAY_DEPTH, DISPLAY_DPI };
-	return displays_kind(t->displays, &usual);
-}
-
-const struct sessions_stats *sessions_stats(const struct sessions *t)
-{
-	struct sessions *w = (struct sessions *)t;
-	if (t->nursery) {
-		const struct nursery_stats *n = nursery_stats(t->nursery);
-		w->stats.forked = n->forked;
-		w->stats.zygote_restarts = n->restarts;
-		w->stats.ready_guests = n->stock_ready;
-		for (int i = STEP_CLONE; i <= STEP_SPAWN; i++) {
-			w->stats.steps.count[i] = n->steps.count[i];
-			w->stats.steps.ns[i] = n->steps.ns[i];
-		}
-	}
-	return &t->stats;
 }

@@ -1,5 +1,4 @@
-/* Cells of a session: queue, start, deadline, end. */
-#include <errno.h>
+/* What comes of a cell: output, results, its end, cells left in a main loop. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,17 +7,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "session/film.h"
 #include "session/internal.h"
 
-enum {
-	WAKE_MS = 20,
-	GUEST_RETRIES_MAX = 8, /* more than there are jails in stock: all of them may have died at once */
-};
-
 const double stats_bounds_s[STATS_BUCKETS - 1] = { 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 10, 60 };
-
 
 void stats_observe(struct stats_histogram *h, double seconds)
 {
@@ -35,7 +27,7 @@ const char *cell_status_name(enum cell_status s)
 	return names[s];
 }
 
-static void cell_free(struct cell *c)
+void cell_free(struct cell *c)
 {
 	capture_destroy(c->capture);
 	film_cell_destroy(c->film);
@@ -43,13 +35,10 @@ static void cell_free(struct cell *c)
 	free(c);
 }
 
-/* What a cell left of the session's variables. */
-enum state_after { STATE_KEPT, STATE_LOST, STATE_BEFORE };
-
 /* ---- output ------------------------------------------------------------------- */
 
 /* Tells the listener whole characters only; up to three bytes wait for what follows. */
-static void tell_output(struct session *s, enum stream stream, const char *data, size_t len)
+void session_tell_output(struct session *s, enum stream stream, const char *data, size_t len)
 {
 	struct cell *c = s->running;
 	char joined[8];
@@ -94,19 +83,13 @@ void session_guest_output(struct session *s, enum stream stream, const char *dat
 		in_head = 0;
 	if (in_head < len)
 		guest_rest(berth_guest(s->berth)); /* beyond the cap: no hurry, and others need the CPUs */
-	tell_output(s, stream, data, in_head);
+	session_tell_output(s, stream, data, in_head);
 }
 
 /* ---- the end of a cell ------------------------------------------------------------ */
 
-void session_stop_clock(struct session *s)
-{
-	s->clock = CLOCK_OFF;
-	uv_timer_stop(&s->deadline);
-}
-
 /* An error of the daemon's own making, in place of or over what the guest said. */
-static void override_error(struct session *s, const char *type, const char *code, const char *remedy, const char *text)
+void session_override_error(struct session *s, const char *type, const char *code, const char *remedy, const char *text)
 {
 	struct outcome *o = &s->outcome;
 	if (!o->has_error)
@@ -121,7 +104,7 @@ static void override_error(struct session *s, const char *type, const char *code
 	o->has_error = true;
 }
 
-static void report(struct session *s, struct cell *c, enum cell_status status, int exit_code, enum state_after after)
+void session_report_cell(struct session *s, struct cell *c, enum cell_status status, int exit_code, enum state_after after)
 {
 	struct outcome *o = &s->outcome;
 	_cleanup_free_ char *let_go = c->abandoned ? NULL : TAKE_PTR(s->let_go);
@@ -173,7 +156,7 @@ static void report(struct session *s, struct cell *c, enum cell_status status, i
 }
 
 /* The running cell is over. The next one starts in this call when the guest can take it. */
-static void end_cell(struct session *s, enum cell_status status, int exit_code, enum state_after after)
+void session_close_cell(struct session *s, enum cell_status status, int exit_code, enum state_after after)
 {
 	struct cell *c = s->running;
 	struct sessions *t = s->table;
@@ -195,7 +178,7 @@ static void end_cell(struct session *s, enum cell_status status, int exit_code, 
 	}
 	s->used_ns = clock_now_ns();
 	s->used_wall_ns = clock_wall_ns();
-	report(s, c, status, exit_code, after);
+	session_report_cell(s, c, status, exit_code, after);
 	s->running = NULL;
 	outcome_finish(&s->outcome);
 	output_finish(&s->output[0]);
@@ -224,7 +207,7 @@ static bool session_frame_of_left(struct session *s, const struct wire_frame *f)
 }
 
 /* A signal makes Python look for the cell; an event that means nothing makes a main loop let Python run. */
-static void nudge(struct session *s)
+void session_nudge(struct session *s)
 {
 	guest_signal(berth_guest(s->berth), WIRE_CELL_SIGNAL);
 	if (s->display && display_is_up(s->display))
@@ -238,14 +221,14 @@ static void on_nudge(uv_timer_t *t)
 		uv_timer_stop(t);
 		return;
 	}
-	nudge(s);
+	session_nudge(s);
 }
 
-static void start_nudging(struct session *s)
+void session_start_nudging(struct session *s)
 {
 	if (!s->n_left)
 		return;
-	nudge(s);
+	session_nudge(s);
 	uv_timer_start(&s->nudge, on_nudge, NUDGE_FIRST_MS, NUDGE_MS);
 }
 
@@ -255,7 +238,7 @@ void session_leave_cell(struct session *s)
 	if (!s->running || s->outcome.done || s->n_left == LIMIT_LEFT_CELLS)
 		return;
 	s->left[s->n_left++] = s->cells;
-	end_cell(s, CELL_RUNNING, 0, false);
+	session_close_cell(s, CELL_RUNNING, 0, false);
 }
 
 void session_end_cell(struct session *s, enum cell_status status, int exit_code)
@@ -264,25 +247,25 @@ void session_end_cell(struct session *s, enum cell_status status, int exit_code)
 	if (c->film && film_cell_finish(c->film, c->recording_id, status, exit_code))
 		session_stop_clock(s); /* making a film has a limit of its own */
 	else
-		end_cell(s, status, exit_code, STATE_KEPT);
+		session_close_cell(s, status, exit_code, STATE_KEPT);
 }
 
-static void say_timeout(struct session *s, bool killed)
+void session_tell_timeout(struct session *s, bool killed)
 {
 	char text[160];
 	snprintf(text, sizeof(text), "the cell ran longer than its limit of %g s and was %s", s->running->timeout_s,
 		killed ? "killed, because it did not stop when interrupted" : "interrupted");
-	override_error(s, "TimeoutError", "cell_timeout",
+	session_override_error(s, "TimeoutError", "cell_timeout",
 		"Make the code faster or split it into cells, or ask for more time with timeout_s.", text);
 }
 
 /* A limit other than the time stopped it. */
-static enum cell_status say_stop(struct session *s, bool killed)
+enum cell_status session_tell_stop(struct session *s, bool killed)
 {
 	struct cell_error said;
 	char text[160];
 	session_say_stop(s, killed, text, sizeof(text), &said);
-	override_error(s, said.type, said.code, said.remedy, text);
+	session_override_error(s, said.type, said.code, said.remedy, text);
 	return s->running->stop == STOP_CPU ? CELL_TIMEOUT : killed ? CELL_KILLED : CELL_ERROR;
 }
 
@@ -300,9 +283,9 @@ static void finish_cell(struct session *s)
 	if (c->timed_out) {
 		status = CELL_TIMEOUT;
 		exit_code = 124;
-		say_timeout(s, false);
+		session_tell_timeout(s, false);
 	} else if (c->stop) {
-		status = say_stop(s, false);
+		status = session_tell_stop(s, false);
 		exit_code = status == CELL_TIMEOUT ? 124 : 1;
 	} else if (o->kind == WIRE_OUTCOME_INTERRUPT) {
 		status = CELL_INTERRUPTED;
@@ -374,542 +357,4 @@ void session_guest_frame(struct session *s, const struct wire_frame *f)
 		s->running->observer.on_display(s->running->userdata, display);
 	if (s->outcome.done)
 		finish_cell(s);
-}
-
-/* ---- deadlines and interrupts ------------------------------------------------------- */
-
-static void interrupt_running(struct session *s);
-static void on_deadline(uv_timer_t *t);
-
-#define PAUSE_MAX_NS (LIMIT_TOOL_PAUSE_SECONDS * NSEC_PER_SEC)
-
-/* The timer goes off at what comes first: the cell's limit (the end of the longest pause while it stands still), or a call's. */
-static void arm_clock(struct session *s)
-{
-	uint64_t now = clock_now_ns(), at = s->limit_at_ns, call_at = tools_next_deadline(s);
-	if (s->paused_at_ns)
-		at = s->paused_at_ns + (PAUSE_MAX_NS - s->paused_ns);
-	if (call_at < at)
-		at = call_at;
-	uv_timer_start(&s->deadline, on_deadline, at > now ? (at - now + 999999) / 1000000 : 0, 0);
-}
-
-static void go_on(struct session *s, uint64_t now)
-{
-	if (!s->paused_at_ns)
-		return;
-	s->limit_at_ns += now - s->paused_at_ns;
-	s->paused_ns += now - s->paused_at_ns;
-	s->paused_at_ns = 0;
-}
-
-void session_tools_waiting(struct session *s, bool waiting)
-{
-	uint64_t now = clock_now_ns();
-	if (s->clock != CLOCK_LIMIT)
-		return;
-	if (!waiting)
-		go_on(s, now);
-	else if (!s->paused_at_ns && s->paused_ns < PAUSE_MAX_NS)
-		s->paused_at_ns = now;
-	arm_clock(s);
-}
-
-static void check_limit(struct session *s)
-{
-	uint64_t now = clock_now_ns();
-	tools_expire(s, now);
-	if (s->paused_at_ns && now - s->paused_at_ns + s->paused_ns >= PAUSE_MAX_NS)
-		go_on(s, now);
-	if (s->paused_at_ns || now < s->limit_at_ns) {
-		arm_clock(s);
-		return;
-	}
-	s->running->timed_out = true;
-	interrupt_running(s);
-}
-
-static void on_deadline(uv_timer_t *t)
-{
-	struct session *s = t->data;
-	if (s->clock == CLOCK_RECOVERING) {
-		if (!s->recovering)
-			travel_cancel(s, "the interpreter did not answer in time (a thread that holds it?)");
-		else
-			travel_failed(s);
-		return;
-	}
-	if (!s->running)
-		return;
-	if (s->clock == CLOCK_LIMIT) {
-		check_limit(s);
-	} else if (clock_now_ns() - s->interrupt_ns >= (uint64_t)(s->table->config.grace_s * 1e9)) {
-		berth_kill_all(s->berth);
-		uv_timer_stop(t); /* its end is reported when it is there */
-	} else {
-		guest_signal(berth_guest(s->berth), WIRE_WAKE_SIGNAL);
-	}
-}
-
-void session_start_clock(struct session *s, enum session_clock clock, uint64_t ms)
-{
-	s->clock = clock;
-	uv_timer_start(&s->deadline, on_deadline, ms, 0);
-}
-
-static void interrupt_running(struct session *s)
-{
-	if (s->clock == CLOCK_INTERRUPTING || s->recovering)
-		return;
-	s->clock = CLOCK_INTERRUPTING;
-	s->interrupt_ns = clock_now_ns();
-	guest_signal(berth_guest(s->berth), SIGINT);
-	uv_timer_start(&s->deadline, on_deadline, WAKE_MS, WAKE_MS);
-}
-
-void session_interrupt_running(struct session *s)
-{
-	interrupt_running(s);
-}
-
-void session_stop_cell(struct session *s, enum cell_stop why)
-{
-	if (s->running->stop || s->running->timed_out)
-		return;
-	s->running->stop = why;
-	interrupt_running(s);
-}
-
-bool session_interrupt(struct session *s)
-{
-	if (!s->running && s->n_left) { /* what was left running ends */
-		guest_signal(berth_guest(s->berth), SIGINT);
-		nudge(s);
-		return true;
-	}
-	if (!s->running)
-		return false;
-	if (s->outcome.done) /* the code is over, its last picture is not there yet */
-		return true;
-	s->running->interrupted = true;
-	interrupt_running(s);
-	return true;
-}
-
-void cell_abandon(struct cell *c)
-{
-	struct session *s = c->session;
-	c->abandoned = true;
-	if (c->detach)
-		return;
-	if (s->running == c) {
-		session_interrupt(s);
-	} else {
-		TAILQ_REMOVE(&s->queue, c, link);
-		s->queued--;
-		s->table->stats.queued_cells--;
-		cell_free(c);
-	}
-}
-
-/* ---- the guest's life ------------------------------------------------------------------ */
-
-/* Why the interpreter ended under a running cell, in words. */
-static void say_death(struct session *s, const struct process_exit *end, bool broken, const char *remedy)
-{
-	char text[256];
-	if (broken)
-		snprintf(text, sizeof(text), "the interpreter was ended: the code wrote to its control socket");
-	else if (end->signaled)
-		snprintf(text, sizeof(text), "the interpreter was ended by signal %d (%s)", end->status, strsignal(end->status));
-	else
-		snprintf(text, sizeof(text), "the code ended the interpreter itself with exit code %d (os._exit)", end->status);
-	override_error(s, "InterpreterDied", "interpreter_died", remedy, text);
-}
-
-/* What became of the variables, and why they are not as before when a copy was wished for. The text lives in the session. */
-static const char *say_state(struct session *s, bool rolled_back)
-{
-	const char *left = berth_files_left(s->berth);
-	if (rolled_back && *left)
-		snprintf(s->remedy, sizeof(s->remedy), "Variables are as they were before this cell; files were left as they are: %s.", left);
-	else if (rolled_back)
-		snprintf(s->remedy, sizeof(s->remedy), "Variables and files are as they were before this cell; change the code and try again.");
-	else
-		snprintf(s->remedy, sizeof(s->remedy), "Variables are gone, files under /workspace are still there; run the imports and definitions "
-			"again.%s%s%s", s->no_copy[0] ? " There was no copy to go back to: " : "", s->no_copy, s->no_copy[0] ? "." : "");
-	return s->remedy;
-}
-
-/* True when the kernel killed something of the session for want of memory since the last look. */
-bool session_ran_out_of_memory(struct session *s)
-{
-	struct cgroup_usage u;
-	berth_usage(s->berth, &u);
-	bool more = u.oom_kills > s->oom_kills;
-	s->oom_kills = u.oom_kills;
-	return more;
-}
-
-static void say_out_of_memory(struct session *s)
-{
-	char text[160];
-	snprintf(text, sizeof(text), "the session reached its memory limit of %llu bytes and its interpreter was killed",
-		(unsigned long long)s->params.limits.memory_bytes);
-	override_error(s, "MemoryError", "out_of_memory",
-		"Use less memory at once (files in /workspace and /tmp count), or make the session with a larger limits.memory_bytes.",
-		text);
-}
-
-void session_end_with_guest(struct session *s, bool rolled_back)
-{
-	struct cell *c = s->running;
-	const struct process_exit *end = &s->death.end;
-	enum cell_status status = CELL_KILLED;
-	int exit_code = end->signaled ? 128 + end->status : end->status;
-	s->n_left = 0;
-	s->table->stats.guests_replaced++;
-	if (!rolled_back)
-		s->guest_ready = s->setup_sent = false; /* no queued cell may start now */
-	if (!c)
-		return;
-	if (s->outcome.done) { /* its code was over: only a picture or a film was awaited */
-		status = c->capture ? capture_status(c->capture, &exit_code) : CELL_OK;
-		status = c->film ? film_cell_status(c->film, status, &exit_code) : status;
-		end_cell(s, status, exit_code, rolled_back ? STATE_BEFORE : STATE_LOST);
-		return;
-	}
-	s->outcome.has_result = false;
-	if (c->timed_out) {
-		status = CELL_TIMEOUT;
-		exit_code = 124;
-		say_timeout(s, true);
-	} else if (c->stop) {
-		status = say_stop(s, true);
-		exit_code = status == CELL_TIMEOUT ? 124 : 137;
-	} else if (c->interrupted) {
-		status = CELL_INTERRUPTED;
-		override_error(s, "KeyboardInterrupt", "interrupted", "",
-			"the cell was killed, because it did not stop when interrupted");
-	} else if (s->death.out_of_memory) {
-		status = CELL_OUT_OF_MEMORY;
-		say_out_of_memory(s);
-	} else {
-		say_death(s, end, s->death.broken, say_state(s, rolled_back));
-	}
-	s->table->stats.cells_rolled_back += rolled_back;
-	end_cell(s, status, exit_code, rolled_back ? STATE_BEFORE : STATE_LOST);
-}
-
-static void note_death(struct session *s, const struct process_exit *end, bool broken)
-{
-	s->death.end = *end;
-	s->death.broken = broken;
-	s->death.out_of_memory = end->signaled && end->status == SIGKILL && session_ran_out_of_memory(s);
-}
-
-void session_guest_exit(struct session *s, const struct process_exit *end, bool broken)
-{
-	if (s->recovering) {
-		travel_failed(s);
-		return;
-	}
-	note_death(s, end, broken);
-	if (travel_recover(s))
-		return;
-	session_end_with_guest(s, false);
-	travel_forget(s);
-	berth_replace_guest(s->berth);
-}
-
-void session_guest_ready(struct session *s)
-{
-	s->guest_ready = true;
-	s->retries = 0;
-	if (s->recovering) {
-		travel_ready(s);
-		return;
-	}
-	if (!s->warm && !s->cells)
-		stats_observe(&s->table->stats.create_seconds, (double)(clock_now_ns() - s->created_ns) / 1e9);
-	travel_born(s, NULL);
-	travel_begin(s);
-	session_start_next(s);
-}
-
-void session_fail_all_cells(struct session *s, enum cell_status status, const char *code, const char *text, const char *remedy)
-{
-	if (s->running) {
-		override_error(s, "SessionEnded", code, remedy, text);
-		end_cell(s, status, 137, STATE_LOST);
-	}
-	while (!TAILQ_EMPTY(&s->queue)) {
-		struct cell *c = TAILQ_FIRST(&s->queue);
-		TAILQ_REMOVE(&s->queue, c, link);
-		s->queued--;
-		s->table->stats.queued_cells--;
-		s->table->stats.cells[status]++;
-		override_error(s, "SessionEnded", code, remedy, text);
-		report(s, c, status, 137, STATE_LOST);
-		outcome_finish(&s->outcome);
-		cell_free(c);
-	}
-}
-
-void session_guest_failed(struct session *s, const char *text)
-{
-	if (s->recovering) {
-		travel_failed(s);
-		return;
-	}
-	if (s->fork_of) {
-		travel_born(s, text);
-		session_end(s, "it could not be forked");
-		return;
-	}
-	if (s->running) { /* its jail went with it */
-		note_death(s, &(struct process_exit){ .signaled = true, .status = SIGKILL }, false);
-		session_end_with_guest(s, false);
-	}
-	travel_forget(s);
-	s->guest_ready = s->setup_sent = false;
-	if (++s->retries <= GUEST_RETRIES_MAX && !s->ending) {
-		bool ready;
-		if (s->display)
-			display_detach(s->display);
-		berth_close(s->berth);
-		s->berth = NULL;
-		if (session_take_berth(s, &ready) == 0) {
-			if (ready)
-				session_guest_ready(s);
-			return;
-		}
-	}
-	travel_cancel(s, text);
-	session_fail_all_cells(s, CELL_KILLED, "no_guest", text, "The server's log says more; `glovebox doctor` checks the machine.");
-	session_end(s, "its interpreter could not be started"); /* kept, it would let cells wait for what does not come */
-}
-
-/* ---- starting -------------------------------------------------------------------------- */
-
-/* The oldest first: each goes before those that are there. */
-static bool put_paths(struct buffer *b, const struct session_package *p)
-{
-	return !p || (put_paths(b, p->next) && wire_put(b, WIRE_PACKAGES, p->path, strlen(p->path)) == 0);
-}
-
-void session_send_path(struct session *s, const struct session_package *p)
-{
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
-	size_t start;
-	if (wire_begin(&b, WIRE_SETUP, 0, &start) == 0 && wire_put(&b, WIRE_PACKAGES, p->path, strlen(p->path)) == 0) {
-		wire_end(&b, start);
-		guest_send(berth_guest(s->berth), &b);
-	}
-}
-
-void session_send_setup(struct session *s)
-{
-	struct buffer b = BUFFER_INIT(0);
-	size_t start;
-	bool ok = wire_begin(&b, WIRE_SETUP, 0, &start) == 0;
-	ok = ok && session_network_setup(s, &b); /* first: what was asked for overrides it */
-	/* First, so that the caller's own words about it hold. */
-	for (const char *const *v = capture_environment; ok && s->display && *v; v++)
-		ok = wire_put(&b, WIRE_ENV, *v, strlen(*v)) == 0;
-	for (char **v = s->params.env; ok && v && *v; v++)
-		ok = wire_put(&b, WIRE_ENV, *v, strlen(*v)) == 0;
-	if (ok && s->display)
-		ok = wire_put_u64(&b, WIRE_SCREEN, 1) == 0;
-	for (char **v = s->params.preload; ok && v && *v; v++)
-		ok = wire_put(&b, WIRE_PRELOAD, *v, strlen(*v)) == 0;
-	if (ok && s->table->common_path)
-		ok = wire_put(&b, WIRE_PACKAGES, s->table->common_path, strlen(s->table->common_path)) == 0;
-	ok = ok && put_paths(&b, s->params.packages);
-	for (char **v = s->profile.rules; ok && v && *v; v++)
-		ok = wire_put(&b, WIRE_POLICY, *v, strlen(*v)) == 0;
-	if (ok && s->params.has_seed)
-		ok = wire_put_u64(&b, WIRE_SEED, s->params.seed) == 0;
-	if (ok && s->params.limits.memory_bytes)
-		ok = wire_put_u64(&b, WIRE_MEMORY, s->params.limits.memory_bytes) == 0;
-	if (ok && s->params.limits.processes)
-		ok = wire_put_u64(&b, WIRE_PROCESSES, s->params.limits.processes + (travel_possible(s) ? LIMIT_COPIES : 0)) == 0;
-	if (ok && travel_possible(s))
-		ok = wire_put_u64(&b, WIRE_KEEP_FILES, s->params.keep_files_bytes) == 0;
-	if (ok && s->wipe)
-		ok = wire_put_u64(&b, WIRE_WIPE, 1) == 0;
-	s->wipe = false;
-	if (ok && s->params.limits.file_bytes)
-		ok = wire_put_u64(&b, WIRE_FILE_BYTES, s->params.limits.file_bytes) == 0;
-	if (ok && s->params.limits.open_files)
-		ok = wire_put_u64(&b, WIRE_OPEN_FILES, s->params.limits.open_files) == 0;
-	if (ok && s->params.limits.session_cpu_s > 0) /* the daemon counts them together; this bounds each, come what may */
-		ok = wire_put_u64(&b, WIRE_CPU_SECONDS, (uint64_t)s->params.limits.session_cpu_s + 5) == 0;
-	if (ok) {
-		wire_end(&b, start);
-		guest_send(berth_guest(s->berth), &b);
-	}
-	buffer_finish(&b);
-	s->setup_sent = true;
-	tools_send(s, true);
-}
-
-/* The frame was built when the cell was queued; now it gets its number. */
-static void stamp(struct session *s, struct cell *c)
-{
-	if (s->files_touched)
-		wire_put_u64(&c->frame, WIRE_RESCAN, 1);
-	wire_end(&c->frame, 0);
-	uint32_t serial = s->cells;
-	for (int i = 0; i < 4; i++)
-		c->frame.data[8 + i] = (char)(serial >> (8 * i) & 0xff);
-}
-
-/* What background threads printed since the last cell belongs to this one. */
-static void tell_earlier_output(struct session *s)
-{
-	for (int i = 0; i < 2; i++)
-		if (s->output[i].head.len && !s->running->observer.uncapped)
-			tell_output(s, (enum stream)i, s->output[i].head.data, s->output[i].head.len);
-}
-
-void session_start_next(struct session *s)
-{
-	struct cell *c = TAILQ_FIRST(&s->queue);
-	if (!c || s->running || s->travel || !s->guest_ready || s->check_answer || (s->display && !display_is_ready(s->display)))
-		return;
-	TAILQ_REMOVE(&s->queue, c, link);
-	s->queued--;
-	s->table->stats.queued_cells--;
-	s->table->stats.running_cells++;
-	s->running = c;
-	s->cells++;
-	c->started = true;
-	s->started_ns = s->used_ns = clock_now_ns();
-	s->used_wall_ns = clock_wall_ns();
-	if (!s->setup_sent)
-		session_send_setup(s);
-	session_begin_limits(s);
-	tools_send(s, false);
-	stamp(s, c);
-	s->clock = CLOCK_LIMIT;
-	s->limit_at_ns = s->started_ns + (uint64_t)(c->timeout_s * 1e9);
-	s->paused_at_ns = s->paused_ns = 0;
-	arm_clock(s);
-	guest_hurry(berth_guest(s->berth));
-	if (c->capture)
-		capture_begin(c->capture);
-	if (c->record)
-		recording_start(s, &c->recording, NULL, &c->recording_id);
-	travel_send_cell(s);
-	start_nudging(s);
-	if (!c->abandoned && c->observer.on_started)
-		c->observer.on_started(c->userdata, s->cells);
-	tell_earlier_output(s);
-}
-
-static int build_frame(struct cell *c, const struct cell_request *q)
-{
-	size_t start;
-	int r = wire_begin(&c->frame, WIRE_EXECUTE, 0, &start);
-	if (r == 0)
-		r = wire_put(&c->frame, WIRE_CODE, q->code, q->code_len);
-	if (r == 0 && q->stdin_text)
-		r = wire_put(&c->frame, WIRE_STDIN, q->stdin_text, q->stdin_len);
-	if (r == 0 && q->variables)
-		r = wire_put(&c->frame, WIRE_VARIABLES, q->variables, strlen(q->variables));
-	if (r == 0 && q->typed_result)
-		r = wire_put_u64(&c->frame, WIRE_TYPED, 1);
-	if (r == 0 && q->final)
-		r = wire_put_u64(&c->frame, WIRE_FINAL, 1);
-	return r == 0 ? buffer_reserve(&c->frame, 32) : r;
-}
-
-static int check_request(struct session *s, const struct cell_request *q, struct error *e)
-{
-	if (s->table->draining || s->ending) {
-		error_set(e, -ESHUTDOWN, "the server is about to end and takes no new cells");
-		return error_slug(e, "draining");
-	}
-	if (s->queued >= s->table->config.max_queued_cells) {
-		error_set(e, -EBUSY, "%u cells of this session are waiting already", s->queued);
-		error_remedy(e, "Wait for an answer before sending more; cells of one session run one after another.");
-		return error_slug(e, "queue_full");
-	}
-	double max = s->table->config.maxima.timeout_s;
-	if (max > 0 && q->timeout_s > max) {
-		error_set(e, -ERANGE, "timeout_s is %g, this server allows up to %g", q->timeout_s, max);
-		error_remedy(e, "Ask for less, or start the server with a larger --max-timeout.");
-		return error_slug(e, "limit_too_large");
-	}
-	return 0;
-}
-
-int session_execute(struct session *s, const char *id, const struct cell_request *q, const struct cell_observer *observer,
-	void *userdata, struct error *e, struct cell **ret)
-{
-	int r = check_request(s, q, e);
-	if (r < 0)
-		return r;
-	struct cell *c = calloc(1, sizeof(*c));
-	if (!c || build_frame(c, q) < 0) {
-		if (c)
-			cell_free(c);
-		return error_set(e, -ENOMEM, "out of memory");
-	}
-	c->session = s;
-	c->observer = *observer;
-	c->userdata = userdata;
-	c->timeout_s = q->timeout_s > 0 ? q->timeout_s : s->params.limits.timeout_s;
-	r = capture_create(s, c, q, e);
-	if (r == 0 && q->record && q->film)
-		r = film_cell_create(s, c, q->recording.format, e);
-	else if (r == 0 && q->record)
-		r = film_check(q->recording.format, e);
-	if (r == 0 && q->record && !s->display)
-		r = recording_start(s, &q->recording, e, &c->recording_id); /* says why not */
-	if (r < 0) {
-		cell_free(c);
-		return r;
-	}
-	c->record = q->record;
-	c->recording = q->recording;
-	c->detach = q->detach;
-	c->strict = q->strict;
-	c->transaction = !q->no_transaction && !q->final && !s->params.no_transactions;
-	if (id) {
-		snprintf(c->id, sizeof(c->id), "%.*s", CELL_ID_MAX, id);
-	} else {
-		memcpy(c->id, "c_", 2);
-		text_random_id(c->id + 2, 20);
-	}
-	TAILQ_INSERT_TAIL(&s->queue, c, link);
-	s->queued++;
-	s->table->stats.queued_cells++;
-	s->used_ns = clock_now_ns();
-	*ret = c;
-	session_start_next(s);
-	return 0;
-}
-
-int session_check(struct session *s, const char *code, size_t len, void (*answer)(void *, const char *), void *userdata,
-	struct error *e)
-{
-	struct buffer b = BUFFER_INIT(0);
-	size_t start;
-	if (!s->guest_ready || s->running || s->check_answer)
-		return error_set(e, -EBUSY, "the session is busy");
-	if (!s->setup_sent)
-		session_send_setup(s);
-	int r = wire_begin(&b, WIRE_CHECK, ++s->check_serial, &start);
-	if (r == 0)
-		r = wire_put(&b, WIRE_CODE, code, len);
-	if (r == 0) {
-		wire_end(&b, start);
-		s->check_answer = answer;
-		s->check_userdata = userdata;
-		guest_send(berth_guest(s->berth), &b);
-	}
-	buffer_finish(&b);
-	return r < 0 ? error_set_errno(e, r, "asking the guest") : 0;
 }
