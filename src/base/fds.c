@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/launcher.h"
 
 void fd_close(int fd)
 {
@@ -161,15 +162,16 @@ static size_t take_rights(struct cmsghdr *c, int *fds, size_t have, size_t max)
 		if (have + i < max)
 			fds[have + i] = fd;
 		else
-			fd_close(fd);
+			launcher_discard(fd);
 	}
 	return n;
 }
 
 static ssize_t recv_flags(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds, int flags)
 {
+	enum { RIGHTS_MAX = 253 }; /* the kernel's: those that find no room it would close itself, in our time */
 	union {
-		char space[CMSG_SPACE(sizeof(int) * FDS_PER_MESSAGE_MAX)];
+		char space[CMSG_SPACE(sizeof(int) * RIGHTS_MAX)];
 		struct cmsghdr align;
 	} control;
 	int fds[FDS_PER_MESSAGE_MAX];
@@ -192,7 +194,7 @@ static ssize_t recv_flags(int sock, void *data, size_t len, int *ret_fds, size_t
 			have += take_rights(c, fds, have, max_fds);
 	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || have > max_fds) {
 		for (size_t i = 0; i < have && i < max_fds; i++)
-			fd_close(fds[i]);
+			launcher_discard(fds[i]);
 		return -EMSGSIZE;
 	}
 	for (size_t i = 0; i < max_fds; i++)

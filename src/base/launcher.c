@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -139,6 +140,25 @@ int launcher_spawn(const char *path, char *const argv[], char *const envp[], con
 	return pidfd;
 }
 
+void launcher_discard(int fd)
+{
+	char byte = 0;
+	if (fd < 0)
+		return;
+	if (launchers[1].channel >= 0)
+		fd_send_now(launchers[1].channel, &byte, sizeof(byte), &fd, 1); /* when it does not take it, we do it after all */
+	fd_close(fd);
+}
+
+void launcher_discard_socket(int fd)
+{
+	int unread = 0;
+	if (fd >= 0 && ioctl(fd, FIONREAD, &unread) == 0 && unread == 0)
+		fd_close(fd);
+	else
+		launcher_discard(fd);
+}
+
 /* ---- the launcher's end ---------------------------------------------------------------- */
 
 /* Points `list` at the next n strings; false when there are not so many. */
@@ -184,9 +204,10 @@ int launcher_main(void)
 	fd_set_cloexec(LAUNCHER_SOCKET_FD, 1);
 	for (;;) {
 		ssize_t n = fd_recv(LAUNCHER_SOCKET_FD, message, sizeof(message), fds, SPAWN_FDS_MAX, &n_fds);
-		if (n < (ssize_t)sizeof(struct launch))
+		if (n <= 0)
 			return 0;
-		serve_one(message, (size_t)n, fds, n_fds);
+		if (n >= (ssize_t)sizeof(struct launch))
+			serve_one(message, (size_t)n, fds, n_fds); /* else it is about the descriptors alone */
 		for (size_t i = 0; i < n_fds; i++)
 			fd_close(fds[i]);
 	}

@@ -28,4 +28,16 @@ bool launcher_running(void);
 /* For process_spawn(). As process_spawn_here(); -E2BIG when the words do not fit into one message. Blocks until exec is done. */
 int launcher_spawn(const char *path, char *const argv[], char *const envp[], const int *fds, size_t n_fds, pid_t *ret_pid, int *ret_err);
 
+/*
+ * Closes a descriptor that somebody else sent. To let go of the last reference may take long (a gigabyte of a file in memory, a socket that lingers), and the
+ * sender decides that: where there are launchers, the second one does it. Without them it is close(2).
+ */
+void launcher_discard(int fd);
+void launcher_discard_socket(int fd); /* our end of a pair: so when something lies unread in it, which may bring descriptors */
+static inline void launcher_discard_p(int *fd)
+{
+	launcher_discard(*fd);
+}
+#define _cleanup_discard_ __attribute__((cleanup(launcher_discard_p)))
+
 int launcher_main(void); /* everything the launcher does */

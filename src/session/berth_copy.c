@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/launcher.h"
 #include "base/process.h"
 #include "session/berth.h"
 
@@ -120,7 +121,7 @@ pid_t berth_own_process(const struct berth *b, int pidfd)
 
 void berth_take_live(struct nursery *n, struct copy *from, uint32_t serial, int pidfd, const char *text)
 {
-	_cleanup_fd_ int fd = pidfd;
+	_cleanup_discard_ int fd = pidfd;
 	struct berth *b = berth_find(n, serial);
 	if (!b || b->state != BERTH_STARTING || b->from != from || guest_pid(b->guest)) {
 		if (berth_own_process(b ? b : from->berth, fd))

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fds.h"
+#include "base/launcher.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "session/berth.h"
@@ -43,7 +44,7 @@ static bool is_unix_stream(int fd)
 
 int copy_parked(struct copy *c, int pidfd, int control)
 {
-	_cleanup_fd_ int process = pidfd, socket = control;
+	_cleanup_discard_ int process = pidfd, socket = control;
 	pid_t pid = berth_own_process(c->berth, pidfd);
 	if (!pid || c->pidfd >= 0 || !is_unix_stream(control))
 		return -EPROTO;
@@ -58,7 +59,7 @@ int copy_parked(struct copy *c, int pidfd, int control)
 static void copy_free(struct copy *c)
 {
 	struct berth *b = c->berth;
-	fd_close(c->control);
+	launcher_discard_socket(c->control);
 	fd_close(c->pidfd);
 	wire_reader_finish(&c->in);
 	free(c->name);
@@ -133,7 +134,7 @@ static void on_control(uv_poll_t *p, int status, int events)
 	struct wire_frame f;
 	char *at;
 	size_t room;
-	_cleanup_fd_ int came = -1;
+	_cleanup_discard_ int came = -1;
 	(void)status, (void)events;
 	ssize_t n = wire_reader_room(&c->in, ANSWER_MAX, &at, &room);
 	if (n == 0)

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/fds.h"
 #include "base/hold.h"
+#include "base/launcher.h"
 #include "base/limits.h"
 #include "session/output.h"
 
@@ -170,7 +171,7 @@ static void deliver_frames(struct guest *g)
 static void drop_came(struct guest *g)
 {
 	for (int i = 0; i < GUEST_FDS_MAX; i++)
-		fd_close_clear(&g->came[i]);
+		launcher_discard(TAKE_FD(g->came[i]));
 }
 
 static void on_rested(uv_timer_t *t);
@@ -269,6 +270,7 @@ static void free_when_done(struct guest *g)
 {
 	if (!g->closing || g->open_polls || (g->attached && !g->reaped))
 		return;
+	launcher_discard_socket(TAKE_FD(g->fd[END_CONTROL]));
 	for (int i = 0; i < END_COUNT; i++)
 		fd_close(g->fd[i]);
 	drop_came(g);

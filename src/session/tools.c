@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/hold.h"
 #include "base/text.h"
 #include "session/internal.h"
 #include "session/tool_table.h"
@@ -19,6 +20,7 @@ struct pending {
 	struct tool *tool;
 	unsigned cell;
 	char *arguments;
+	struct hold held; /* the arguments */
 	uint64_t deadline_ns;
 	double timeout_s;
 	bool fetched; /* by a client that asks */
@@ -78,6 +80,7 @@ static void forget(struct session *s, struct pending *p)
 {
 	TAILQ_REMOVE(&s->tools->pending, p, link);
 	s->tools->n_pending--;
+	hold_set(&p->held, 0);
 	free(p->arguments);
 	free(p);
 	session_tools_waiting(s, s->tools->n_pending > 0);
@@ -364,6 +367,12 @@ static int take_call(struct session *s, const struct wire_frame *f)
 		.arguments = arguments,
 		.timeout_s = tool->timeout_s,
 		.deadline_ns = clock_now_ns() + (uint64_t)(tool->timeout_s * 1e9) };
+	if (hold_set(&p->held, strlen(arguments)) < 0) {
+		free(arguments);
+		free(p);
+		send_failure(s, asked.number, "ToolBudgetError", "too much waits for answers on this server already: call with less, or later");
+		return 0;
+	}
 	TAILQ_INSERT_TAIL(&t->pending, p, link);
 	t->n_pending++;
 	session_tools_waiting(s, true);

@@ -407,6 +407,32 @@ as_copy(frame({PARKED}, field({TICKET}, struct.pack('<Q', {ticket}))), handle)
         assert api.run('6 * 7').ok().text == '42'
 
 
+def test_descriptors_nobody_asked_for_are_closed_by_the_launcher(own):
+    """Files that take long to let go of, sockets inside sockets, more descriptors than a message has room for."""
+    code = """
+big = os.memfd_create('big')
+for _ in range(16): os.write(big, bytes(16 << 20))
+def send(fds): control.sendmsg([b'\\0'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', fds))])
+send([big, pair[1].fileno()]); os.close(big)
+send([0])
+send([pair[0].fileno(), 0])
+send([0] * 253)
+"""
+    with own.api() as api:
+        api.get('/health')  # its connection counts from now on
+        launchers, before = own.children('glovebox-launch'), own.settled_fds()
+        for _ in range(3):
+            session = api.session()
+            session.execute(FORGER).ok()
+            assert session.execute(code).status == 'killed', 'too many at once is a forgery'
+            session.delete()
+        gb.wait_until(lambda: all(len(os.listdir(f'/proc/{pid}/fd')) == 4 for pid in launchers), 'all are closed')
+        gb.wait_until(lambda: own.settled_fds() <= before, 'by the daemon too')
+        assert own.children('glovebox-launch') == launchers and 'launcher' not in own.log()
+        os.kill(zygote_of(own), signal.SIGKILL)
+        assert [api.run(str(i)).ok().text for i in range(5)] == list('01234'), 'and they start what is to be started'
+
+
 def test_frames_that_never_end_do_not_fill_the_daemon(own):
     """Guests that begin the longest frame there is and never finish it, in many sessions at once."""
     with own.api() as api:

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/hold.h"
+#include "base/launcher.h"
 #include "base/limits.h"
 #include "base/buffer.h"
 #include "base/clock.h"
@@ -132,6 +133,20 @@ static void descriptors(void)
 	fd_close(pair[1]);
 }
 
+/* Without launchers a discarded descriptor is a closed one; with something unread in a socket as well. */
+static void discarding(void)
+{
+	int pair[2], other[2];
+	OK(fd_socketpair(SOCK_STREAM, pair) == 0 && fd_socketpair(SOCK_STREAM, other) == 0);
+	OK(fd_send(pair[1], "x", 1, other, 2) == 0);
+	launcher_discard(other[0]);
+	launcher_discard(-1);
+	launcher_discard_socket(pair[0]);
+	launcher_discard_socket(pair[1]);
+	OK(fcntl(other[0], F_GETFD) < 0 && fcntl(pair[0], F_GETFD) < 0 && fcntl(pair[1], F_GETFD) < 0 && fcntl(other[1], F_GETFD) >= 0);
+	fd_close(other[1]);
+}
+
 static void processes(void)
 {
 	char *sh[] = { (char *)"sh", (char *)"-c", (char *)"test -z \"$HOME\" && test ! -e /proc/self/fd/3 && exit 7", NULL };
@@ -179,6 +194,7 @@ static void holding(void)
 int main(void)
 {
 	holding();
+	discarding();
 	buffers();
 	numbers();
 	texts();
