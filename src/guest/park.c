@@ -267,7 +267,6 @@ static void come_alive(const struct order *o, const sigset_t *signals)
 	if (chdir(directory) < 0 && chdir("/workspace") < 0)
 		left = "its directory is gone";
 	held_reopen(o->moves);
-	files_forget_changes();
 	sigprocmask(SIG_SETMASK, signals, NULL);
 	if (o->moves) {
 		kept_seed = part_ways(o->reseed);
@@ -276,6 +275,8 @@ static void come_alive(const struct order *o, const sigset_t *signals)
 	say_ready(left, note && *note ? note : NULL);
 	Py_XDECREF(kept_seed);
 	PyErr_Clear();
+	/* Before the next cell, but in nobody's way. */
+	files_forget_changes();
 	if (!o->moves) /* forks are many, and not all of them run a cell */
 		hot_copy();
 }
