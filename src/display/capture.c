@@ -164,16 +164,46 @@ int capture_sum(struct screen *s, uint64_t *ret)
 	return 0;
 }
 
-bool capture_is_flat(struct screen *s)
+/* The colour that most of the picture has, by looking here and there: the one that is met most often in a row of samples. */
+static uint32_t common_colour(const uint32_t *p, size_t n)
+{
+	enum { SAMPLES = 1009, COLOURS = 16 };
+	uint32_t colour[COLOURS], best = 0;
+	unsigned count[COLOURS] = { 0 }, n_colours = 0;
+	for (size_t k = 0; k < SAMPLES; k++) {
+		uint32_t c = p[k * n / SAMPLES] & 0xffffff;
+		unsigned i = 0;
+		while (i < n_colours && colour[i] != c)
+			i++;
+		if (i == COLOURS)
+			continue; /* a picture of so many colours has others that are more common */
+		if (i == n_colours)
+			colour[n_colours++] = c;
+		count[i]++;
+	}
+	for (unsigned i = 1; i < n_colours; i++)
+		if (count[i] > count[best])
+			best = i;
+	return colour[best];
+}
+
+uint32_t capture_ink(struct screen *s, uint32_t *ret_paper)
 {
 	struct shot_options top = { .active = true };
 	struct image i;
 	if (capture_image(s, &top, &i) < 0)
-		return false;
+		return UINT32_MAX;
 	const uint32_t *p = (const uint32_t *)(const void *)i.pixels;
 	size_t n = (size_t)i.width * i.height;
-	for (size_t k = 1; k < n; k++)
-		if ((p[k] ^ p[0]) & 0xffffff)
-			return false;
-	return true;
+	uint32_t paper = common_colour(p, n), ink = 0;
+	for (size_t k = 0; k < n; k++)
+		ink += (p[k] & 0xffffff) != paper;
+	*ret_paper = paper;
+	return ink;
+}
+
+bool capture_is_flat(struct screen *s)
+{
+	uint32_t paper;
+	return capture_ink(s, &paper) == 0;
 }

@@ -118,6 +118,7 @@ struct shot_options {
 	bool first_window; /* wait for a window that appears or is painted from now on, and then settle */
 	bool from_start;   /* … or that was there before the screen could look */
 	bool in_loop;      /* only when the clients are seen to wait for events, however long that takes: code that still draws is left alone */
+	bool or_settled;   /* … or when it has settled on the way there */
 	uint32_t settle_ms; /* how long nothing must change where it cannot be seen what clients do; 0: the default */
 	uint32_t max_ms;    /* longest wait for that, after the first window was there; 0: the default */
 	uint32_t render_ms; /* longest wait for a first window; 0: for ever */
@@ -140,6 +141,7 @@ struct picture_info {
 	uint32_t format;   /* enum shot_format */
 	uint32_t reason;   /* enum shot_reason */
 	uint32_t n_windows; /* there were so many; at most LIMIT_WINDOWS are listed */
+	uint32_t paper, ink; /* the colour that most of the upper window has, and how many pixels have another; of pictures that waited */
 	bool settled;
 	bool in_event_loop; /* the clients wait for events rather than work: a main loop blocks */
 	double after_ms;    /* from the first window (or the question) to the picture */

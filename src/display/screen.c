@@ -181,6 +181,8 @@ static void finish_waiting(struct screen *s, struct waiting *w, enum shot_reason
 		.after_ms = (double)(now - from) / 1e6,
 		.paint_ms = s->activity.paint_ns ? (double)(now - s->activity.paint_ns) / 1e6 : -1 };
 	w->used = false;
+	if (windows_any(s))
+		info.ink = capture_ink(s, &info.paper); /* before the picture: both use the same memory */
 	take_picture(s, w->serial, &w->options, &info);
 }
 

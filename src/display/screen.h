@@ -134,4 +134,6 @@ unsigned windows_pids(struct screen *s, int32_t *pids, unsigned max);
 /* capture.c: pixels of the screen, of a window, of a part; -ENOENT: no such window, -E2BIG, -EIO */
 int capture_image(struct screen *s, const struct shot_options *o, struct image *ret);
 int capture_sum(struct screen *s, uint64_t *ret); /* a number that tells one state of the screen from another */
+/* How many pixels of the top window have another colour than most of it, and that colour; UINT32_MAX: there is none. */
+uint32_t capture_ink(struct screen *s, uint32_t *ret_paper);
 bool capture_is_flat(struct screen *s); /* the top window is one colour: mapped, but not painted yet */

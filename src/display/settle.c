@@ -14,6 +14,7 @@ void settle_begin(struct settle *q, const struct shot_options *o, const struct a
 		.changes = o->from_start ? 0 : a->changes,
 		.first_window = o->first_window,
 		.in_loop = o->in_loop,
+		.or_settled = o->or_settled,
 		.settle_ms = o->settle_ms ? o->settle_ms : SETTLE_IDLE_MS,
 		.max_ms = o->max_ms ? o->max_ms : SETTLE_MAX_MS,
 		.render_ms = o->render_ms };
@@ -134,14 +135,17 @@ bool settle_decide(struct settle *q, const struct activity *a, bool windows, boo
 		*ret = SHOT_NO_WINDOW;
 		return q->render_ms && ms_since(q->asked_ns, now_ns) >= q->render_ms;
 	}
-	if (q->in_loop)
-		return is_in_loop(q, a, now_ns, ret);
+	bool in_loop = q->in_loop && is_in_loop(q, a, now_ns, ret);
+	if (in_loop || (q->in_loop && !q->or_settled))
+		return in_loop;
 	uint64_t last = a->paint_ns > q->start_ns ? a->paint_ns : q->start_ns;
 	double idle = ms_since(last, now_ns), total = ms_since(q->start_ns, now_ns);
 	double cpu = (double)(a->last.run_ns - a->since_paint_run_ns) / 1e6;
 	*ret = SHOT_QUIET;
 	if (is_quiet(a, SETTLE_QUIET_MS, now_ns))
 		return true;
+	if (q->in_loop) /* on the way to a loop, only rest counts: it has been patient already */
+		return false;
 	*ret = SHOT_IDLE;
 	if (a->samples && idle >= q->settle_ms && business(a, now_ns) < 0.4 &&
 		(idle >= (double)q->settle_ms * SETTLE_FLAT_FACTOR || !windows || !flat(userdata)))

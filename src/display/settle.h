@@ -68,7 +68,7 @@ struct activity {
 struct settle {
 	uint64_t asked_ns, start_ns; /* start: the first window was there; 0: not yet */
 	uint64_t changes;            /* when asked */
-	bool first_window, in_loop;
+	bool first_window, in_loop, or_settled;
 	unsigned ticking;            /* looks that found an animation's main loop */
 	uint32_t settle_ms, max_ms, render_ms;
 };

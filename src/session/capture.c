@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "display/settle.h"
 #include "session/internal.h"
 
 enum {
@@ -23,6 +24,7 @@ enum {
 	CLOSE_AFTER_MS = 400, /* a program that moves for ever may be about to end by itself */
 	LEAVE_AFTER_MS = 2500, /* a program that waits for no events is left running after so long at the latest */
 	PAUSE_MS = 250,       /* in a main loop for a moment only: looked at again after so long */
+	WIPED = 4,            /* a picture with so many times less on it is none of what the program had to show */
 	CLOSE_TICK_MS = 250,
 	CLOSE_TICKS = 8,      /* without progress, before it is interrupted */
 };
@@ -62,6 +64,7 @@ struct capture {
 	unsigned ticks;
 	uint64_t picture_ms;    /* when the first picture was there, by the loop */
 	enum wire_loop loop;    /* what the guest said last */
+	uint64_t loop_ms;       /* when it got into that loop */
 	bool hinted;            /* it has said MAIN in this cell: its toolkit tells us */
 	uint64_t progress;      /* what was open when it was last asked to close */
 	uv_timer_t timer;
@@ -180,6 +183,14 @@ static void on_pause_tick(uv_timer_t *t)
 	wait_for_loop(t->data);
 }
 
+/* How long what it paints in its main loop may take to settle, from when it got there. At least a moment: it may be about to end by itself. */
+static unsigned loop_patience_ms(const struct capture *p)
+{
+	uint64_t longest = p->options.max_ms ? p->options.max_ms : SETTLE_MAX_MS;
+	uint64_t gone = uv_now(p->session->table->config.loop) - p->loop_ms;
+	return gone + CLOSE_AFTER_MS < longest ? (unsigned)(longest - gone) : CLOSE_AFTER_MS;
+}
+
 /* The first picture is there while the code runs. */
 static void after_picture(struct capture *p)
 {
@@ -191,8 +202,8 @@ static void after_picture(struct capture *p)
 		end_loop(p, 0);
 		return;
 	}
-	if (loops) /* it moves for ever, but may be about to end by itself */
-		end_loop(p, CLOSE_AFTER_MS);
+	if (loops)
+		end_loop(p, info->settled ? CLOSE_AFTER_MS : loop_patience_ms(p));
 	else if (p->on_block == ON_BLOCK_LEAVE)
 		end_loop(p, info->reason == SHOT_CAP ? CLOSE_AFTER_MS : LEAVE_AFTER_MS);
 	wait_for_loop(p);
@@ -201,36 +212,50 @@ static void after_picture(struct capture *p)
 void capture_loop(struct capture *p, enum wire_loop loop)
 {
 	bool before = p->loop == WIRE_LOOP_MAIN || p->loop == WIRE_LOOP_POLLS, now = loop == WIRE_LOOP_MAIN || loop == WIRE_LOOP_POLLS;
+	if (now && !before)
+		p->loop_ms = uv_now(p->session->table->config.loop);
 	p->loop = loop;
 	p->hinted |= loop == WIRE_LOOP_MAIN;
-	if (now && !before && p->first.data && !p->finishing && !p->closed && p->on_block != ON_BLOCK_WAIT)
-		end_loop(p, CLOSE_AFTER_MS);
+	if (!now || before || !p->first.data || p->finishing || p->closed || p->on_block == ON_BLOCK_WAIT)
+		return;
+	end_loop(p, loop_patience_ms(p));
+	wait_for_loop(p); /* for its picture, which may come sooner */
 }
 
 /* ---- asking ------------------------------------------------------------------------------------------ */
 
 static bool ask_last(struct capture *p);
 
-/* A picture of the main loop is better than one of the way there, unless nothing is to be seen on it any more. */
+/* The program has wiped away what it showed. */
+static bool shows_less(const struct picture *later, const struct picture *before)
+{
+	return !later->info.n_windows || (later->info.paper == before->info.paper && later->info.ink < before->info.ink / WIPED);
+}
+
+/* A picture of the main loop, or one that has settled on the way there, is better than one that had not; and the later the better. */
 static void keep_later(struct capture *p)
 {
 	double since_first = (double)(uv_now(p->session->table->config.loop) - p->picture_ms);
-	if (p->later.data && p->later.info.settled && p->later.info.n_windows && p->wanted) {
+	if (p->later.data && p->later.info.settled && p->wanted && !shows_less(&p->later, &p->first)) {
 		p->later.info.after_ms = p->first.info.after_ms + since_first;
 		picture_finish(&p->first);
 		p->first = p->later;
+		p->picture_ms = uv_now(p->session->table->config.loop);
 		p->later = (struct picture){ 0 };
 	}
 	picture_finish(&p->later);
 }
 
-/* While the code runs: the program was seen in a main loop. */
-static void after_later(struct capture *p, bool in_loop)
+/* While the code runs: the program was seen in a main loop, or has settled and goes on. */
+static void after_later(struct capture *p, const struct picture_info *info)
 {
+	bool looked_for = info->in_event_loop || info->reason == SHOT_CAP;
 	if (p->loop == WIRE_LOOP_PAUSE && p->on_block == ON_BLOCK_CLOSE)
 		uv_timer_start(&p->timer, on_pause_tick, PAUSE_MS, 0);
+	else if (!looked_for)
+		wait_for_loop(p);
 	else if (p->loop != WIRE_LOOP_PAUSE && !p->closed)
-		end_loop(p, in_loop ? 0 : CLOSE_AFTER_MS);
+		end_loop(p, info->in_event_loop ? 0 : CLOSE_AFTER_MS);
 }
 
 static void on_picture(void *userdata, const struct display_reply *r)
@@ -244,7 +269,7 @@ static void on_picture(void *userdata, const struct display_reply *r)
 	else
 		p->picture_ms = uv_now(p->session->table->config.loop);
 	if (!p->finishing && later && r->type == DISPLAY_SAY_PICTURE)
-		after_later(p, r->info.in_event_loop);
+		after_later(p, &r->info);
 	else if (!p->finishing && later)
 		return; /* the display is gone, and the windows with it */
 	else if (!p->finishing)
@@ -269,6 +294,7 @@ static void wait_for_loop(struct capture *p)
 {
 	struct shot_options o = p->options;
 	o.settle = o.in_loop = true;
+	o.or_settled = !p->first.info.settled;
 	o.first_window = o.from_start = false;
 	if (!p->question && !p->finishing && !p->closed)
 		ask(p, &p->later, &o, true, 0);

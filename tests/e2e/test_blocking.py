@@ -58,6 +58,12 @@ def test_code_that_sleeps_is_let_sleep(screen):
     assert colours_of(seen) == {BLUE: 20000}
 
 
+def test_what_was_wiped_away_is_still_on_the_picture(screen):
+    code = WINDOW + "canvas.create_rectangle(50, 20, 150, 80, fill='#0000ff', outline='#0000ff')\nroot.update()\ntime.sleep(1.5)\nfinish('#ff0000')\nroot.mainloop()"
+    seen = screen.execute(code, screenshot=SOON).ok()
+    assert colours_of(seen).get(BLUE, 0) > 5000, 'not of the empty window at the end'
+
+
 def test_an_animation_of_a_loop_is_closed(screen):
     code = WINDOW + """
 def step(n=0):

@@ -127,6 +127,9 @@ static void test_waiting_for_a_main_loop(void)
 	OK(!look(&w, SETTLE_LOOP_SAMPLES - 1, ticks));
 	OK(!look(&w, 100, draws));
 	OK(look(&w, 1, ticks) && w.reason == SHOT_CAP);
+	w = begin((struct shot_options){ .settle = true, .in_loop = true, .or_settled = true });
+	OK(!look(&w, 1000, draws)); /* no cap */
+	OK(look(&w, 3, sleeps) && w.reason == SHOT_QUIET);
 	w = begin(loop);
 	OK(look(&w, 1, (struct sample){ .foreign = true }) && w.reason == SHOT_CAP); /* another program's windows */
 }
