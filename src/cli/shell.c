@@ -200,10 +200,10 @@ static void do_help(struct shell *sh)
 	printf("%%undo [NAME]        back to before the last cell, or to a checkpoint: variables and files\n"
 	       "%%checkpoint [NAME]  something to go back to\n"
 	       "%%fork [NAME]        go on in a copy of the session (at a checkpoint)\n"
-	       "%%tree              the checkpoints there are\n"
-	       "%%reset   a fresh interpreter: variables are gone, files in /workspace stay\n"
-	       "%%quit    ends the shell (so do Ctrl-D and exit)\n"
-	       "%%help    this text\n"
+	       "%%tree               the checkpoints there are\n"
+	       "%%reset              a fresh interpreter: variables are gone, files in /workspace stay\n"
+	       "%%quit               ends the shell (so do Ctrl-D and exit)\n"
+	       "%%help               this text\n"
 	       "Ctrl-C interrupts a running cell, a second one ends its session.\n"
 	       "A block (def, for, …) ends with an empty line.\n");
 }
@@ -223,7 +223,10 @@ static void travel(struct shell *sh, enum local_travel kind, const char *said)
 {
 	struct error e = { 0 };
 	_cleanup_free_ char *line = sh->line ? strdup(sh->line) : NULL;
-	if (local_travel(sh->local, kind, line ? argument(line) : NULL, &e) < 0)
+	int r = local_travel(sh->local, kind, line ? argument(line) : NULL, &e);
+	if (text_eq(e.slug, "checkpoint_not_found"))
+		error_remedy(&e, "%%tree lists those there are.");
+	if (r < 0)
 		cli_show_error(page.verb, &e);
 	else
 		printf("(%s)\n", said);

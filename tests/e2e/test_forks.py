@@ -338,4 +338,4 @@ def test_shell():
     lines = ['x = 1', 'x = 2', '%undo', 'print("x", x)', '%checkpoint one', 'x = 5', '%fork one', 'print("fork", x)', '%tree', '%undo nothing']
     seen = gb.cli('shell', input='\n'.join(lines) + '\n')
     assert 'x 1\n' in seen.stdout and 'fork 1\n' in seen.stdout, seen
-    assert 'no checkpoint nothing' in seen.stderr
+    assert 'no checkpoint nothing' in seen.stderr and '%tree lists' in seen.stderr
