@@ -227,6 +227,10 @@ static int add_line(struct config *c, const struct options *o, const char *line,
 static int warm(struct config *c, const struct options *o, struct error *e)
 {
 	int r = 0;
+	if (!c->packages.warm || !c->packages.warm[0]) {
+		error_set(e, -ENOENT, "the settings name no sets");
+		return error_remedy(e, "Name some: packages-warm in the settings file, or the variable GLOVEBOX_PACKAGES_WARM.");
+	}
 	for (char **line = c->packages.warm; r == 0 && line && *line; line++)
 		r = add_line(c, o, *line, e);
 	return r;

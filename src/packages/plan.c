@@ -292,6 +292,17 @@ static void note_satisfied(struct plan *p, const json_t *installed)
 	}
 }
 
+/* The module that a package was asked for as; NULL when it was by its own name, or not at all. */
+static json_t *module_of(const struct plan *p, const char *name)
+{
+	size_t i;
+	const json_t *one;
+	json_array_foreach(p->requirements, i, one)
+		if (text_eq(json_string_value(json_object_get(one, "name")), name))
+			return json_object_get(one, "module");
+	return NULL;
+}
+
 int plan_installed(struct plan *p, const json_t *installed, const json_t *settings, struct error *e)
 {
 	size_t i;
@@ -308,6 +319,8 @@ int plan_installed(struct plan *p, const json_t *installed, const json_t *settin
 		json_object_set_new(one, "name", json_string(name));
 		json_object_set_new(one, "version", json_string(version));
 		json_object_set_new(one, "requested", json_boolean(json_is_true(json_object_get(got, "requested"))));
+		if (module_of(p, name))
+			json_object_set(one, "module", module_of(p, name));
 		add(p, "installed", one);
 	}
 	note_satisfied(p, installed);

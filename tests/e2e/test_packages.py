@@ -127,7 +127,7 @@ def test_imports_are_found_corrected_or_explained(api):
     assert sorted(report['stdlib']) == ['dataclasses', 'tkinter']
     assert {one['module']: one['name'] for one in report['present']} == {'PIL': 'pillow'}
     assert report['corrected'] == [{'from': 'dataclass', 'to': 'dataclasses'}]
-    assert names(report, 'installed') == ['gbpure']
+    assert report['installed'] == [{'name': 'gbpure', 'version': '1.1', 'requested': True, 'module': 'gbpure'}]
     failed = {one['name']: one for one in report['failed']}
     assert failed['numpay']['suggestion'] == 'numpy' and 'did you mean numpy?' in failed['numpay']['reason']
     assert 'no package nosuchmodule' in failed['nosuchmodule']['reason']
@@ -660,7 +660,7 @@ def test_a_set_that_is_kept_ready(index):
 
 
 def test_a_set_that_many_ask_for_gets_a_template(index):
-    args = ['--packages-index', index.url, '--packages-template-after', '2', '--preload', 'none']
+    args = ['--packages-index', index.url, '--packages-template-after', '2', '--packages-template-memory', '15M', '--preload', 'none']
     with gb.running_daemon(*args) as daemon, daemon.api() as api:
         kinds = [api.session(packages=['gbpure==1.0']).info['template'] for _ in range(3)]
         assert kinds == ['default'] * 3  # nobody waits for it
@@ -668,6 +668,12 @@ def test_a_set_that_many_ask_for_gets_a_template(index):
         session = api.session(packages=['gbpure==1.0'])
         assert session.info['template'] == session.info['packages']['set'] and session.info['warm']
         assert session.value('import sys; "gbpure" in sys.modules') == 'True'
+        for _ in range(3):  # there is no room for two
+            api.session(packages=['gbpure==1.1'])
+        gb.wait_until(lambda: f'the template {session.info["template"]} is retired' in daemon.log(), 'the one that was used before is ended')
+        assert session.value('import gbpure; gbpure.version') == "'1.0'"
+        session.execute('import os; os._exit(1)')  # its next interpreter is not from there
+        assert session.value('import gbpure; gbpure.version') == "'1.0'"
 
 
 # ---- the command line --------------------------------------------------------------------------------------
