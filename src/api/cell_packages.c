@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/provision.h"
 #include "base/cleanup.h"
 #include "json/json_read.h"
 #include "packages/packages.h"
@@ -55,15 +56,9 @@ static void on_done(void *userdata, const struct packages_answer *a)
 		answer(p, NULL, NULL, "they replace versions that this session's interpreter has from the start; make a new session with `packages`");
 		return;
 	}
-	if (a->set && (!(one = calloc(1, sizeof(*one))) || !(one->path = strdup(a->path)) ||
-			      !(one->hold = packages_hold(p->api->packages, a->set)))) {
-		session_package_free(one);
+	if (a->set && !(one = provision_package(p->api->packages, a->set, a->path))) {
 		answer(p, NULL, NULL, "the server is short of memory");
 		return;
-	}
-	if (one) {
-		one->retain = packages_retain;
-		one->release = packages_release;
 	}
 	answer(p, one, a->report, NULL);
 }

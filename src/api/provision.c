@@ -181,6 +181,18 @@ static void add_corrected(struct session_params *params, const char *report)
 	}
 }
 
+struct session_package *provision_package(struct packages *packages, const char *set, const char *path)
+{
+	struct session_package *one = calloc(1, sizeof(*one));
+	if (!one || !(one->path = strdup(path)) || !(one->hold = packages_hold(packages, set))) {
+		session_package_free(one);
+		return NULL;
+	}
+	one->retain = packages_retain;
+	one->release = packages_release;
+	return one;
+}
+
 int provision_take(struct api *api, const struct packages_answer *a, struct session_params *params)
 {
 	params->packages_report = a->report ? strdup(a->report) : NULL;
@@ -188,14 +200,8 @@ int provision_take(struct api *api, const struct packages_answer *a, struct sess
 	add_corrected(params, a->report);
 	if (!a->set)
 		return 0;
-	struct session_package *one = calloc(1, sizeof(*one));
-	if (!one || !(one->path = strdup(a->path)) || !(one->hold = packages_hold(api->packages, a->set))) {
-		session_package_free(one);
+	if (!(params->packages = provision_package(api->packages, a->set, a->path)))
 		return -ENOMEM;
-	}
-	one->retain = packages_retain;
-	one->release = packages_release;
-	params->packages = one;
 	if (a->template)
 		params->template_modules = copy_list(a->modules);
 	return 0;

@@ -8,7 +8,9 @@
 struct api;
 struct call;
 struct json_writer;
+struct packages;
 struct packages_answer;
+struct session_package;
 
 /* Does the request name packages or modules that must be looked after? */
 bool provision_params_needed(const struct api *a, const struct session_params *p);
@@ -26,6 +28,9 @@ void provision_answer_error(struct call *c, const struct error *e, bool begun);
 
 /* Puts what came of the question into a session's parameters. -ENOMEM. */
 int provision_take(struct api *api, const struct packages_answer *a, struct session_params *params);
+
+/* A set of the store for a session, held for as long as that has it; NULL without memory, or when the set is gone. */
+struct session_package *provision_package(struct packages *packages, const char *set, const char *path);
 
 /* Ends what `then` got, with what a session did not take over. */
 void provision_finish(struct run_request *run);

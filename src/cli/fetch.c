@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "api/provision.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "daemon/config.h"
@@ -174,16 +175,7 @@ int fetch_for_local(struct fetched *f, struct config *config, char *const *packa
 
 struct session_package *fetched_package(struct fetched *f)
 {
-	if (!f->set)
-		return NULL;
-	struct session_package *p = calloc(1, sizeof(*p));
-	if (!p || !(p->path = strdup(f->path)) || !(p->hold = packages_hold(f->packages, f->set))) {
-		session_package_free(p);
-		return NULL;
-	}
-	p->retain = packages_retain;
-	p->release = packages_release;
-	return p;
+	return f->set ? provision_package(f->packages, f->set, f->path) : NULL;
 }
 
 const char *fetched_shown(const struct fetched *f)

@@ -1,0 +1,78 @@
+/* What the files of packages.h share; not for others. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "json/json_read.h"
+#include "packages/packages.h"
+#include "packages/store.h"
+
+struct packages_wait {
+	TAILQ_ENTRY(packages_wait) link;
+	struct job *job;
+	const struct packages_listener *listener;
+	void *userdata;
+};
+TAILQ_HEAD(wait_list, packages_wait);
+
+/* One installation under way, or waiting for its turn. */
+struct job {
+	TAILQ_ENTRY(job) link;
+	struct packages *packages;
+	char key[SHA256_HEX + 1];
+	char *request;
+	size_t request_len;
+	struct wait_list waits;
+	bool running, finished;
+	int pidfd, out;
+	uv_poll_t out_poll;
+	uv_timer_t deadline;
+	unsigned open_handles;
+	struct buffer line;
+	struct error error;
+	char *log, *report; /* of a failure */
+};
+TAILQ_HEAD(job_list, job);
+
+struct packages_hold {
+	TAILQ_ENTRY(packages_hold) link;
+	struct packages *packages;
+	char id[STORE_ID_LEN + 1];
+	int fd; /* the lock, while somebody has it */
+	unsigned refs, uses;
+	bool template;
+	uint64_t checked_ns;
+};
+TAILQ_HEAD(hold_list, packages_hold);
+
+struct packages {
+	uv_loop_t *loop;
+	const struct packages_settings *settings;
+	char *state_dir, *shown;
+	struct store *store;
+	struct job_list jobs;
+	struct hold_list holds;
+	unsigned n_waits, n_holds;
+	struct packages_wait *asking; /* of the packages_ask() under way, until it is answered */
+	bool destroying;
+	struct packages_stats stats;
+};
+
+/* packages.c: looks the request up (-ENOENT when it is not answered, or its set is gone or damaged), and tells a listener. */
+int packages_look_up(struct packages *p, const char *key, json_t **ret_record, struct packages_hold **ret_hold);
+void packages_tell(const struct packages_listener *listener, void *userdata, const json_t *record, struct packages_hold *hold, bool cached);
+
+/* holds.c */
+void hold_drop(struct packages_hold *h);
+
+/* jobs.c */
+struct job *job_find(struct packages *p, const char *key);                          /* under way; NULL when there is none */
+struct job *job_new(struct packages *p, const char *key, struct buffer *request);   /* takes the request over; starts with jobs_start() */
+void job_close(struct job *j);                                                      /* frees it, now or in a later turn of the loop */
+void jobs_start(struct packages *p);                                                /* as many as may run at once */
