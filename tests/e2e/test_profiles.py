@@ -316,6 +316,32 @@ def test_additional_imports(api):
     assert 'dataclasses' in api.run('import dataclass', profile='smolagents').error['remediation']
 
 
+@pytest.mark.parametrize(
+    'imports, code, text',
+    [
+        (['sys'], 'import sys\nsys.modules["io"]', 'Forbidden access to module: io'),
+        (['importlib'], 'import importlib\nimportlib.import_module("os").getcwd()', 'Forbidden access to module: os'),
+        (['threading'], 'import queue\nqueue.threading._os', 'Forbidden access to module: os'),
+        (['doctest', 'inspect'], 'import doctest\ndoctest.inspect.os', 'Forbidden access to module: os'),
+        (['warnings'], 'import warnings\nlist(map(getattr, [warnings], ["sys"]))', 'Forbidden access to module: sys'),
+        (['builtins'], 'import builtins\nbuiltins.exec', 'Forbidden access to function: exec'),
+        (['os'], 'import os\nos.popen', 'Forbidden access to function: popen'),
+        (['os'], 'import os\nos.system', 'Forbidden access to function: system'),
+    ],
+)
+def test_what_allowed_modules_lead_to(api, imports, code, text):
+    assert text in api.run(code, profile='smolagents', additional_imports=imports).error['message']
+
+
+def test_what_is_allowed_by_name_works(api):
+    code = 'import subprocess\nsubprocess.run(["echo", "hi"], capture_output=True).stdout'
+    assert api.run(code, profile='smolagents', additional_imports=['subprocess']).ok().text == "b'hi\\n'"
+    code = 'import numpy as np\nnp.arange(3, dtype="u1").tofile("a.bin")\nnp.fromfile("a.bin", "u1").tolist()'
+    assert api.run(code, profile='restricted', additional_imports=['numpy']).ok().text == '[0, 1, 2]'
+    profile = {'base': 'smolagents', 'builtins': ['eval', 'exec', 'compile']}
+    assert api.run('exec(compile("x = 20", "t", "exec"))\neval("x + 1")', profile=profile).ok().text == '21'
+
+
 def test_python_with_a_list_of_imports(api):
     profile = {'base': 'python', 'imports': ['math']}
     assert api.run('import math\nopen("x", "w").write("a"); eval("math.pi > 3")', profile=profile).ok().text == 'True'

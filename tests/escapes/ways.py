@@ -155,4 +155,7 @@ WAYS = {
     'real_sysmod': 'import sys\nprint("ESCAPED", sys.modules["os"].getppid())',
     'real_sysget': 'import sys\nprint("ESCAPED", sys.modules.get("posix").getppid())',
     'real_path': 'import sys\nprint("ESCAPED", sys.meta_path)',
+    'np_resize': 'import numpy as np\na=np.arange(100000)\nb=a[:]\na.resize(10,refcheck=False)\nprint("ESCAPED", b.shape)',
+    'open_elsewhere': 'def f(open=None): pass\nprint("ESCAPED", open)',
+    'open_deleted': 'try:\n    del open\nexcept NameError: pass\nprint("ESCAPED", open)',
 }

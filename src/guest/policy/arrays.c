@@ -124,12 +124,31 @@ static PyObject *checked_dtype_state(PyObject *self, PyObject *state)
 	return size >= -1 && size < 1 << 30 ? call_state(dtype_state, self, state) : refuse_memory();
 }
 
+static PyObject *array_resize; /* the real one */
+
+/* array.resize(shape, refcheck=False): views of it would go on reading memory that is somebody else's by then. */
+static PyObject *checked_resize(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	PyObject *check = kwargs ? PyDict_GetItemString(kwargs, "refcheck") : NULL; /* borrowed */
+	if (check && PyObject_IsTrue(check) != 1 && !trusted() && caller_is_cell()) /* pandas does it with arrays of its own */
+		return violation_null(NULL, POLICY_NATIVE, "Use numpy.resize(array, shape), which makes a new one.", "memory that others look at cannot be moved");
+	PyObject *words = PyTuple_New(PyTuple_GET_SIZE(args) + 1), *result = NULL;
+	for (Py_ssize_t i = 0; words && i < PyTuple_GET_SIZE(words); i++)
+		PyTuple_SET_ITEM(words, i, Py_NewRef(i ? PyTuple_GET_ITEM(args, i - 1) : self));
+	if (words)
+		result = PyObject_Call(array_resize, words, kwargs);
+	Py_XDECREF(words);
+	return result;
+}
+
+static PyMethodDef resize_def = { "resize", (PyCFunction)(void (*)(void))checked_resize, METH_VARARGS | METH_KEYWORDS, NULL };
+
 static PyMethodDef state_defs[] = {
 	{ "__setstate__", checked_array_state, METH_O, NULL },
 	{ "__setstate__", checked_dtype_state, METH_O, NULL },
 };
 
-static int replace_state(PyObject *type, PyMethodDef *def, PyObject **original)
+static int replace_method(PyObject *type, PyMethodDef *def, PyObject **original)
 {
 	PyTypeObject *t = type && PyType_Check(type) ? (PyTypeObject *)type : NULL;
 #if PY_VERSION_HEX >= 0x030c0000
@@ -158,9 +177,11 @@ int arrays_guard(void)
 	int r = 0;
 	if (array && dtype) {
 		replace_new(numpy, "ndarray", &original_array, checked_array);
-		r = replace_state(array, &state_defs[0], &array_state);
+		r = replace_method(array, &state_defs[0], &array_state);
 		if (r == 0)
-			r = replace_state(dtype, &state_defs[1], &dtype_state);
+			r = replace_method(array, &resize_def, &array_resize);
+		if (r == 0)
+			r = replace_method(dtype, &state_defs[1], &dtype_state);
 	}
 	Py_XDECREF(array);
 	Py_XDECREF(dtype);

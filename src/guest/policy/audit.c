@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "guest/policy/internal.h"
+#include "guest/policy/check.h"
 
 #include <opcode.h>
 
@@ -290,13 +290,15 @@ static int on_compile(PyObject *args)
 		r = 0; /* a tree that was checked as text */
 	} else if (!text) {
 		r = refuse_code();
-	} else if (caller_is("/dataclasses.py", NULL) || caller_is("/collections/__init__.py", "namedtuple")) {
+	} else if (caller_is("/dataclasses.py", NULL)) {
+		r = check_text(text, &dataclass_rules);
+	} else if (caller_is("/collections/__init__.py", "namedtuple")) {
 		r = mentions(text, "__array_") ? refuse_code() : 0; /* field names are checked to be identifiers there */
 	} else if (caller_is("/typing.py", NULL) || caller_is("/annotationlib.py", NULL)) {
-		r = check_text(text, true);
+		r = check_text(text, &type_rules);
 	} else if (caller_is("/ast.py", "parse") || caller_is("/sympy/parsing/sympy_parser.py", NULL)) {
 		PyObject *plain = without_marks(text);
-		r = plain ? check_text(plain, false) : -1;
+		r = plain ? check_text(plain, NULL) : -1;
 		Py_XDECREF(plain);
 	} else {
 		r = refuse_code();

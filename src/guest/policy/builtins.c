@@ -414,6 +414,11 @@ bool builtin_hidden(PyObject *name)
 	return open_is_hidden && PyUnicode_CompareWithASCIIString(name, "open") == 0;
 }
 
+bool builtin_is_hidden(PyObject *value)
+{
+	return open_is_hidden && value == builtin("open");
+}
+
 static int hide_open(void)
 {
 	if (!policy.languages || PyDict_GetItemString(policy.builtins, "open") || !builtin("open"))

@@ -326,6 +326,77 @@ static int enter_type(struct walk *w, enum node_kind kind, PyObject *node)
 
 const struct rules type_rules = { .enter = enter_type };
 
+/* ---- what dataclasses writes ------------------------------------------------------- */
+
+static bool is_one_of(PyObject *name, const char *const *list)
+{
+	for (; *list; list++)
+		if (PyUnicode_CompareWithASCIIString(name, *list) == 0)
+			return true;
+	return false;
+}
+
+static int refuse_field(struct walk *w, PyObject *node)
+{
+	return walk_error(w, node, POLICY_CODE, "Give the fields names that are identifiers.", "%s in the name of a field is not allowed", node_name(node));
+}
+
+/* It calls factories of default values, hash, super, type and its own exception, and nothing else. */
+static int check_written_call(struct walk *w, PyObject *node)
+{
+	static const char *const functions[] = { "hash", "super", "type", "FrozenInstanceError", "BUILTINS", NULL };
+	static const char *const methods[] = { "__setattr__", "__delattr__", "__post_init__", NULL };
+	PyObject *func = node_get(node, "func"), *name = func ? node_get(func, "id") : NULL, *attr = func ? node_get(func, "attr") : NULL;
+	const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+	bool known = (name && is_one_of(name, functions)) || (attr && is_one_of(attr, methods)) ||
+		     (text && (!strncmp(text, "_dflt_", 6) || !strncmp(text, "__dataclass_", 12)));
+	PyErr_Clear();
+	Py_XDECREF(func);
+	Py_XDECREF(name);
+	Py_XDECREF(attr);
+	return known ? 0 : refuse_field(w, node);
+}
+
+static int check_written_attribute(struct walk *w, PyObject *node)
+{
+	static const char *const known[] = { "__class__", "__qualname__", "__setattr__", "__delattr__", "__post_init__", "object", NULL };
+	PyObject *name = node_get(node, "attr");
+	bool ok = name && (!name_is_dunder(name) || is_one_of(name, known)) && !attribute_inspects(name);
+	Py_XDECREF(name);
+	return ok ? 0 : refuse_field(w, node);
+}
+
+/* Field names come from a dict that a cell may have filled, and stand in the text as they are. */
+static int enter_dataclass(struct walk *w, enum node_kind kind, PyObject *node)
+{
+	switch (kind) {
+	case NODE_Call:
+		return check_written_call(w, node);
+	case NODE_Attribute:
+		return check_written_attribute(w, node);
+	case NODE_Import:
+	case NODE_ImportFrom:
+	case NODE_Lambda:
+	case NODE_ClassDef:
+	case NODE_ListComp:
+	case NODE_SetComp:
+	case NODE_DictComp:
+	case NODE_GeneratorExp:
+	case NODE_With:
+	case NODE_Try:
+	case NODE_Match:
+	case NODE_Delete:
+	case NODE_Global:
+	case NODE_Await:
+	case NODE_Yield:
+		return refuse_field(w, node);
+	default:
+		return 0;
+	}
+}
+
+const struct rules dataclass_rules = { .enter = enter_dataclass };
+
 /* ---- entry ---------------------------------------------------------------------------- */
 
 static const struct rules *rules_of_profile(void)
@@ -415,7 +486,7 @@ int policy_check(PyObject *tree, const char *code, size_t len)
 	return r;
 }
 
-int check_text(PyObject *text, bool types_only)
+int check_text(PyObject *text, const struct rules *rules)
 {
 	const char *code = PyUnicode_AsUTF8(text);
 	PyCompilerFlags flags = _PyCompilerFlags_INIT;
@@ -429,7 +500,7 @@ int check_text(PyObject *text, bool types_only)
 		PyErr_Clear();
 		return 0; /* it will not compile for the library either */
 	}
-	struct walk w = { .rules = types_only ? &type_rules : rules_of_profile(), .text_only = true };
+	struct walk w = { .rules = rules ? rules : rules_of_profile(), .text_only = true };
 	int r = walk_tree(&w, tree);
 	Py_DECREF(tree);
 	return r;

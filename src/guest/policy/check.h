@@ -46,7 +46,7 @@ struct rules {
 	int (*leave)(struct walk *w, enum node_kind kind, PyObject *node, PyObject **ret);
 };
 
-extern const struct rules smolagents_rules, restricted_rules, import_rules, type_rules;
+extern const struct rules smolagents_rules, restricted_rules, import_rules, type_rules, dataclass_rules;
 
 /* Walks a node and what is below it. *ret: what takes its place, or NULL. */
 int walk_node(struct walk *w, PyObject *node, PyObject **ret);

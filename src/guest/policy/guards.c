@@ -98,6 +98,8 @@ static PyObject *act(PyObject *left, PyObject *right)
 	case GUARD_PRINTED:
 		return collector_text(right);
 	case GUARD_MISSING:
+		if (!builtin_is_hidden(right))
+			return Py_NewRef(right);
 		return PyErr_Format(PyExc_NameError, "name '%U' is not defined", g->name);
 	case GUARD_KEEP:
 		return value_keep(right);

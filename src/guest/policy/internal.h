@@ -108,6 +108,7 @@ int builtins_make(void);
 /* Whether a cell may use the builtin of this name; whether there is one that only libraries may use. */
 bool builtin_given(PyObject *name);
 bool builtin_hidden(PyObject *name);
+bool builtin_is_hidden(PyObject *value);
 void print_end(void); /* writes what the print cap held back */
 void print_begin(void);
 
@@ -127,7 +128,7 @@ enum guard_kind {
 	GUARD_WHILE,     /* guard @ x: an iterator that goes on until the limit */
 	GUARD_COLLECT,   /* guard @ x: a new print collector */
 	GUARD_PRINTED,   /* guard @ collector: its text */
-	GUARD_MISSING,   /* guard @ x: NameError for `name` */
+	GUARD_MISSING,   /* guard @ value: the value, or NameError for `name` when it is the hidden builtin of that name */
 	GUARD_KEEP,      /* guard @ value: the value, kept as the cell's unless it is None */
 	GUARD_KEPT,      /* guard @ x: what was kept, or None */
 	GUARD_KINDS
@@ -199,5 +200,6 @@ void arrays_name(bool known);
 
 /* ---- check.c and its rules --------------------------------------------------- */
 
-/* Checks source text that a library wants to compile for the cell. `types_only`: nothing but the expression of a type. */
-int check_text(PyObject *text, bool types_only);
+/* Checks source text that a library wants to compile for the cell, by the profile's own rules (NULL) or others of check.h. */
+struct rules;
+int check_text(PyObject *text, const struct rules *rules);

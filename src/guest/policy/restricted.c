@@ -341,8 +341,8 @@ static int leave_name(struct walk *w, PyObject *node, PyObject **ret)
 			*ret = collector_load(node);
 		else if (equal(name, "printed"))
 			*ret = guard_node(node, GUARD_PRINTED, NULL, 0, collector_load(node));
-	} else if (name && !node_is_store(node) && builtin_hidden(name) && PyDict_Contains(policy.globals, name) != 1 && !walk_binds(w, name)) {
-		*ret = guard_node(node, GUARD_MISSING, name, 0, node_make(NODE_Constant, node, 2, Py_NewRef(Py_None), Py_NewRef(Py_None)));
+	} else if (name && !node_is_store(node) && builtin_hidden(name)) {
+		*ret = guard_node(node, GUARD_MISSING, name, 0, Py_NewRef(node));
 	}
 	Py_XDECREF(name);
 	return PyErr_Occurred() ? -1 : 0;

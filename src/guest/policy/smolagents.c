@@ -482,6 +482,16 @@ static int guard_attribute(struct walk *w, PyObject *node, PyObject **ret)
 	return r;
 }
 
+/* A variable that has the name of a builtin which is only there for libraries. */
+static int guard_hidden(PyObject *node, PyObject **ret)
+{
+	PyObject *name = node_is_store(node) ? NULL : node_get(node, "id");
+	if (name && builtin_hidden(name))
+		*ret = guard_node(node, GUARD_MISSING, name, 0, Py_NewRef(node));
+	Py_XDECREF(name);
+	return PyErr_Occurred() ? -1 : 0;
+}
+
 /* Plain assert says what failed. */
 static int name_assertion(struct walk *w, PyObject *node)
 {
@@ -543,6 +553,8 @@ static int leave(struct walk *w, enum node_kind kind, PyObject *node, PyObject *
 		return policy.max_operations || policy.max_while ? finish_while(node, ret) : 0;
 	case NODE_Call:
 		return guard_setattr_call(node);
+	case NODE_Name:
+		return guard_hidden(node, ret);
 	case NODE_Attribute:
 		return guard_attribute(w, node, ret);
 	case NODE_Assert:
