@@ -38,6 +38,8 @@ static const char *const film_calls[] = { "execve", "openat", "open", "access", 
 
 static const char *const screen_calls[] = { "process_vm_readv", "setsockopt" };
 
+enum { NAMESPACES = 0x7e020080, THREAD = 0x00010000 }; /* flags of clone */
+
 static int allow(scmp_filter_ctx c, const char *const *names, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -62,7 +64,6 @@ static int allow_reading_files(scmp_filter_ctx c)
 /* Processes, not namespaces. clone3, whose flags a filter cannot see, is as on an older kernel. */
 static int allow_plain(scmp_filter_ctx c)
 {
-	enum { NAMESPACES = 0x7e020080 };
 	struct scmp_arg_cmp no_namespaces = SCMP_CMP(0, SCMP_CMP_MASKED_EQ, NAMESPACES, 0);
 	int r = allow(c, plain_calls, ARRAY_LEN(plain_calls));
 	if (r == 0)
@@ -73,8 +74,7 @@ static int allow_plain(scmp_filter_ctx c)
 /* Threads, not processes. */
 static int allow_film(scmp_filter_ctx c)
 {
-	enum { THREAD = 0x00010000 };
-	struct scmp_arg_cmp thread = SCMP_CMP(0, SCMP_CMP_MASKED_EQ, THREAD, THREAD);
+	struct scmp_arg_cmp thread = SCMP_CMP(0, SCMP_CMP_MASKED_EQ, THREAD | NAMESPACES, THREAD);
 	int r = allow(c, film_calls, ARRAY_LEN(film_calls));
 	if (r == 0)
 		r = seccomp_rule_add_array(c, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, &thread);

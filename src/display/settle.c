@@ -153,7 +153,9 @@ bool settle_decide(struct settle *q, const struct activity *a, bool windows, boo
 	*ret = SHOT_STILL;
 	if (is_still(a, q->start_ns) && !flat(userdata))
 		return true;
-	bool patient = total >= SETTLE_FLAT_MAX_MS && total >= q->max_ms; /* one colour may be all there ever is */
+	/* Mapped, but not painted yet: a slow start on a busy machine. But one colour may be all there ever is. */
+	double longer = q->max_ms < SETTLE_FLAT_MAX_MS ? q->max_ms : SETTLE_FLAT_MAX_MS;
+	bool patient = total >= q->max_ms + longer;
 	*ret = SHOT_BUSY;
 	if (a->samples && idle >= SETTLE_BUSY_CPU_MS && (cpu >= SETTLE_BUSY_CPU_MS || idle >= SETTLE_BUSY_WALL_MS) &&
 		(patient || !flat(userdata)))

@@ -31,7 +31,7 @@ enum {
 	SETTLE_BUSY_CPU_MS = 600,
 	SETTLE_BUSY_WALL_MS = 3000,
 	SETTLE_MAX_MS = 3000,
-	SETTLE_FLAT_MAX_MS = 2500,   /* more, while the window is one colour */
+	SETTLE_FLAT_MAX_MS = 2500,   /* beyond max_ms, but no more than as much again, while the window is one colour */
 	SETTLE_STILL_MS = 300,
 	SETTLE_STILL_LOOK_MS = 40,   /* between looks at the pixels */
 	SETTLE_STILL_PAINTS = 5,     /* at least so many times the same */
