@@ -1,6 +1,7 @@
 """Forks: sessions that go on from another one's state, in jails of their own."""
 
 import os
+import re
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -310,6 +311,17 @@ def test_others_cannot_be_the_source():
             assert mine.post('/v1/sessions', json={'from': source}).status_code == 201
         answer = mine.post(f'{session.path}/fork', json={'count': 2})
         assert answer.status_code == 429 and '2 more' in answer.json()['detail'], 'forks count for the token'
+
+
+def test_looking_for_generators_copies_no_heap(session):
+    """Whoever looks at an object writes to it; a fork must not do so with all that the session holds."""
+    session.execute('import random; r = {"deep": [random.Random(1)]}; a = {i: [str(j) for j in range(100)] for i in range(10_000)}').ok()
+    children = fork(session, count=2)
+    for child in children:
+        own = re.search(r'^Private_Dirty: +(\d+) kB', Path(f'/proc/{child.get()["pid"]}/smaps_rollup').read_text(), re.M)
+        assert int(own[1]) < 16 << 10
+    first, second = (child.value('r["deep"][0].random()') for child in children)
+    assert first != second
 
 
 # ---- the command line ----------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Who else is in a session when a copy of it is to be taken: the words for threads, and the generators that draw its random numbers."""
 
 _LOOK_AT = 2048  # objects on the way to generators; a heap of millions is not walked, for a copy would have to be made of all it touches
+_DEAD_ENDS = (str, bytes, int, float, bool, type(None))  # lead to nothing
 _ITEMS = 256  # of one container
 _NAMES = 3  # of threads, in an error
 
@@ -27,14 +28,20 @@ def _count(n, what):
 
 def _reachable(namespace):
     """(path, value) of what the variables hold and lead to: items of containers, attributes of objects, defaults and closures of functions."""
-    seen, todo = set(), [(name, value) for name, value in namespace.items() if not name.startswith('__')]
+    seen, left = set(), _LOOK_AT
+    todo = [(name, value) for name, value in namespace.items() if not name.startswith('__') and type(value) not in _DEAD_ENDS]
     for path, value in todo:
-        if id(value) in seen or len(seen) >= _LOOK_AT:
+        if id(value) in seen:
             continue
         seen.add(id(value))
         yield path, value
         try:
-            todo += _parts(path, value) if len(todo) < _LOOK_AT else ()
+            for n, (part, inner) in enumerate(_parts(path, value)):
+                if n == _ITEMS or not left:
+                    break
+                left -= 1
+                if type(inner) not in _DEAD_ENDS:
+                    todo.append((part(), inner))
         except Exception:
             pass  # an object that does not let itself be looked at
 
@@ -48,20 +55,19 @@ def _enclosed(function):
 
 
 def _parts(path, value):
+    """(what tells the path, value) of what lies in a value, one by one: whoever looks at an object copies its page."""
     kind = type(value)
     if kind in (list, tuple, set, frozenset):
-        inside = [(f'{path}[{i}]', v) for i, v in enumerate(value) if i < _ITEMS] if len(value) <= _LOOK_AT else []
+        yield from ((lambda i=i: f'{path}[{i}]', v) for i, v in enumerate(value))
     elif kind is dict:
-        inside = [(f'{path}[{k!r}]' if type(k) in (str, int) else f'{path}[…]', v) for i, (k, v) in enumerate(value.items()) if i < _ITEMS]
+        yield from ((lambda k=k: f'{path}[{k!r}]' if type(k) in (str, int) else f'{path}[…]', v) for k, v in value.items())
     elif kind is type(_parts):
-        inside = [(f'{path}()', v) for v in (*(value.__defaults__ or ()), *_enclosed(value))]
+        yield from ((lambda: f'{path}()', v) for v in (*(value.__defaults__ or ()), *_enclosed(value)))
     elif isinstance(value, type):
-        inside = [(f'{path}.{k}', v) for k, v in vars(value).items()] if value.__module__ == '__main__' else []
-    elif isinstance(value, type(sys)):
-        inside = []
-    else:
-        inside = [(f'{path}.{k}', v) for k, v in list(getattr(value, '__dict__', {}).items())[:_ITEMS]]
-    return [(p, v) for p, v in inside if type(v) not in (str, bytes, int, float, bool, type(None))]
+        if value.__module__ == '__main__':
+            yield from ((lambda k=k: f'{path}.{k}', v) for k, v in vars(value).items())
+    elif not isinstance(value, type(sys)):
+        yield from ((lambda k=k: f'{path}.{k}', v) for k, v in getattr(value, '__dict__', {}).items())
 
 
 def _reseed_all():
