@@ -29,7 +29,8 @@ void xsocket_authority(const uint8_t cookie[XSOCKET_COOKIE], uint8_t out[XSOCKET
 static int write_authority(const uint8_t cookie[XSOCKET_COOKIE])
 {
 	uint8_t entry[XSOCKET_AUTHORITY_BYTES];
-	_cleanup_fd_ int fd = open(XSOCKET_AUTHORITY, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	/* Nonblocking: code of the session may have put a FIFO there, which would hold up the init. */
+	_cleanup_fd_ int fd = open(XSOCKET_AUTHORITY, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	xsocket_authority(cookie, entry);
