@@ -533,7 +533,8 @@ static int show_value(PyObject *value, struct buffer *out, uint32_t serial)
 	return PyDict_SetItemString(builtins, "_", value);
 }
 
-static uint64_t cpu_ns(void)
+/* CPU time of the process and of the children it waited for; also its highest memory since the reset. */
+static uint64_t cpu_ns(uint64_t *ret_peak)
 {
 	struct rusage self, children;
 	getrusage(RUSAGE_SELF, &self);
@@ -542,18 +543,20 @@ static uint64_t cpu_ns(void)
 				 children.ru_stime.tv_usec);
 	uint64_t s = (uint64_t)(self.ru_utime.tv_sec + self.ru_stime.tv_sec + children.ru_utime.tv_sec +
 				children.ru_stime.tv_sec);
+	*ret_peak = (uint64_t)self.ru_maxrss * 1024;
 	return s * 1000000000ULL + us * 1000ULL;
 }
 
-static void put_done(struct buffer *out, uint32_t serial, struct outcome o, uint64_t cpu)
+static void put_done(struct buffer *out, uint32_t serial, struct outcome o, uint64_t cpu_before)
 {
 	size_t start;
+	uint64_t peak, cpu = cpu_ns(&peak) - cpu_before;
 	if (wire_begin(out, WIRE_DONE, serial, &start) < 0)
 		return;
 	wire_put_u64(out, WIRE_OUTCOME, o.kind);
 	wire_put_u64(out, WIRE_EXIT_CODE, (uint64_t)o.exit_code);
 	wire_put_u64(out, WIRE_CPU_NS, cpu);
-	wire_put_u64(out, WIRE_PEAK, memory_peak());
+	wire_put_u64(out, WIRE_PEAK, peak);
 	steps_end(STEP_REPORT);
 	steps_put(out);
 	wire_end(out, start);
@@ -587,7 +590,7 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 {
 	char name[32];
 	struct outcome o = { WIRE_OUTCOME_OK, 0 };
-	uint64_t cpu = cpu_ns();
+	uint64_t peak, cpu = cpu_ns(&peak);
 	const struct current outer = now;
 	steps_begin();
 
@@ -637,7 +640,7 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 	if (outer.out)
 		tools_begin_cell(outer.serial);
 	files_report(out, serial);
-	put_done(out, serial, o, cpu_ns() - cpu);
+	put_done(out, serial, o, cpu);
 	return o.exit_code;
 }
 

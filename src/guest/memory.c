@@ -11,6 +11,7 @@
 enum { MEMORY_LENT = 64 << 20 };
 
 static uint64_t limit, own_limit, resident_at_birth;
+static bool lent;
 
 static int set_soft(uint64_t bytes)
 {
@@ -55,8 +56,9 @@ int memory_limit(uint64_t bytes)
 
 void memory_lend(bool on)
 {
-	if (limit)
+	if (limit && on != lent)
 		set_soft(on ? limit + MEMORY_LENT : limit);
+	lent = on;
 }
 
 void memory_reset_peak(void)
@@ -66,13 +68,6 @@ void memory_reset_peak(void)
 		ssize_t w = write(fd, "5", 1); /* 5: the high-water mark only, pages are left alone */
 		(void)w;
 	}
-}
-
-uint64_t memory_peak(void)
-{
-	struct rusage r;
-	getrusage(RUSAGE_SELF, &r);
-	return (uint64_t)r.ru_maxrss * 1024;
 }
 
 bool memory_has_room_for_copy(void)

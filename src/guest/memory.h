@@ -11,7 +11,6 @@ int memory_limit(uint64_t bytes);
 void memory_lend(bool on);
 
 void memory_reset_peak(void);
-uint64_t memory_peak(void); /* resident bytes at the highest point since the reset */
 
 /* True while a copy of the process fits beside it: what was written since its birth is at most half of its limit. */
 bool memory_has_room_for_copy(void);

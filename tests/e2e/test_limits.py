@@ -38,12 +38,12 @@ REACHED = {
 def test_reached(api, name):
     limits, code, status, error, words = REACHED[name]
     session = api.session(limits=limits)
-    session.execute('kept_variable = 1').ok()
+    session.execute('kept_variable = 1', timeout_s=60).ok()
     o = session.execute(code, timeout_s=60) if name != 'time' else session.execute(code)
     assert (o.status, o.error['code']) == (status, error), o.error
     for word in words:
         assert word in o.error['remediation'], o.error
-    assert session.value('kept_variable') == '1', 'the session survives'
+    assert session.execute('kept_variable', timeout_s=60).ok().text == '1', 'the session survives'
 
 
 def test_cpu_time_counts_what_the_cell_started(api):
