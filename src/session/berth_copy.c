@@ -93,6 +93,10 @@ static void do_without(struct berth *b, const char *why)
 	b->moving = false;
 	b->kind.set = NULL;
 	set_template_spoiled(b->nursery, c, why);
+	if (!b->owner) {
+		berth_close(b); /* made ahead, and in that template's jail: of no use for another session */
+		return;
+	}
 	if (!asked)
 		return;
 	berth_drop_guest(b);
@@ -211,6 +215,9 @@ void berth_ask_move(struct berth *b)
 	if (r < 0) {
 		char text[128];
 		snprintf(text, sizeof(text), "%s: %s", step, strerror(-r));
-		berth_fail(b, text);
+		if (b->kind.set)
+			do_without(b, text);
+		else
+			berth_fail(b, text);
 	}
 }

@@ -1,6 +1,7 @@
 """Packages on demand, against a real index on loopback."""
 
 import concurrent.futures
+import contextlib
 import hashlib
 import json
 import os
@@ -657,6 +658,11 @@ def test_a_set_that_is_kept_ready(index):
         assert session.value('import sys; [m in sys.modules for m in ("gbdep", "numpy")]') == '[True, True]'
         assert session.value('import gbdep; gbdep.seen, gbdep.__file__.startswith("/packages/")') == "('1.0', True)"
         assert api.session().info['template'] == 'default'
+        for pid in daemon.children('python3'):  # guests, and what the template is copied from
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        good = lambda: api.session(packages=['gbpure<1.1', 'gbdep']).execute('import gbdep; gbdep.seen')['status'] == 'ok'
+        gb.wait_until(lambda: good() and good() and good(), 'sessions do without, or come from the next one')
 
 
 def test_a_set_that_many_ask_for_gets_a_template(index):
