@@ -318,6 +318,46 @@ def test_a_large_heap_is_not_walked(session):
     assert int(private[1]) < 40 << 10, 'kilobytes'
 
 
+USES = """
+import asyncio, concurrent.futures, logging, multiprocessing, os, queue, sqlite3, subprocess, tempfile, threading
+import numpy as np, pandas as pd, matplotlib.pyplot as plt
+def use():
+    seen = []
+    seen.append(subprocess.run(["echo", "hi"], capture_output=True, text=True).stdout)
+    t = threading.Thread(target=seen.append, args=("thread",)); t.start(); t.join()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool: seen.append(sum(pool.map(abs, [-1, -2])))
+    with multiprocessing.get_context("fork").Pool(1) as pool: seen.append(pool.map(abs, [-3]))
+    with lock: seen.append(held.get_nowait()); held.put("again")
+    log.warning("said"); seen.append(float((big @ big)[0, 0]))
+    seen.append(int(pd.DataFrame({"a": [1, 2]}).groupby("a").size().sum()))
+    figure, axes = plt.subplots(); axes.plot([1, 2]); figure.savefig("f.png"); plt.close(figure)
+    with tempfile.TemporaryFile() as f: f.write(b"x")
+    pid = os.fork()
+    if pid == 0: os._exit(7)
+    seen.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    return seen
+lock, held, log, big = threading.RLock(), queue.Queue(), logging.getLogger("mine"), np.ones((300, 300))
+held.put("again")
+"""
+USED = "['hi\\n', 'thread', 3, [3], 'again', 300.0, 2, 7]"
+
+
+def test_nothing_hangs_that_worked_before(science):
+    """Locks, pools, threads, BLAS, child processes: in a session, after it went back, after a death, in a fork and in a fork of that."""
+    science.execute(USES).ok()
+    assert science.value('use()') == USED
+    point = checkpoint(science)
+    rollback(science, point)
+    assert science.value('use()') == USED
+    assert science.execute('import os; os._exit(1)').rolled_back
+    assert science.value('use()') == USED
+    _, (child,) = fork(science)
+    _, (grandchild,) = fork(child)
+    for s in (grandchild, child, science):
+        assert s.value('use()') == USED
+        assert s.value('await asyncio.sleep(0, 5)') == '5'
+
+
 def test_each_row_has_a_test():
     text = PAGE.read_text()
     table = text[text.index('| in the session | what happens |') :].split('\n\n')[0]
