@@ -460,7 +460,7 @@ void display_restart(struct display *d)
 	if (d->state != DISPLAY_UP && d->state != DISPLAY_STARTING)
 		return;
 	d->state = DISPLAY_UP; /* a start that is cut short has not failed */
-	stop(d, "display_gone", "the session was reset, and its display with it", "Ask again.");
+	stop(d, "display_gone", "the session was reset or went back, and its display was started anew", "Ask again.");
 }
 
 void display_detach(struct display *d)

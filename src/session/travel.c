@@ -261,6 +261,19 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 
 /* ---- going back -------------------------------------------------------------------------- */
 
+static void end_display(struct session *s)
+{
+	if (s->display)
+		display_restart(s->display); /* it is among what is about to be killed; not when its end is noticed: the new guest may be quicker */
+}
+
+/* Nothing but the copies survives. */
+static void sweep(struct session *s)
+{
+	end_display(s);
+	berth_kill_others(s->berth);
+}
+
 static void begin_recovery(struct session *s)
 {
 	s->recovering = true;
@@ -274,6 +287,7 @@ static void start_again(struct session *s)
 	begin_recovery(s);
 	s->setup_sent = false;
 	s->wipe = s->params.keep_files_bytes > 0;
+	end_display(s);
 	berth_replace_guest(s->berth);
 }
 
@@ -289,7 +303,7 @@ bool travel_recover(struct session *s)
 		start_again(s);
 		return true;
 	}
-	berth_kill_others(s->berth);
+	sweep(s);
 	if (berth_revive(s->berth, s->latest, s->params.keep_files_bytes > 0) < 0)
 		return false;
 	begin_recovery(s);
@@ -349,7 +363,7 @@ int travel_go_back(struct session *s, struct copy *c, bool replay)
 {
 	session_stop_clock(s);
 	drop_asked(s);
-	berth_kill_others(s->berth);
+	sweep(s);
 	int r = berth_revive(s->berth, c, s->params.keep_files_bytes > 0);
 	if (r < 0)
 		return r;
