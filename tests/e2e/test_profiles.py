@@ -248,6 +248,11 @@ def test_format_strings_cannot_walk(api):
     assert api.run('"{0[a]} {x.real:.1f}".format({"a": 1}, x=2.0)', profile='smolagents').ok().text == "'1 2.0'"
 
 
+def test_utilities_of_restrictedpython(api):
+    code = 'same_type(1, 2), same_type(1, "x"), test(0, "a", 1, "b"), test(0, "a", "c"), reorder(list("abcd"), with_=["d", "a", "x"], without=["a"])'
+    assert api.run(code, profile='restricted').ok().text == "(True, False, 'b', 'c', [('d', 'd')])"
+
+
 def test_tools_of_openenv(api):
     code = 'try:\n    1 / 0\nexcept Exception:\n    print(format_exc())\nprint(safe_json_dumps({"a": {1}}))'
     for profile in ('restricted', 'smolagents'):

@@ -350,12 +350,12 @@ static int add_mathematics(void)
 	return r;
 }
 
-static int add_tools(void)
+static int add_functions(PyMethodDef *defs, size_t n)
 {
 	int r = 0;
-	for (size_t i = 0; r == 0 && i < sizeof(tools) / sizeof(tools[0]); i++) {
-		PyObject *function = PyCFunction_New(&tools[i], NULL);
-		r = function ? PyDict_SetItemString(policy.builtins, tools[i].ml_name, function) : -1;
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		PyObject *function = PyCFunction_New(&defs[i], NULL);
+		r = function ? PyDict_SetItemString(policy.builtins, defs[i].ml_name, function) : -1;
 		Py_XDECREF(function);
 	}
 	return r;
@@ -392,7 +392,9 @@ static int add_table(void)
 	if (r == 0 && policy.base == PROFILE_SMOLAGENTS)
 		r = add_mathematics();
 	if (r == 0 && (policy.base == PROFILE_SMOLAGENTS || policy.base == PROFILE_RESTRICTED))
-		r = add_tools();
+		r = add_functions(tools, sizeof(tools) / sizeof(tools[0]));
+	if (r == 0 && policy.base == PROFILE_RESTRICTED)
+		r = utilities_add(policy.builtins);
 	return r == 0 ? answer_add_builtins(policy.builtins) : r;
 }
 

@@ -109,6 +109,7 @@ int builtins_make(void);
 bool builtin_given(PyObject *name);
 bool builtin_hidden(PyObject *name);
 bool builtin_is_hidden(PyObject *value);
+int utilities_add(PyObject *builtins); /* utilities.c */
 void print_end(void); /* writes what the print cap held back */
 void print_begin(void);
 
