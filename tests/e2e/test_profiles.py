@@ -297,6 +297,16 @@ def test_final_answers(api, profile, code, answer, encoded):
     assert seen.get('final_answer_encoded') == encoded
 
 
+def test_encoded_answers_are_smolagents_own(session):
+    code = 'import decimal, datetime, dataclasses\n@dataclasses.dataclass\nclass P:\n    x: int\nfinal_answer([2**70, float("nan"), {1: 2}, b"x", 1j, {3}, decimal.Decimal("1.5"), datetime.date(2020, 1, 2), P(1)])'
+    seen = session.execute(code).ok()
+    assert seen.final_answer_encoded == (
+        'safe:[1180591620717411303424, NaN, {"__type__": "dict_with_complex_keys", "data": [[1, 2]]}, {"__type__": "bytes", "data": "eA=="}, '
+        '{"__type__": "complex", "real": 0.0, "imag": 1.0}, {"__type__": "set", "data": [3]}, {"__type__": "Decimal", "data": "1.5"}, '
+        '{"__type__": "date", "data": "2020-01-02"}, {"__type__": "dataclass", "class_name": "P", "module": "__main__", "data": {"x": 1}}]'
+    )
+
+
 def test_an_answer_belongs_to_its_cell(session):
     assert session.execute('answer = {"content": 1, "ready": False}').ok().is_final_answer is False
     assert session.execute('answer["ready"] = True').ok().final_answer == 1

@@ -10,7 +10,7 @@ def encode_answer(value):
 
     encoded = None
     try:
-        encoded = 'safe:' + json.dumps(_safe(value, 0), allow_nan=True)
+        encoded = 'safe:' + json.dumps(_safe(value), allow_nan=True)
     except Exception:
         pass  # not every value has one
     if encoded is not None and len(encoded) > MAX_ANSWER:
@@ -63,54 +63,15 @@ def _answer_json(value, depth):
     raise _NoJson
 
 
-def _safe(value, depth):
-    """The value with smolagents' markers for what JSON has no words for."""
-    import base64
-
-    kind = type(value)
-    if depth > MAX_ANSWER_DEPTH:
-        raise _NoJson
-    if value is None or kind in (bool, int, float, str):
-        return value
-    if kind is list:
-        return [_safe(v, depth + 1) for v in value]
-    if kind is dict:
-        if all(type(k) is str for k in value):
-            return {k: _safe(v, depth + 1) for k, v in value.items()}
-        pairs = [[_safe(k, depth + 1), _safe(v, depth + 1)] for k, v in value.items()]
-        return {'__type__': 'dict_with_complex_keys', 'data': pairs}
-    for known, name in ((tuple, 'tuple'), (set, 'set'), (frozenset, 'frozenset')):
-        if kind is known:
-            return {'__type__': name, 'data': [_safe(v, depth + 1) for v in value]}
-    if kind is bytes:
-        return {'__type__': 'bytes', 'data': base64.b64encode(value).decode()}
-    if kind is complex:
-        return {'__type__': 'complex', 'real': value.real, 'imag': value.imag}
-    return _safe_object(value, kind, depth)
+def _safe(value):
+    """The value with smolagents' markers for what JSON has no words for; its reader knows no markers for numbers."""
+    return _bare_numbers(to_json(value))
 
 
-def _safe_object(value, kind, depth):
-    import base64
-    import dataclasses
-
-    module, name = kind.__module__, kind.__name__
-    if module == 'datetime' and name in ('datetime', 'date', 'time'):
-        return {'__type__': name, 'data': value.isoformat()}
-    if module == 'datetime' and name == 'timedelta':
-        return {'__type__': 'timedelta', 'total_seconds': value.total_seconds()}
-    if module == 'decimal' and name == 'Decimal':
-        return {'__type__': 'Decimal', 'data': str(value)}
-    if module.startswith('pathlib'):
-        return {'__type__': 'Path', 'data': str(value)}
-    if module == 'numpy' and name == 'ndarray':
-        return {'__type__': 'ndarray', 'data': _safe(value.tolist(), depth + 1), 'dtype': str(value.dtype)}
-    if module == 'numpy':
-        return _safe(value.item(), depth + 1)
-    if module.startswith('PIL.') and hasattr(value, 'save'):
-        out = io.BytesIO()
-        value.save(out, format='PNG')
-        return {'__type__': 'PIL.Image', 'data': base64.b64encode(out.getvalue()).decode()}
-    if dataclasses.is_dataclass(value):
-        data = {f.name: _safe(getattr(value, f.name), depth + 1) for f in dataclasses.fields(value)}
-        return {'__type__': 'dataclass', 'class_name': name, 'module': module, 'data': data}
-    raise _NoJson(f'Cannot safely serialize object of type {name}')
+def _bare_numbers(data):
+    if type(data) is list:
+        return [_bare_numbers(item) for item in data]
+    if type(data) is not dict:
+        return data
+    read = {'int': lambda d: int(d['data'], 16), 'float': lambda d: float(d['data'])}.get(data.get('__type__'))
+    return read(data) if read else {key: _bare_numbers(item) for key, item in data.items()}
