@@ -83,3 +83,41 @@ print(done.stdout, done.stderr)
     for session in pair:
         assert session.execute('pass', capture_screenshot=True).ok().screenshot['data']
     assert colours(image(two.execute('pass', capture_screenshot=True).screenshot)) == {(0, 0, 0): 1024 * 768}
+
+
+X11 = """
+import ctypes, time
+X = ctypes.CDLL('libX11.so.6')
+X.XOpenDisplay.restype = ctypes.c_void_p
+d = ctypes.c_void_p(X.XOpenDisplay(None))
+"""
+
+
+def test_a_server_that_is_grabbed_is_ones_own_trouble(pair):
+    one, two = pair
+    cell = one.in_background(X11 + "X.XGrabServer(d)\nX.XSync(d, 0)\nprint('grabbed', flush=True)\ntime.sleep(3)\nX.XUngrabServer(d)\nX.XSync(d, 0)", timeout_s=60)
+    log = lambda: one.api.get(f'{one.path}/logs', headers={'Accept': 'text/plain'}).text
+    gb.wait_until(lambda: 'grabbed' in log(), 'it holds the server')
+    assert two.api.get(f'{two.path}/screenshot').status_code == 200
+    cell.result().ok()
+    assert one.api.get(f'{one.path}/screenshot').status_code == 200
+
+
+def test_keys_of_another_session_are_not_heard(pair):
+    one, two = pair
+    listen = X11 + """
+keys = ctypes.create_string_buffer(32)
+heard, until = False, time.monotonic() + %d
+while time.monotonic() < until and not heard:
+    X.XQueryKeymap(d, keys)
+    heard = any(keys.raw)
+print(heard)
+"""
+    held = {'action': 'hold_key', 'text': 'a', 'duration': 3}
+    cell = one.in_background(listen % 3, timeout_s=60)
+    assert two.api.post(f'{two.path}/input', json=held).status_code == 200
+    assert cell.result().ok().stdout == 'False\n'
+    cell = one.in_background(listen % 30, timeout_s=60)
+    one.wait_busy()
+    assert one.api.post(f'{one.path}/input', json=held).status_code == 200, 'its own it does hear'
+    assert cell.result().ok().stdout == 'True\n'
