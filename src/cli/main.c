@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -20,8 +19,6 @@ static void fill_standard_descriptors(void)
 int main(int argc, char **argv)
 {
 	fill_standard_descriptors();
-	/* libuv 1.45 and later hand work to io_uring, a door that our own system call filter keeps shut. */
-	setenv("UV_USE_IO_URING", "0", 1);
 	int code = cli_main(argc, argv);
 	/* Output that could not be written is a failure too, but one that a reader who left has chosen. */
 	if (fflush(stdout) != 0 && errno != EPIPE && code == CLI_OK) {

@@ -497,7 +497,9 @@ int serve_run(const struct config *config)
 						      "");
 		return SERVE_FAILED;
 	}
-	r = prepare_loop(&s);
+	r = filter_refuse_rings();
+	if (r == 0)
+		r = prepare_loop(&s);
 	if (r < 0) {
 		log_error("the event loop: %s", uv_strerror(r));
 		return SERVE_FAILED;

@@ -199,14 +199,28 @@ int filter_build_own(enum filter_owner owner, struct filter *ret)
 	return 0;
 }
 
+static int load_for_good(const struct filter *f)
+{
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : filter_load(f);
+}
+
 int filter_enter_own(enum filter_owner owner)
 {
 	struct filter f = { 0 };
 	int r = filter_build_own(owner, &f);
-	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		r = -errno;
 	if (r == 0)
-		r = filter_load(&f);
+		r = load_for_good(&f);
 	filter_finish(&f);
 	return r;
+}
+
+int filter_refuse_rings(void)
+{
+	struct sock_filter code[] = {
+		LOAD(offsetof(struct seccomp_data, nr)),
+		JUMP(BPF_JEQ, SYS_io_uring_setup, 0, 1),
+		ANSWER(SECCOMP_RET_ERRNO | ENOSYS),
+		ANSWER(SECCOMP_RET_ALLOW),
+	};
+	return load_for_good(&(struct filter){ .code = code, .len = sizeof(code) / sizeof(code[0]) });
 }

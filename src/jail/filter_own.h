@@ -20,3 +20,10 @@ int filter_build_own(enum filter_owner owner, struct filter *ret);
 
 /* Sets no_new_privs, builds and loads it, for good. */
 int filter_enter_own(enum filter_owner owner);
+
+/*
+ * Before the event loop is made: sets no_new_privs and makes io_uring look missing. libuv would set up a ring with the loop (1.49 and
+ * later, whatever UV_USE_IO_URING says) and abort when the daemon's filter, which comes later, keeps it from using that. A ring
+ * does what filters forbid, so the daemon must not have one.
+ */
+int filter_refuse_rings(void);
