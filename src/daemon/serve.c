@@ -497,9 +497,8 @@ int serve_run(const struct config *config)
 						      "");
 		return SERVE_FAILED;
 	}
-	r = filter_refuse_rings();
-	if (r == 0)
-		r = prepare_loop(&s);
+	filter_refuse_rings(); /* a kernel without filters is told of, and refused, when the layers are tried */
+	r = prepare_loop(&s);
 	if (r < 0) {
 		log_error("the event loop: %s", uv_strerror(r));
 		return SERVE_FAILED;
