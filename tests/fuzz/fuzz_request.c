@@ -20,6 +20,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 union decoded {
+	struct create_request create;
 	struct session_params session;
 	struct execute_request execute;
 	struct run_request run;
@@ -127,7 +128,7 @@ static void door(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct fields *const bodies[] = { &execute_fields, &session_fields, &run_fields,
+	static const struct fields *const bodies[] = { &execute_fields, &create_fields, &run_fields,
 		&socket_execute_fields, &socket_plain_fields, &socket_tools_fields, &socket_answer_fields, &no_fields };
 	static const struct fields *const queries[] = { &session_query_fields, &log_query_fields,
 		&list_query_fields, &no_fields };

@@ -14,9 +14,12 @@ static const char *decode(const struct fields *f, const char *json, struct error
 	struct run_request run = { 0 };
 	struct socket_request message = { 0 };
 	union {
+		struct create_request create;
 		struct session_params session;
 		struct execute_request execute;
-	} other = { 0 };
+		struct tools_request tools;
+	} other;
+	memset(&other, 0, sizeof(other));
 	void *to = f == &run_fields                                           ? (void *)&run
 		   : f == &socket_execute_fields || f == &socket_plain_fields || f == &socket_tools_fields ||
 				     f == &socket_answer_fields               ? (void *)&message
