@@ -313,7 +313,7 @@ def test_examples_of_the_page_work(api, daemon):
             line = 'cd $(mktemp -d) && ' + line
         if 'input.csv' in line and '-T' in line:
             line = 'cd $(mktemp -d) && echo x > input.csv && ' + line
-        if '-o film.apng' in line:
+        if '-o film.' in line:
             assert api.post(f'/v1/sessions/{session.id}/recording', json={'action': 'stop'}).status_code == 200
         below = '/files/' in line or '/recording/' in line
         target = api.session() if 'DELETE' in line and not below else session
