@@ -400,9 +400,12 @@ class Session:
 class Socket:
     """A WebSocket client without async: each call runs the loop as long as it needs it."""
 
-    def __init__(self, url, **kwargs):
+    def __init__(self, url, headers=None, **kwargs):
         self.loop = asyncio.new_event_loop()
         self.n = 0
+        if headers:  # websockets 14, as Debian 13 has it, calls them so
+            newer = int(websockets.__version__.split('.')[0]) >= 14
+            kwargs['additional_headers' if newer else 'extra_headers'] = headers
         try:
             self.ws = self._wait(self._connect(url, kwargs))
         except BaseException:

@@ -623,7 +623,7 @@ def test_tokens_divide_environments():
         with gb.Api(daemon.url, tokens[0]) as one, gb.Api(daemon.url, tokens[1]) as two:
             step(one, 'x = 1', name)
             assert step(two, 'print(x)', name)['observation']['exit_code'] == 1
-        with Env(daemon, extra_headers={'Authorization': f'Bearer {tokens[0]}'}) as env:
+        with Env(daemon, headers={'Authorization': f'Bearer {tokens[0]}'}) as env:
             assert env.reset()['data'] == FIRST
 
 

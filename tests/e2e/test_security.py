@@ -126,7 +126,7 @@ def test_websocket_needs_the_token(guarded):
         with pytest.raises(websockets.InvalidStatusCode) as refused:
             gb.Socket(url)
         assert refused.value.status_code == 401
-        with gb.Socket(url, extra_headers={'Authorization': f'Bearer {TOKENS[0]}'}) as ws:
+        with gb.Socket(url, headers={'Authorization': f'Bearer {TOKENS[0]}'}) as ws:
             ws.send('ping')
             assert ws.receive()['type'] == 'pong'
 

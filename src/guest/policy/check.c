@@ -349,7 +349,7 @@ static int check_written_call(struct walk *w, PyObject *node)
 	PyObject *func = node_get(node, "func"), *name = func ? node_get(func, "id") : NULL, *attr = func ? node_get(func, "attr") : NULL;
 	const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
 	bool known = (name && is_one_of(name, functions)) || (attr && is_one_of(attr, methods)) ||
-		     (text && (!strncmp(text, "_dflt_", 6) || !strncmp(text, "__dataclass_", 12)));
+		     (text && (!strncmp(text, "_dflt_", 6) || !strncmp(text, "__dataclass", 11)));
 	PyErr_Clear();
 	Py_XDECREF(func);
 	Py_XDECREF(name);
