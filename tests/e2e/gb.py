@@ -24,6 +24,7 @@ PROGRAM = Path(
     else os.environ.get('GLOVEBOX', ROOT / 'build/glovebox')
 ).resolve()
 PYTHON = '/usr/bin/python3'
+NEW_WEBSOCKETS = int(websockets.__version__.split('.')[0]) >= 14  # Debian 13's: other names
 PATIENCE = 60  # seconds for what takes milliseconds when the machine has nothing else to do
 
 
@@ -397,15 +398,21 @@ class Session:
         wait_until(lambda: self.get()['state'] == 'idle', 'no cell runs')
 
 
+SOCKET_REFUSED = websockets.InvalidStatus if NEW_WEBSOCKETS else websockets.InvalidStatusCode
+
+
+def refused_with(error):
+    return error.response.status_code if NEW_WEBSOCKETS else error.status_code
+
+
 class Socket:
     """A WebSocket client without async: each call runs the loop as long as it needs it."""
 
     def __init__(self, url, headers=None, **kwargs):
         self.loop = asyncio.new_event_loop()
         self.n = 0
-        if headers:  # websockets 14, as Debian 13 has it, calls them so
-            newer = int(websockets.__version__.split('.')[0]) >= 14
-            kwargs['additional_headers' if newer else 'extra_headers'] = headers
+        if headers:
+            kwargs['additional_headers' if NEW_WEBSOCKETS else 'extra_headers'] = headers
         try:
             self.ws = self._wait(self._connect(url, kwargs))
         except BaseException:

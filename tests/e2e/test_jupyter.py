@@ -427,9 +427,13 @@ def test_the_real_gateway_client(gateway, api):
 
 def test_the_real_gateway_client_lists_kernel_specs(gateway):
     from jupyter_server.gateway.managers import GatewayKernelSpecManager
+    from traitlets.config import Configurable
+
+    class Server(Configurable):
+        base_url = '/'
 
     async def use():
-        specs = GatewayKernelSpecManager()
+        specs = GatewayKernelSpecManager(parent=Server())
         listed = await specs.list_kernel_specs()
         one = await specs.get_kernel_spec('python3')
         with contextlib.suppress(KeyError):
