@@ -238,7 +238,7 @@ void session_leave_cell(struct session *s)
 	if (!s->running || s->outcome.done || s->n_left == LIMIT_LEFT_CELLS)
 		return;
 	s->left[s->n_left++] = s->cells;
-	session_close_cell(s, CELL_RUNNING, 0, false);
+	session_close_cell(s, CELL_RUNNING, 0, STATE_KEPT);
 }
 
 void session_end_cell(struct session *s, enum cell_status status, int exit_code)
