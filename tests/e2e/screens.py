@@ -5,6 +5,17 @@ import io
 
 from PIL import Image
 
+# A red window at a known place.
+RED_WINDOW = """
+import time
+import tkinter as tk
+root = tk.Tk()
+root.geometry('200x100+100+50')
+frame = tk.Frame(root, bg='#ff0000')
+frame.place(x=0, y=0, width=200, height=100)
+root.update()
+"""
+
 
 def image(screenshot):
     """The picture of an observation, as RGB."""

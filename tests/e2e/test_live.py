@@ -8,15 +8,7 @@ import websockets
 from PIL import Image
 
 import gb
-
-WINDOW = """
-import tkinter as tk
-root = tk.Tk()
-root.geometry('200x100+100+50')
-frame = tk.Frame(root, bg='#ff0000')
-frame.place(x=0, y=0, width=200, height=100)
-root.update()
-"""
+from screens import RED_WINDOW as WINDOW
 
 
 class View(gb.Socket):

@@ -9,16 +9,7 @@ import pytest
 from PIL import Image, ImageSequence
 
 import gb
-
-WINDOW = """
-import time
-import tkinter as tk
-root = tk.Tk()
-root.geometry('200x100+100+50')
-frame = tk.Frame(root, bg='#ff0000')
-frame.place(x=0, y=0, width=200, height=100)
-root.update()
-"""
+from screens import RED_WINDOW as WINDOW
 
 # Each colour is there long enough to be a frame of its own: until the recording has it.
 COLOURS = ['#ff0000', '#00ff00', '#0000ff', '#ffff00']
