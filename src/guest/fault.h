@@ -1,0 +1,21 @@
+/* What a cell raised, put into frames: an error with its traceback and what to do about it, an exit, a final answer that stopped the code. */
+#pragma once
+
+#include "guest/cell.h"
+
+#include "wire/wire.h"
+
+/* How a cell ended, as WIRE_DONE tells it. */
+struct outcome {
+	enum wire_outcome kind;
+	int exit_code;
+};
+
+/* In the zygote, before any cell. */
+void fault_prepare(const struct support *support);
+
+/* Takes the Python error that is set, appends its WIRE_ERROR (unless it is none: exit code 0, a final answer) and says how the cell ended. */
+struct outcome fault_report(struct buffer *out, uint32_t serial, PyObject *filename);
+
+/* This process is a copy of the guest: errors go to stderr from now on. */
+void fault_forked(void);

@@ -1,0 +1,205 @@
+#include "guest/source.h"
+
+#include <string.h>
+
+#include "guest/memory.h"
+#include "guest/policy/policy.h"
+#include "guest/steps.h"
+
+static PyObject *find_commands_in, *run_command, *run_async_cell; /* support.py's */
+static PyObject *compile_builtin, *ast_expr, *ast_expression, *globals;
+static int future_flags; /* `from __future__` of earlier cells goes on, as in the interactive interpreter */
+
+/* ---- compiling ---------------------------------------------------------------- */
+
+static PyObject *compile_ast(PyObject *tree, PyObject *filename, const char *mode)
+{
+	int flags = future_flags | PyCF_ALLOW_TOP_LEVEL_AWAIT;
+	policy_trust(true);
+	PyObject *code = PyObject_CallFunction(compile_builtin, "OOsii", tree, filename, mode, flags, 1);
+	policy_trust(false);
+	if (code && PyCode_Check(code))
+		future_flags |= ((PyCodeObject *)code)->co_flags & PyCF_MASK;
+	if (code && policy_seal(code) < 0)
+		Py_CLEAR(code);
+	return code;
+}
+
+static PyObject *parse(const char *code, PyObject *filename)
+{
+	PyCompilerFlags flags = _PyCompilerFlags_INIT;
+	flags.cf_flags = PyCF_ONLY_AST | PyCF_SOURCE_IS_UTF8 | PyCF_IGNORE_COOKIE | PyCF_ALLOW_TOP_LEVEL_AWAIT | future_flags;
+	policy_trust(true);
+	PyObject *tree = Py_CompileStringObject(code, filename, Py_file_input, &flags, -1);
+	policy_trust(false);
+	return tree;
+}
+
+/* True when the statement that ends at (line, column) is followed by a semicolon: its value is not wanted, as in notebooks. */
+static bool value_muted(const char *code, size_t len, PyObject *last)
+{
+	if (!memchr(code, ';', len))
+		return false;
+	PyObject *line = PyObject_GetAttrString(last, "end_lineno"), *column = PyObject_GetAttrString(last, "end_col_offset");
+	const char *p = code, *end = code + len;
+	bool muted = false;
+	if (line && column) {
+		for (long n = PyLong_AsLong(line); n > 1 && p < end; n--) {
+			const char *eol = memchr(p, '\n', (size_t)(end - p));
+			p = eol ? eol + 1 : end;
+		}
+		for (p += PyLong_AsLong(column); p < end && (*p == ' ' || *p == '\t' || *p == ')'); p++)
+			;
+		muted = p < end && *p == ';';
+	}
+	PyErr_Clear();
+	Py_XDECREF(line);
+	Py_XDECREF(column);
+	return muted;
+}
+
+/* Takes the closing expression out of the module's body; NULL without an error when there is none. */
+static PyObject *split_last(PyObject *body, const char *code, size_t len)
+{
+	Py_ssize_t n = PyList_GET_SIZE(body);
+	PyObject *last = n ? PyList_GET_ITEM(body, n - 1) : NULL;
+	if (!last || !Py_IS_TYPE(last, (PyTypeObject *)ast_expr) || value_muted(code, len, last))
+		return NULL;
+	PyObject *value = PyObject_GetAttrString(last, "value");
+	PyObject *expression = value ? PyObject_CallOneArg(ast_expression, value) : NULL;
+	Py_XDECREF(value);
+	if (expression && PyList_SetSlice(body, n - 1, n, NULL) < 0)
+		Py_CLEAR(expression);
+	return expression;
+}
+
+/* ---- running ------------------------------------------------------------------ */
+
+static bool awaits(PyObject *code)
+{
+	return code && ((PyCodeObject *)code)->co_flags & CO_COROUTINE;
+}
+
+/* Runs the statements and then the closing expression (either may be NULL) in __main__. A cell with a top-level await anywhere
+ * runs as a whole on the session's event loop. */
+static PyObject *run_parts(PyObject *first, PyObject *second)
+{
+	memory_lend(false);
+	if (awaits(first) || awaits(second))
+		return PyObject_CallFunctionObjArgs(run_async_cell, first ? first : Py_None, second ? second : Py_None,
+			globals, NULL);
+	PyObject *value = first ? PyEval_EvalCode(first, globals, globals) : Py_NewRef(Py_None);
+	if (!value || !second)
+		return value;
+	Py_DECREF(value);
+	return PyEval_EvalCode(second, globals, globals);
+}
+
+/* The value of the last expression (a new reference, None when there is none), or NULL with an error. */
+static PyObject *run_tree(PyObject *tree, PyObject *filename, const char *code, size_t len)
+{
+	PyObject *body = PyObject_GetAttrString(tree, "body"), *expression = NULL, *value = NULL;
+	PyObject *first = NULL, *second = NULL;
+	if (!body)
+		return NULL;
+	expression = split_last(body, code, len);
+	if (!expression && PyErr_Occurred())
+		goto out;
+	/* Both are compiled before either runs: a cell with an error in its last line runs nothing. */
+	if (PyList_GET_SIZE(body) && !(first = compile_ast(tree, filename, "exec")))
+		goto out;
+	if (expression && !(second = compile_ast(expression, filename, "eval")))
+		goto out;
+	steps_end(STEP_COMPILE);
+	value = run_parts(first, second);
+	steps_end(STEP_RUN);
+out:
+	Py_XDECREF(first);
+	Py_XDECREF(second);
+	Py_XDECREF(expression);
+	Py_DECREF(body);
+	return value;
+}
+
+/* ---- lines that are no Python --------------------------------------------------- */
+
+static PyObject *find_commands(const char *code, size_t len)
+{
+	PyObject *source = PyUnicode_DecodeUTF8(code, (Py_ssize_t)len, "replace");
+	policy_trust(true);
+	PyObject *found = source ? PyObject_CallOneArg(find_commands_in, source) : NULL;
+	policy_trust(false);
+	Py_XDECREF(source);
+	if (found && (!PyTuple_Check(found) || PyTuple_GET_SIZE(found) != 2 || !PyList_Check(PyTuple_GET_ITEM(found, 1))))
+		Py_CLEAR(found); /* none */
+	return found;
+}
+
+static int run_commands(PyObject *commands)
+{
+	for (Py_ssize_t i = 0; i < PyList_GET_SIZE(commands); i++) {
+		PyObject *done = PyObject_CallOneArg(run_command, PyList_GET_ITEM(commands, i));
+		if (!done)
+			return -1;
+		Py_DECREF(done);
+	}
+	return 0;
+}
+
+/*
+ * The source did not compile: perhaps because of lines such as `%pip install x`. They are carried out first, and the source without
+ * them is returned; NULL with the first error, or that of a line that failed.
+ */
+static PyObject *after_commands(const char *code, size_t len)
+{
+	PyObject *type, *value, *trace;
+	if (!PyErr_ExceptionMatches(PyExc_SyntaxError) || !memmem(code, len, "pip", 3) ||
+		(!memchr(code, '!', len) && !memchr(code, '%', len)))
+		return NULL;
+	PyErr_Fetch(&type, &value, &trace);
+	PyObject *found = find_commands(code, len), *rest = NULL;
+	if (!found) {
+		PyErr_Restore(type, value, trace);
+		return NULL;
+	}
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+	Py_XDECREF(trace);
+	if (run_commands(PyTuple_GET_ITEM(found, 1)) == 0)
+		rest = Py_NewRef(PyTuple_GET_ITEM(found, 0));
+	Py_DECREF(found);
+	return rest;
+}
+
+PyObject *source_run(const char *code, size_t len, PyObject *filename)
+{
+	PyObject *tree = parse(code, filename), *rest = tree ? NULL : after_commands(code, len), *value = NULL;
+	Py_ssize_t rest_len = (Py_ssize_t)len;
+	if (rest && (code = PyUnicode_AsUTF8AndSize(rest, &rest_len)))
+		tree = parse(code, filename);
+	if (tree && (!policy_active() || policy_check(tree, code, (size_t)rest_len) == 0))
+		value = run_tree(tree, filename, code, (size_t)rest_len);
+	Py_XDECREF(tree);
+	Py_XDECREF(rest);
+	return value;
+}
+
+static PyObject *get(const char *module, const char *name)
+{
+	PyObject *m = PyImport_ImportModule(module);
+	PyObject *o = m ? PyObject_GetAttrString(m, name) : NULL;
+	Py_XDECREF(m);
+	return o;
+}
+
+int source_prepare(const struct support *support, PyObject *main_globals)
+{
+	find_commands_in = support->find_commands;
+	run_command = support->run_command;
+	run_async_cell = support->run_async_cell;
+	globals = main_globals;
+	compile_builtin = get("builtins", "compile");
+	ast_expr = get("ast", "Expr");
+	ast_expression = get("ast", "Expression");
+	return compile_builtin && ast_expr && ast_expression ? 0 : -1;
+}
