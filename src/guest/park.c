@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/fds.h"
+#include "guest/alone.h"
 #include "guest/clones.h"
 #include "guest/files.h"
 #include "guest/guest.h"
@@ -87,35 +88,6 @@ void park_forked(void)
 
 /* ---- is it sound? -------------------------------------------------------------------- */
 
-/* The links of a directory count what is in it: one per thread, and two of its own. */
-static unsigned others(void)
-{
-	struct stat st = { 0 };
-	return stat("/proc/self/task", &st) == 0 && st.st_nlink >= 3 ? (unsigned)st.st_nlink - 3 : 1;
-}
-
-/* Which threads they are, as far as Python knows them. */
-static void describe_threads(unsigned n, char why[HELD_WHY_MAX])
-{
-	PyObject *text = PyObject_CallFunction(host.support->threads_text, "I", n);
-	const char *words = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
-	snprintf(why, HELD_WHY_MAX, "%.*s", HELD_WHY_MAX - 1, words ? words : "threads are running beside the cell's: end them");
-	Py_XDECREF(text);
-	PyErr_Clear();
-}
-
-static bool childless(char why[HELD_WHY_MAX])
-{
-	siginfo_t si = { 0 };
-	if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
-		return true; /* ECHILD */
-	if (si.si_pid)
-		snprintf(why, HELD_WHY_MAX, "the child process %d has ended and nobody waited for it: wait for it", (int)si.si_pid);
-	else
-		snprintf(why, HELD_WHY_MAX, "a child process is running: end it and wait for it");
-	return false;
-}
-
 /* The event loop of cells that await has a pair of sockets of its own, which a copy can go on with once the guest is gone. */
 static size_t loop_descriptors(int *to, size_t max)
 {
@@ -132,14 +104,7 @@ static bool sound(char why[HELD_WHY_MAX])
 {
 	int ours[OURS_MAX] = { GUEST_CONTROL_FD };
 	size_t n = 1;
-	unsigned threads = others();
-	if (threads) {
-		/* Windows have threads of their own: they are what can be closed. */
-		if (!held_display(why))
-			describe_threads(threads, why);
-		return false;
-	}
-	if (!childless(why))
+	if (!alone_check(host.support, why))
 		return false;
 	if (!memory_has_room_for_copy()) {
 		snprintf(why, HELD_WHY_MAX, "it uses more than half of its limits.memory_bytes, and a copy must fit beside it");

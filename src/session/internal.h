@@ -108,8 +108,11 @@ struct session {
 	} death;               /* of the guest that the running cell had */
 	char from[SESSION_ID_LEN + 1]; /* whom it was forked from; "" for nobody */
 	char *let_go;          /* ids of checkpoints that had to go, until somebody is told; owned */
-	bool weigh_due;        /* its checkpoints may hold too much, but were weighed a moment ago */
-	uint64_t weigh_after_ns;
+	bool weigh_due;        /* its checkpoints may hold too much */
+	struct {
+		uint64_t bytes, family_bytes;         /* what they held at the last look, and the whole family */
+		uint64_t rest_until_ns, look_at_ns;
+	} weighed;
 	struct session *fork_of; /* while it is being made: who waits for it */
 	struct travel *travel; /* a checkpoint or rollback that somebody waits for; NULL for none */
 	unsigned since;        /* cells since its state was that of `head` */
@@ -224,7 +227,7 @@ void travel_forget_cells(struct session *s, bool good);
 /* room.c */
 uint64_t room_size(const struct copy *c);              /* its share of memory (PSS); 0 when that cannot be told */
 void room_for_one(struct session *s);                  /* another checkpoint is about to be: others may have to go */
-void room_for_memory(struct session *s, bool now);     /* the same, by their memory alone; unless `now` perhaps a little later */
+void room_for_memory(struct session *s, bool at_once); /* the same, by their memory alone; else when it is due and they have not just been weighed. Called now and then, too */
 /* checkpoints.c */
 void travel_begin(struct session *s);                                                /* what waits for the guest, once it is there and idle */
 void travel_parked(struct session *s, uint64_t ticket, const char *why);             /* a copy is there, or why not */

@@ -13,6 +13,8 @@
 enum {
 	SMAPS_MAX = 16384,
 	WEIGH_REST = 20, /* weighing takes a millisecond each, or more: then as many times as long there is none */
+	WEIGH_SAME = 64, /* two looks agree when they differ by less than this part */
+	WEIGH_LOOK_MS = 1000, /* how often somebody looks whether there is reason to */
 };
 
 uint64_t room_size(const struct copy *c)
@@ -71,19 +73,40 @@ static uint64_t weigh(struct session *s)
 	TAILQ_FOREACH(c, &s->berth->copies, link)
 		all += c->name ? (c->size_bytes = room_size(c)) : 0;
 	uint64_t now = clock_now_ns();
-	s->weigh_after_ns = now + (now - began) * WEIGH_REST;
+	s->weighed.rest_until_ns = now + (now - began) * WEIGH_REST;
 	return all;
 }
 
-void room_for_memory(struct session *s, bool now)
+/*
+ * A share of memory is small while processes hold the same that are about to go (a copy that was let go, the guest before a rollback, what a cell left
+ * running), and grows when they have gone, with nobody asking for anything. So copies are weighed until two looks agree, and again when what the
+ * whole family holds, which one small file tells, has changed.
+ */
+static bool worth_weighing(struct session *s, uint64_t now, bool at_once)
+{
+	if (!at_once && now < (s->weigh_due ? s->weighed.rest_until_ns : s->weighed.look_at_ns))
+		return false;
+	uint64_t family = berth_memory(s->berth);
+	bool changed = family != s->weighed.family_bytes;
+	s->weighed.family_bytes = family;
+	s->weighed.look_at_ns = now + WEIGH_LOOK_MS * NSEC_PER_MSEC;
+	if (family <= most_bytes(s))
+		s->weigh_due = false; /* it holds at least what its checkpoints do */
+	else if (changed && now >= s->weighed.rest_until_ns)
+		s->weigh_due = true;
+	return family > most_bytes(s) && (s->weigh_due || at_once);
+}
+
+void room_for_memory(struct session *s, bool at_once)
 {
 	unsigned n;
+	uint64_t now = clock_now_ns(), most = most_bytes(s);
 	struct copy *c = least_used(s, &n);
-	s->weigh_due = c && !now && clock_now_ns() < s->weigh_after_ns;
-	if (!c || s->weigh_due)
+	if (!c || !most || !worth_weighing(s, now, at_once))
 		return;
-	/* The whole family holds at least what its checkpoints do: one small file tells whether it is worth looking closer. */
-	uint64_t most = most_bytes(s), all = most && berth_memory(s->berth) > most ? weigh(s) : 0;
+	uint64_t all = weigh(s), before = s->weighed.bytes, differ = all > before ? all - before : before - all;
+	s->weighed.bytes = all;
+	s->weigh_due = all > most || s->running || s->berth->copies_leaving || differ > all / WEIGH_SAME;
 	while (all > most && (c = least_used(s, &n))) {
 		log_info("session %s: checkpoint %s goes, they hold %llu MB", s->id, c->id, (unsigned long long)(all >> 20));
 		all -= c->size_bytes < all ? c->size_bytes : all;

@@ -90,6 +90,7 @@ static void prune(struct session *s)
 		if (!c->name && !c->held && c->pidfd >= 0 && n++ >= stay)
 			travel_let_go(s, c);
 	}
+	s->weigh_due = true;
 	room_for_memory(s, false);
 	berth_count_copies(s->berth);
 }

@@ -210,6 +210,45 @@ def test_threads(session, kind):
     allowed(session, end)
 
 
+# Frees its own values when it ends, which is long after join(): strlen() of a long text, called by the C library.
+SLOW_END = '''
+import ctypes, threading
+libc, key, text = ctypes.CDLL(None), ctypes.c_uint(), b"x" * (128 << 20)
+libc.pthread_key_create(ctypes.byref(key), libc.strlen)
+def work(): libc.pthread_setspecific(key, ctypes.c_char_p(text))
+def run(target, n):
+    all = [threading.Thread(target=target) for i in range(n)]
+    for t in all: t.start()
+    for t in all: t.join()
+'''
+
+
+@row('threads, `ThreadPoolExecutor`, `multiprocessing.Pool`')
+@pytest.mark.parametrize('threads', ['run(work, 3)', 'run(int, 20)'])
+def test_threads_on_their_way_out(session, threads):
+    """They have ended for Python, not for the kernel: they are waited for."""
+    session.execute(SLOW_END).ok()
+    for _ in range(5):
+        allowed(session, threads)
+        session.execute(threads).ok()
+        _, (child,) = fork(session)
+        child.delete()
+
+
+@row('a child process, running or not waited for')
+@pytest.mark.parametrize('end', [
+    'signal.signal(signal.SIGCHLD, signal.SIG_IGN); p.kill()',
+    'p.kill(); del p',
+    'q = multiprocessing.Process(target=int); q.start(); r = subprocess.Popen(["true"])\n'
+    'for o in (q, r): os.waitid(os.P_PID, o.pid, os.WEXITED | os.WNOWAIT)\nos.killpg(p.pid, 9); del o, p, q, r',
+])  # fmt: skip
+def test_children_on_their_way_out(session, end):
+    """Those that the kernel, or Python by itself, waits for."""
+    session.execute('import multiprocessing, os, signal, subprocess').ok()
+    refused(session, 'p = subprocess.Popen(["sleep", "1000"], start_new_session=True)', 'a child process is running')
+    allowed(session, end)
+
+
 @row('a child process, running or not waited for')
 def test_children(session):
     refused(session, 'import subprocess; p = subprocess.Popen(["sleep", "1000"])', 'a child process is running', 'wait for it')

@@ -22,6 +22,13 @@ def threads_text(count):
     return '1 thread of a library is running: end what started it' if count == 1 else f'{count} threads of libraries are running: end what started them'
 
 
+def reap_children():
+    """Reaps ended processes that nobody holds any more, as the modules that started them do before they start another."""
+    for name in ('subprocess', 'multiprocessing.process'):
+        if name in sys.modules:
+            sys.modules[name]._cleanup()
+
+
 def _count(n, what):
     return f'1 {what} is' if n == 1 else f'{n} {what}s are'
 
