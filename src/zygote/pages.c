@@ -1,10 +1,12 @@
 #include "zygote/pages.h"
 
+#include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 
@@ -41,4 +43,40 @@ void pages_collapse(void)
 	for (unsigned i = 0; i < n; i++)
 		for (uintptr_t at = ranges[i][0]; at < ranges[i][1]; at += HUGE)
 			madvise((void *)at, HUGE, MADV_COLLAPSE);
+}
+
+/* ---- mappings -------------------------------------------------------------------- */
+
+static void protect(uintptr_t start, uintptr_t end, int protection)
+{
+	if (end > start)
+		mprotect((void *)start, end - start, protection);
+}
+
+/* Of one object: segments that are not written to and that follow one another in the file too; and what was made constant after its relocation. */
+static int merge(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), run = 0, run_end = 0, run_offset = 0;
+	(void)size, (void)unused;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + p->p_vaddr, end = start + p->p_memsz;
+		if (p->p_type == PT_GNU_RELRO)
+			protect(start & -page, end & -page, PROT_READ | PROT_WRITE);
+		if (p->p_type != PT_LOAD || p->p_flags & PF_W)
+			continue;
+		if ((start & -page) != run_end || start - p->p_offset != run_offset) {
+			run = start & -page;
+			run_offset = start - p->p_offset;
+		} else {
+			protect(run, (end + page - 1) & -page, PROT_READ | PROT_EXEC);
+		}
+		run_end = (end + page - 1) & -page;
+	}
+	return 0;
+}
+
+void pages_merge(void)
+{
+	dl_iterate_phdr(merge, NULL);
 }

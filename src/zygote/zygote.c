@@ -180,6 +180,7 @@ static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
 	call_gc("collect");
 	call_gc("freeze");
 	heap_settle();
+	pages_merge();
 	pages_collapse();
 	hot_prepare();
 }
@@ -254,6 +255,8 @@ static void __attribute__((noreturn)) become_guest(const int *fds, size_t n_join
 	if ((r = filter_load(&filters[exec][net != JAIL_NET_NONE][memory_files_are_sealed()])) < 0)
 		guest_fail(GUEST_CONTROL_FD, "loading the system call filter", r);
 	steps_end(STEP_FILTER);
+	/* Both in the child: the zygote has one thread and hooks that do nothing there, and each page that it wrote to would break up a huge one for good. */
+	PyOS_BeforeFork();
 	PyOS_AfterFork_Child();
 	forget_frames();
 	guest_run();
@@ -265,14 +268,12 @@ static void serve_one(const struct wire_spawn *q, int *fds, size_t n)
 	int pidfd = -1;
 	m.err = jail_aim_children(fds[0]);
 	if (m.err == 0) {
-		PyOS_BeforeFork();
 		steps_begin();
 		m.pid = clone_guest(q->into ? fds[WIRE_SPAWN_FDS] : -1, &pidfd);
 		if (m.pid == 0)
 			become_guest(fds, q->into ? 0 : n - WIRE_SPAWN_FDS, (enum jail_exec)(q->exec % JAIL_EXEC_COUNT),
 				(enum jail_net)(q->net % JAIL_NET_COUNT));
 		m.err = m.pid < 0 ? -errno : 0;
-		PyOS_AfterFork_Parent();
 	}
 	fd_send(ZYGOTE_SOCKET_FD, &m, sizeof(m), &pidfd, m.err == 0 ? 1 : 0);
 	fd_close(pidfd);
