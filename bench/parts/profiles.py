@@ -10,7 +10,7 @@ from harness.stats import Section
 TURNS = 15
 PROFILES = {'python': 'python', 'restricted': 'restricted', 'smolagents': {'base': 'smolagents', 'max_operations': 10**15}}
 
-# Name: code of work(), the limit of `restricted` and of `smolagents` against `python`; None where the profile refuses it.
+# Name: code of work(), the limit of `restricted` and of `smolagents` against `python`; None where the profile refuses it or nothing is promised.
 PROGRAMS = {
     'additions': ('    s = 0\n    for i in range(1_000_000):\n        s += i\n    return s', 1.1, 2.0),
     'strings': (
@@ -23,6 +23,8 @@ PROGRAMS = {
     'calls': ('    def fib(n):\n        return n if n < 2 else fib(n - 1) + fib(n - 2)\n    return fib(20)', 1.5, 2.0),
     'comprehension': ('    return sum([x * 2 for x in range(300_000) if x % 3])', 1.5, 2.0),
     'module functions': ('    import math\n    s = 0\n    for i in range(200_000):\n        s = s + math.sqrt(i)\n    return s', 1.5, 2.0),
+    'getattr()': ('    p = Point()\n    for i in range(200_000):\n        getattr(p, "x")', None, 2.0),
+    'print()': ('    for i in range(20_000):\n        print(i, "x")', None, 2.0),
     'private attributes': (
         '    class Box:\n        def __init__(self):\n            self._n = 0\n        def step(self):\n            self._n = self._n + 1\n'
         '            return self._n\n    box = Box()\n    for i in range(100_000):\n        box.step()\n    return box.step()',

@@ -14,6 +14,7 @@ IMPORTS = {
     'below': [*(f'{name}.*' for name in LIBRARIES), 'json', 'operator', 'string', 'copy'],
     # Modules that hand out others: what they hand out is looked at.
     'keys': ['operator', 'importlib', 'sys'],
+    'system': ['os'],  # its dangerous functions stay out of reach as values
 }
 
 _CONTROL = """
@@ -57,7 +58,8 @@ def test_control(through_in_python, name):
 
 
 # What is below the libraries matters to the ways that go through them.
-CASES = [(name, 'keys' if name.startswith('real_') else 'named') for name in WAYS]
+FIRST = {'real': 'keys', 'os': 'system'}
+CASES = [(name, FIRST.get(name.split('_')[0], 'named')) for name in WAYS]
 CASES += [(name, 'below') for name in WAYS if name.startswith(('np_', 'pd_', 'mpl_', 'tk_', 'array_'))]
 
 
@@ -85,3 +87,28 @@ def test_libraries_work(daemon, profile):
     with daemon.api() as api:
         seen = api.run(code, profile=profile, additional_imports=IMPORTS['named'], timeout_s=60).ok()
     assert seen.stdout == "{'x': 2, 'y': 4} (4, 2) 42\n"
+
+
+@pytest.mark.parametrize('profile', ['restricted', 'smolagents'])
+def test_arrays_change_their_size(daemon, profile):
+    """What is made harmless still works: resize() in place, iterators that are closed, and pandas' own growing arrays."""
+    code = (
+        'import numpy as np, pandas as pd\n'
+        'a = np.arange(6)\na.resize((2, 4))\nprint(a.tolist(), a.flags["OWNDATA"])\n'
+        'o = np.array([[], {}], dtype=object)\no.resize(3)\nprint(o.tolist())\n'
+        'x = np.arange(3.0)\n'
+        'with np.nditer(x, op_flags=["readwrite"]) as it:\n    for y in it:\n        y[...] = 2 * y\n'
+        'v = a[:1]\n'
+        'try:\n    a.resize(9)\nexcept ValueError as e:\n    print("ValueError", str(e)[:44])\n'
+        'try:\n    v.resize(9)\nexcept ValueError as e:\n    print("ValueError", e)\n'
+        'print(x.tolist(), len(pd.Series(np.arange(100000) % 50021).unique()))'
+    )
+    with daemon.api() as api:
+        seen = api.run(code, profile=profile, additional_imports=IMPORTS['named'], timeout_s=60).ok()
+    assert seen.stdout.splitlines() == [
+        '[[0, 1, 2, 3], [4, 5, 0, 0]] True',
+        '[[], {}, 0]',
+        'ValueError cannot resize an array that references or is',
+        'ValueError cannot resize this array: it does not own its data',
+        '[0.0, 2.0, 4.0] 50021',
+    ]

@@ -52,11 +52,24 @@ static PyObject *refuse_memory(void)
 	return violation_null(NULL, POLICY_NATIVE, "Make the array from a list.", "memory cannot be read as objects");
 }
 
-/* numpy.ndarray(shape, dtype, buffer): bytes as objects would be addresses of the code's choice. */
+/* An offset before the buffer is memory of somebody else's, and numpy looks at its end only. */
+static bool lies_before(PyObject *args, PyObject *kwargs)
+{
+	PyObject *offset = PyTuple_GET_SIZE(args) > 3 ? PyTuple_GET_ITEM(args, 3) : kwargs ? PyDict_GetItemString(kwargs, "offset") : NULL;
+	if (!offset)
+		return false;
+	Py_ssize_t n = PyLong_CheckExact(offset) ? PyLong_AsSsize_t(offset) : -1; /* another's __index__ may answer differently the next time */
+	PyErr_Clear();
+	return n < 0;
+}
+
+/* numpy.ndarray(shape, dtype, buffer, offset): bytes as objects would be addresses of the code's choice. */
 static PyObject *checked_array(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	PyObject *dtype = PyTuple_GET_SIZE(args) > 1 ? PyTuple_GET_ITEM(args, 1) : kwargs ? PyDict_GetItemString(kwargs, "dtype") : NULL;
 	PyObject *buffer = PyTuple_GET_SIZE(args) > 2 ? PyTuple_GET_ITEM(args, 2) : kwargs ? PyDict_GetItemString(kwargs, "buffer") : NULL;
+	if (buffer && buffer != Py_None && lies_before(args, kwargs))
+		return violation_null(NULL, POLICY_NATIVE, "Give a plain number of bytes from the buffer's beginning.", "an array cannot lie outside its buffer");
 	if (!buffer || buffer == Py_None || !dtype)
 		return original_array(type, args, kwargs);
 	PyObject *numpy = import_real("numpy"), *make = numpy ? PyObject_GetAttrString(numpy, "dtype") : NULL;
@@ -124,25 +137,6 @@ static PyObject *checked_dtype_state(PyObject *self, PyObject *state)
 	return size >= -1 && size < 1 << 30 ? call_state(dtype_state, self, state) : refuse_memory();
 }
 
-static PyObject *array_resize; /* the real one */
-
-/* array.resize(shape, refcheck=False): views of it would go on reading memory that is somebody else's by then. */
-static PyObject *checked_resize(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-	PyObject *check = kwargs ? PyDict_GetItemString(kwargs, "refcheck") : NULL; /* borrowed */
-	if (check && PyObject_IsTrue(check) != 1 && !trusted() && caller_is_cell()) /* pandas does it with arrays of its own */
-		return violation_null(NULL, POLICY_NATIVE, "Use numpy.resize(array, shape), which makes a new one.", "memory that others look at cannot be moved");
-	PyObject *words = PyTuple_New(PyTuple_GET_SIZE(args) + 1), *result = NULL;
-	for (Py_ssize_t i = 0; words && i < PyTuple_GET_SIZE(words); i++)
-		PyTuple_SET_ITEM(words, i, Py_NewRef(i ? PyTuple_GET_ITEM(args, i - 1) : self));
-	if (words)
-		result = PyObject_Call(array_resize, words, kwargs);
-	Py_XDECREF(words);
-	return result;
-}
-
-static PyMethodDef resize_def = { "resize", (PyCFunction)(void (*)(void))checked_resize, METH_VARARGS | METH_KEYWORDS, NULL };
-
 static PyMethodDef state_defs[] = {
 	{ "__setstate__", checked_array_state, METH_O, NULL },
 	{ "__setstate__", checked_dtype_state, METH_O, NULL },
@@ -150,20 +144,8 @@ static PyMethodDef state_defs[] = {
 
 static int replace_method(PyObject *type, PyMethodDef *def, PyObject **original)
 {
-	PyTypeObject *t = type && PyType_Check(type) ? (PyTypeObject *)type : NULL;
-#if PY_VERSION_HEX >= 0x030c0000
-	PyObject *dict = t ? PyType_GetDict(t) : NULL;
-#else
-	PyObject *dict = t ? Py_XNewRef(t->tp_dict) : NULL;
-#endif
-	PyObject *guard = dict ? PyDescr_NewMethod(t, def) : NULL;
-	*original = dict ? Py_XNewRef(PyDict_GetItemString(dict, def->ml_name)) : NULL;
-	int r = guard && *original ? PyDict_SetItemString(dict, def->ml_name, guard) : -1;
-	if (t)
-		PyType_Modified(t);
-	Py_XDECREF(guard);
-	Py_XDECREF(dict);
-	return r;
+	PyTypeObject *t = PyType_Check(type) ? (PyTypeObject *)type : NULL;
+	return t ? replace_entry(t, def->ml_name, PyDescr_NewMethod(t, def), original) : -1;
 }
 
 int arrays_guard(void)
@@ -179,7 +161,7 @@ int arrays_guard(void)
 		replace_new(numpy, "ndarray", &original_array, checked_array);
 		r = replace_method(array, &state_defs[0], &array_state);
 		if (r == 0)
-			r = replace_method(array, &resize_def, &array_resize);
+			r = views_guard(numpy);
 		if (r == 0)
 			r = replace_method(dtype, &state_defs[1], &dtype_state);
 	}

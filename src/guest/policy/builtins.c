@@ -6,31 +6,88 @@
 
 static PyObject *real; /* dict of the builtins module */
 
-static PyObject *builtin(const char *name)
+PyObject *builtin_real(const char *name)
 {
-	return PyDict_GetItemString(real, name); /* borrowed */
+	return PyDict_GetItemString(real, name);
 }
 
 /* ---- attributes by name ------------------------------------------------------ */
+
+/*
+ * Names that passed every check that depends on the name alone, found by their address: a text that is held here stays what it is. Loops
+ * ask for the same few.
+ */
+enum { KNOWN_NAMES = 64, KNOWN_LENGTH = 64 };
+static PyObject *known_names[KNOWN_NAMES];
+
+static PyObject **place_of(PyObject *name)
+{
+	return &known_names[((uintptr_t)name >> 4) % KNOWN_NAMES];
+}
+
+/* Only plain public names: for others the object matters too. */
+static void remember_name(PyObject *name)
+{
+	Py_ssize_t n = PyUnicode_GET_LENGTH(name);
+	if (n && n <= KNOWN_LENGTH && PyUnicode_READ_CHAR(name, 0) != '_' && PyUnicode_CompareWithASCIIString(name, "obj") != 0)
+		Py_XSETREF(*place_of(name), Py_NewRef(name));
+}
+
+/* attribute_check() with a memory. */
+static int check_plain_name(PyObject *name)
+{
+	if (*place_of(name) == name)
+		return 0;
+	if (attribute_check(name) < 0)
+		return -1;
+	remember_name(name);
+	return 0;
+}
+
+static int check_read(PyObject *object, PyObject *name)
+{
+	if (*place_of(name) == name)
+		return 0;
+	if (check_plain_name(name) < 0)
+		return -1;
+	if (PyExceptionInstance_Check(object) && PyUnicode_CompareWithASCIIString(name, "obj") == 0)
+		return violation(NULL, POLICY_ATTRIBUTE, "Use str(e) to see what was wrong.", "\"obj\" of an exception cannot be read");
+	return private_check(object, name);
+}
+
+static int check_owner(PyObject *object)
+{
+	return PyModule_Check(object) ? module_owner_check(object) : 0;
+}
+
+/* The attribute, or NULL: without an error where there is none and `optional`. */
+static PyObject *look_up(PyObject *object, PyObject *name, bool optional)
+{
+	PyObject *value = NULL;
+	if (!optional)
+		return PyObject_GetAttr(object, name);
+#if PY_VERSION_HEX >= 0x030d0000
+	PyObject_GetOptionalAttr(object, name, &value);
+#else
+	_PyObject_LookupAttr(object, name, &value);
+#endif
+	return value;
+}
 
 static PyObject *guard_getattr(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
 	(void)self;
 	if (n < 2 || n > 3)
-		return PyErr_Format(PyExc_TypeError, "getattr expected 2 or 3 arguments, got %zd", n);
-	if (attribute_check(args[1]) < 0)
+		return PyErr_Format(PyExc_TypeError, "getattr expected %s, got %zd", n < 2 ? "at least 2 arguments" : "at most 3 arguments", n);
+	if (check_read(args[0], args[1]) < 0 || check_owner(args[0]) < 0)
 		return NULL;
-	if (PyExceptionInstance_Check(args[0]) && PyUnicode_CompareWithASCIIString(args[1], "obj") == 0)
-		return violation_null(NULL, POLICY_ATTRIBUTE, "Use str(e) to see what was wrong.", "\"obj\" of an exception cannot be read");
-	if (private_check(args[0], args[1]) < 0 || module_owner_check(args[0]) < 0)
-		return NULL;
-	PyObject *value = PyObject_GetAttr(args[0], args[1]);
-	if (!value && n == 3 && PyErr_ExceptionMatches(PyExc_AttributeError)) {
-		PyErr_Clear();
-		return Py_NewRef(args[2]);
-	}
-	PyObject *checked = value ? module_guard(value) : NULL;
-	Py_XDECREF(value);
+	PyObject *value = look_up(args[0], args[1], n == 3);
+	if (!value)
+		return n == 3 && !PyErr_Occurred() ? Py_NewRef(args[2]) : NULL;
+	if (!PyModule_Check(value))
+		return value;
+	PyObject *checked = module_guard(value);
+	Py_DECREF(value);
 	return checked;
 }
 
@@ -39,15 +96,20 @@ static PyObject *guard_hasattr(PyObject *self, PyObject *const *args, Py_ssize_t
 	(void)self;
 	if (n != 2)
 		return PyErr_Format(PyExc_TypeError, "hasattr expected 2 arguments, got %zd", n);
-	if (attribute_check(args[1]) < 0 || module_owner_check(args[0]) < 0)
+	if (check_plain_name(args[1]) < 0 || check_owner(args[0]) < 0)
 		return NULL;
-	PyObject *value = PyObject_GetAttr(args[0], args[1]);
-	bool there = value != NULL;
+	PyObject *value = look_up(args[0], args[1], true);
+	if (!value && PyErr_Occurred())
+		return NULL;
 	Py_XDECREF(value);
-	if (!there && !PyErr_ExceptionMatches(PyExc_AttributeError))
-		return NULL;
-	PyErr_Clear();
-	return PyBool_FromLong(there);
+	return PyBool_FromLong(value != NULL);
+}
+
+static int check_write(PyObject *object, PyObject *name)
+{
+	if (*place_of(name) != name && (check_plain_name(name) < 0 || private_check(object, name) < 0))
+		return -1;
+	return check_owner(object);
 }
 
 static PyObject *guard_setattr(PyObject *self, PyObject *const *args, Py_ssize_t n)
@@ -55,7 +117,7 @@ static PyObject *guard_setattr(PyObject *self, PyObject *const *args, Py_ssize_t
 	(void)self;
 	if (n != 3)
 		return PyErr_Format(PyExc_TypeError, "setattr expected 3 arguments, got %zd", n);
-	if (attribute_check(args[1]) < 0 || private_check(args[0], args[1]) < 0 || module_owner_check(args[0]) < 0 || PyObject_SetAttr(args[0], args[1], args[2]) < 0)
+	if (check_write(args[0], args[1]) < 0 || PyObject_SetAttr(args[0], args[1], args[2]) < 0)
 		return NULL;
 	Py_RETURN_NONE;
 }
@@ -65,7 +127,7 @@ static PyObject *guard_delattr(PyObject *self, PyObject *const *args, Py_ssize_t
 	(void)self;
 	if (n != 2)
 		return PyErr_Format(PyExc_TypeError, "delattr expected 2 arguments, got %zd", n);
-	if (attribute_check(args[1]) < 0 || module_owner_check(args[0]) < 0 || PyObject_SetAttr(args[0], args[1], NULL) < 0)
+	if (check_write(args[0], args[1]) < 0 || PyObject_SetAttr(args[0], args[1], NULL) < 0)
 		return NULL;
 	Py_RETURN_NONE;
 }
@@ -97,186 +159,6 @@ static PyObject *guard_vars(PyObject *self, PyObject *object)
 	if (!out)
 		PyErr_SetString(PyExc_TypeError, "vars() argument must be an object with variables of its own");
 	return out;
-}
-
-/* ---- print ------------------------------------------------------------------- */
-
-/* Half of the cap goes out as it comes; of the rest the last half is kept for the end. */
-static uint64_t printed_chars, held_dropped;
-static PyObject *held; /* list of str */
-static Py_ssize_t held_chars;
-
-static int write_out(PyObject *text)
-{
-	PyObject *out = PySys_GetObject("stdout"); /* borrowed */
-	return out ? PyFile_WriteObject(text, out, Py_PRINT_RAW) : 0;
-}
-
-/* Drops from the front of what is held until it is at most a half of the cap. */
-static int trim_held(Py_ssize_t most)
-{
-	while (held_chars > most && PyList_GET_SIZE(held)) {
-		PyObject *first = PyList_GET_ITEM(held, 0);
-		Py_ssize_t n = PyUnicode_GET_LENGTH(first), excess = held_chars - most;
-		held_dropped += (uint64_t)(n < excess ? n : excess);
-		if (n <= excess) {
-			held_chars -= n;
-			if (PyList_SetSlice(held, 0, 1, NULL) < 0)
-				return -1;
-			continue;
-		}
-		PyObject *rest = PyUnicode_Substring(first, excess, n);
-		if (!rest || PyList_SetItem(held, 0, rest) < 0)
-			return -1;
-		held_chars -= excess;
-	}
-	return 0;
-}
-
-static int hold(PyObject *text)
-{
-	Py_ssize_t half = (Py_ssize_t)(policy.print_chars / 2);
-	if (!held && !(held = PyList_New(0)))
-		return -1;
-	if (PyList_Append(held, text) < 0)
-		return -1;
-	held_chars += PyUnicode_GET_LENGTH(text);
-	/* In bites, so that a million short lines do not move the list a million times. */
-	return held_chars > 3 * half ? trim_held(half) : 0;
-}
-
-static int print_text(PyObject *text)
-{
-	uint64_t half = policy.print_chars / 2;
-	Py_ssize_t n = PyUnicode_GET_LENGTH(text), room;
-	if (!policy.print_chars || printed_chars + (uint64_t)n <= half) {
-		printed_chars += (uint64_t)n;
-		return write_out(text);
-	}
-	room = printed_chars < half ? (Py_ssize_t)(half - printed_chars) : 0;
-	PyObject *head = PyUnicode_Substring(text, 0, room), *rest = PyUnicode_Substring(text, room, n);
-	printed_chars += (uint64_t)room;
-	int r = head && rest ? room ? write_out(head) : 0 : -1;
-	if (r == 0)
-		r = hold(rest);
-	Py_XDECREF(head);
-	Py_XDECREF(rest);
-	return r;
-}
-
-void print_begin(void)
-{
-	printed_chars = held_dropped = 0;
-	held_chars = 0;
-	Py_CLEAR(held);
-}
-
-void print_end(void)
-{
-	PyObject *empty = held ? PyUnicode_FromString("") : NULL, *text = NULL;
-	if (held && empty && trim_held((Py_ssize_t)(policy.print_chars / 2)) == 0) {
-		PyObject *mark = PyUnicode_FromFormat("\n..._This content has been truncated to stay below %llu characters_...\n",
-			(unsigned long long)policy.print_chars);
-		if (mark && held_dropped)
-			write_out(mark);
-		Py_XDECREF(mark);
-		text = PyUnicode_Join(empty, held);
-	}
-	if (text)
-		write_out(text);
-	PyErr_Clear();
-	Py_XDECREF(text);
-	Py_XDECREF(empty);
-	print_begin();
-}
-
-/* The words of print(): its values as texts between separators. `end` and `sep` as print() takes them. */
-static PyObject *printed_words(PyObject *args, PyObject *sep, PyObject *end)
-{
-	PyObject *texts = PyList_New(0), *space = sep && sep != Py_None ? Py_NewRef(sep) : PyUnicode_FromString(" ");
-	for (Py_ssize_t i = 0; texts && i < PyTuple_GET_SIZE(args); i++) {
-		PyObject *s = PyObject_Str(PyTuple_GET_ITEM(args, i));
-		if (!s || PyList_Append(texts, s) < 0)
-			Py_CLEAR(texts);
-		Py_XDECREF(s);
-	}
-	PyObject *line = texts && space && PyUnicode_Check(space) ? PyUnicode_Join(space, texts) : NULL;
-	PyObject *tail = end && end != Py_None ? Py_NewRef(end) : PyUnicode_FromString("\n");
-	PyObject *whole = line && tail && PyUnicode_Check(tail) ? PyUnicode_Concat(line, tail) : NULL;
-	if (!whole && !PyErr_Occurred())
-		PyErr_SetString(PyExc_TypeError, "sep and end of print() must be None or a string");
-	Py_XDECREF(texts);
-	Py_XDECREF(space);
-	Py_XDECREF(line);
-	Py_XDECREF(tail);
-	return whole;
-}
-
-static PyObject *option(PyObject *kwargs, const char *name)
-{
-	return kwargs ? PyDict_GetItemString(kwargs, name) : NULL; /* borrowed */
-}
-
-static PyObject *capped_print(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-	(void)self;
-	PyObject *file = option(kwargs, "file");
-	if (!policy.print_chars || (file && file != Py_None))
-		return PyObject_Call(builtin("print"), args, kwargs);
-	PyObject *text = printed_words(args, option(kwargs, "sep"), option(kwargs, "end"));
-	int r = text ? print_text(text) : -1;
-	Py_XDECREF(text);
-	if (r < 0)
-		return NULL;
-	Py_RETURN_NONE;
-}
-
-/* RestrictedPython's PrintCollector: a scope that reads `printed` collects what it prints instead. */
-struct collector {
-	PyObject_HEAD
-	PyObject *texts;
-};
-
-static PyObject *collect(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-	PyObject *text = printed_words(args, option(kwargs, "sep"), option(kwargs, "end"));
-	int r = text ? PyList_Append(((struct collector *)self)->texts, text) : -1;
-	Py_XDECREF(text);
-	if (r < 0)
-		return NULL;
-	Py_RETURN_NONE;
-}
-
-static void collector_free(PyObject *self)
-{
-	Py_XDECREF(((struct collector *)self)->texts);
-	PyObject_Free(self);
-}
-
-static PyTypeObject collector_type = {
-	PyVarObject_HEAD_INIT(NULL, 0).tp_name = "glovebox.PrintCollector",
-	.tp_basicsize = sizeof(struct collector),
-	.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-	.tp_call = collect,
-	.tp_dealloc = collector_free,
-};
-
-PyObject *collector_new(void)
-{
-	struct collector *c = PyType_Ready(&collector_type) == 0 ? PyObject_New(struct collector, &collector_type) : NULL;
-	if (c && !(c->texts = PyList_New(0)))
-		Py_CLEAR(c);
-	return (PyObject *)c;
-}
-
-PyObject *collector_text(PyObject *c)
-{
-	if (!Py_IS_TYPE(c, &collector_type))
-		return PyErr_Format(PyExc_TypeError, "printed: nothing was collected");
-	PyObject *empty = PyUnicode_FromString("");
-	PyObject *text = empty ? PyUnicode_Join(empty, ((struct collector *)c)->texts) : NULL;
-	Py_XDECREF(empty);
-	return text;
 }
 
 /* ---- tools of OpenEnv's ------------------------------------------------------- */
@@ -311,7 +193,7 @@ static PyMethodDef guarded[] = {
 	{ "delattr", (PyCFunction)(void (*)(void))guard_delattr, METH_FASTCALL, NULL },
 	{ "dir", guard_dir, METH_O, NULL },
 	{ "vars", guard_vars, METH_O, NULL },
-	{ "print", (PyCFunction)(void (*)(void))capped_print, METH_VARARGS | METH_KEYWORDS, NULL },
+	{ "print", (PyCFunction)(void (*)(void))print_capped, METH_FASTCALL | METH_KEYWORDS, NULL },
 };
 
 static PyMethodDef tools[] = {
@@ -319,12 +201,28 @@ static PyMethodDef tools[] = {
 	{ "safe_json_dumps", safe_json_dumps, METH_VARARGS, "The value as JSON, with the repr of what JSON has no words for." },
 };
 
-static PyObject *guarded_builtin(const char *name)
+static PyMethodDef *find_guarded(const char *name)
 {
 	for (size_t i = 0; i < sizeof(guarded) / sizeof(guarded[0]); i++)
 		if (!strcmp(guarded[i].ml_name, name))
-			return PyCFunction_New(&guarded[i], NULL);
-	return Py_XNewRef(builtin(name));
+			return &guarded[i];
+	return NULL;
+}
+
+bool builtin_guarded(PyObject *name, PyObject **ret)
+{
+	const char *text = PyUnicode_AsUTF8(name);
+	PyMethodDef *def = text ? find_guarded(text) : NULL;
+	if (def)
+		*ret = PyCFunction_New(def, NULL);
+	PyErr_Clear();
+	return def != NULL;
+}
+
+static PyObject *guarded_builtin(const char *name)
+{
+	PyMethodDef *def = find_guarded(name);
+	return def ? PyCFunction_New(def, NULL) : Py_XNewRef(builtin_real(name));
 }
 
 static int add_builtin(const char *name)
@@ -418,15 +316,15 @@ bool builtin_hidden(PyObject *name)
 
 bool builtin_is_hidden(PyObject *value)
 {
-	return open_is_hidden && value == builtin("open");
+	return open_is_hidden && value == builtin_real("open");
 }
 
 static int hide_open(void)
 {
-	if (!policy.languages || PyDict_GetItemString(policy.builtins, "open") || !builtin("open"))
+	if (!policy.languages || PyDict_GetItemString(policy.builtins, "open") || !builtin_real("open"))
 		return 0;
 	open_is_hidden = true;
-	return PyDict_SetItemString(policy.builtins, "open", builtin("open"));
+	return PyDict_SetItemString(policy.builtins, "open", builtin_real("open"));
 }
 
 int builtins_make(void)

@@ -109,7 +109,14 @@ int builtins_make(void);
 bool builtin_given(PyObject *name);
 bool builtin_hidden(PyObject *name);
 bool builtin_is_hidden(PyObject *value);
+PyObject *builtin_real(const char *name); /* of the builtins module, borrowed; NULL where there is none */
+
+/* Whether cells have a function of their own in the place of this builtin; then *ret is it, a new reference or NULL with an error. */
+bool builtin_guarded(PyObject *name, PyObject **ret);
 int utilities_add(PyObject *builtins); /* utilities.c */
+
+/* ---- print.c ------------------------------------------------------------------- */
+PyObject *print_capped(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names); /* a METH_FASTCALL | METH_KEYWORDS function */
 void print_end(void); /* writes what the print cap held back */
 void print_begin(void);
 
@@ -198,6 +205,14 @@ int arrays_guard(void);
 
 /* Whether the name by which objects hand memory to numpy is the one everybody knows. */
 void arrays_name(bool known);
+
+/* ---- views.c: memory that views look at ---------------------------------------------- */
+
+/* Once, when numpy is there. -1 when this numpy is unknown. */
+int views_guard(PyObject *numpy);
+
+/* Puts `guard` (stolen; NULL fails) in the place of a type's own entry; *original, where asked for, is a new reference to what was there. */
+int replace_entry(PyTypeObject *type, const char *name, PyObject *guard, PyObject **original);
 
 /* ---- check.c and its rules --------------------------------------------------- */
 

@@ -223,8 +223,11 @@ PyObject *module_value(PyObject *module_name, PyObject *name, PyObject *value)
 	int special = stand_in(module_name, name, value, &other);
 	if (special > 0)
 		return other;
-	/* smolagents looks at values, and calls x.system() without looking: a module that was allowed can be used, not taken apart. */
-	if (special < 0 || taken_away(module_name, name) || (dangerous_function(value) && !(import_allowed(module_name) && cell_calls_method())) ||
+	if (PyUnicode_CompareWithASCIIString(module_name, "builtins") == 0 && builtin_guarded(name, &other))
+		return other;
+	/* smolagents looks at values, and calls os.system() without looking: a module that was allowed can be used, not taken apart. */
+	bool called = import_allowed(module_name) && !home_is(value, "builtins") && cell_calls_method();
+	if (special < 0 || taken_away(module_name, name) || (dangerous_function(value) && !called) ||
 		(dangerous_home(value) && !dangerous_place(PyUnicode_AsUTF8(module_name)))) {
 		PyErr_Clear();
 		refuse_function(name);

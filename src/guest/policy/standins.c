@@ -186,6 +186,7 @@ static const struct {
 	{ "numpy.lib.stride_tricks.as_strided", NULL },
 	{ "numpy.lib.stride_tricks.DummyArray", NULL },
 	{ "numpy.ndarray.ctypes", NULL },
+	{ "numpy.nested_iters", NULL },
 	{ "numpy.DataSource", NULL },
 	{ "numpy.source", NULL },
 	{ "numpy.info", NULL },
