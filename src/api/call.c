@@ -38,7 +38,7 @@ void call_respond_as(struct call *c, int status, const char *content_type, struc
 
 void call_respond(struct call *c, int status, const struct json_writer *w, struct buffer *json)
 {
-	if (json_writer_end(w) < 0)
+	if (json_writer_end(w) < 0 || buffer_append_char(json, '\n') < 0) /* a terminal's next prompt stands on a line of its own */
 		call_problem(c, 503, "no_memory", "the answer does not fit into the server's memory",
 			"Ask for less.");
 	else

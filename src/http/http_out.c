@@ -260,7 +260,7 @@ void http_respond_problem(
 {
 	struct buffer body = BUFFER_INIT(0);
 	/* Without memory for the text the status alone is sent. */
-	if (http_problem_write(&body, status, code, detail, remedy, x->request_id) < 0)
+	if (http_problem_write(&body, status, code, detail, remedy, x->request_id) < 0 || buffer_append_char(&body, '\n') < 0)
 		buffer_finish(&body);
 	http_respond(x, status, "application/problem+json", &body);
 }

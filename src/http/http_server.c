@@ -109,7 +109,7 @@ static void turn_away(struct http_server *s, int fd)
 	static const char body[] =
 		"{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,"
 		"\"code\":\"too_many_connections\",\"detail\":\"the server serves too many connections\","
-		"\"remediation\":\"try again later\"}";
+		"\"remediation\":\"try again later\"}\n";
 	char text[512];
 	int n = snprintf(text, sizeof(text),
 		"HTTP/1.1 503 Service Unavailable\r\nContent-Type: "
