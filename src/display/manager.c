@@ -384,6 +384,7 @@ static void on_unmap(struct screen *s, const xcb_unmap_notify_event_t *e)
 
 void manager_event(struct screen *s, const xcb_generic_event_t *event)
 {
+	s->windows_known = false; /* most of what comes here is about a window that comes, goes or grows */
 	switch (event->response_type & 0x7f) {
 	case XCB_MAP_REQUEST:
 		on_map_request(s, ((const xcb_map_request_event_t *)event)->window);

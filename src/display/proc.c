@@ -11,10 +11,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "display/settle.h"
 
-enum { THREADS_MAX = 256 };
+enum { THREADS_MAX = 256, THREADS_KEPT = 32 };
 #define NO_TIMEOUT 1e12
 
 /* Where a waiting call keeps its timeout. */
@@ -103,30 +104,77 @@ static bool waits_for_events(const struct waiting_call *call, const unsigned lon
 	return call->events == EVENTS_YES || (call->events == EVENTS_COUNTED && arguments[call->count]);
 }
 
+/* A look happens every two milliseconds while a program draws, so that its files stay open: opening them is most of what one costs. A file
+ * of a thread that ended reads as ESRCH, also when its number is another's by then. */
+static struct kept {
+	pid_t pid, tid; /* 0: free */
+	int fd;         /* of the thread's `syscall` */
+} kept[THREADS_KEPT];
+
+static void forget(struct kept *k)
+{
+	close(k->fd);
+	*k = (struct kept){ 0 };
+}
+
+/* Into text, what the thread waits in; the length, or negative when it may not be read or is gone. */
+static ssize_t read_syscall(pid_t pid, pid_t tid, char *text, size_t size)
+{
+	static unsigned next;
+	char path[64];
+	struct kept *k = NULL, *room = NULL;
+	for (size_t i = 0; i < ARRAY_LEN(kept) && !k; i++) {
+		if (kept[i].tid == tid && kept[i].pid == pid)
+			k = &kept[i];
+		else if (!kept[i].tid)
+			room = &kept[i];
+	}
+	ssize_t n = k ? pread(k->fd, text, size - 1, 0) : -1;
+	if (n > 0) {
+		text[n] = '\0';
+		return n;
+	}
+	if (!room)
+		room = k ? k : &kept[next++ % ARRAY_LEN(kept)];
+	if (room->tid)
+		forget(room);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	*room = (struct kept){ pid, tid, fd };
+	n = pread(fd, text, size - 1, 0);
+	if (n <= 0)
+		forget(room);
+	text[n > 0 ? n : 0] = '\0';
+	return n;
+}
+
+/* Not ours to see: only whether it sleeps. */
+static struct finding look_blindly(pid_t pid, pid_t tid, struct sample *s)
+{
+	char path[64], text[256];
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	s->blind = true;
+	if (read_proc(path, text, sizeof(text)) <= 0)
+		return (struct finding){ 0 }; /* gone */
+	const char *state = strrchr(text, ')');
+	if (state && state[1] && state[2] != 'S')
+		s->waiting = false;
+	return (struct finding){ .events = true };
+}
+
 /* What one thread does: adds to the sample. */
 static struct finding look_at_thread(pid_t pid, pid_t tid, struct sample *s)
 {
-	const struct finding nothing = { 0 }, unseen = { .events = true };
-	char path[64], text[256];
+	char text[256];
 	long number;
 	unsigned long a[6];
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
-	if (read_proc(path, text, sizeof(text)) > 0)
-		s->run_ns += strtoull(text, NULL, 10);
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
-	if (read_proc(path, text, sizeof(text)) <= 0) { /* not ours to see: only whether it sleeps */
-		s->blind = true;
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-		if (read_proc(path, text, sizeof(text)) <= 0)
-			return nothing; /* gone */
-		const char *state = strrchr(text, ')');
-		if (state && state[1] && state[2] != 'S')
-			s->waiting = false;
-		return unseen;
-	}
+	if (read_syscall(pid, tid, text, sizeof(text)) <= 0)
+		return look_blindly(pid, tid, s);
 	if (sscanf(text, "%ld %lx %lx %lx %lx %lx %lx", &number, a, a + 1, a + 2, a + 3, a + 4, a + 5) != 7) {
 		s->waiting = false; /* "running" */
-		return nothing;
+		return (struct finding){ 0 };
 	}
 	for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
 		if (calls[i].number != number)
@@ -137,7 +185,7 @@ static struct finding look_at_thread(pid_t pid, pid_t tid, struct sample *s)
 		return (struct finding){ .events = waits_for_events(&calls[i], a), .for_time = ms < NO_TIMEOUT };
 	}
 	s->waiting = false;
-	return nothing;
+	return (struct finding){ 0 };
 }
 
 /* The session's interpreter came into the jail from outside, so that it has no parent there; what it started has one. */
@@ -149,6 +197,16 @@ static bool is_guest(pid_t pid)
 		return false;
 	const char *state = strrchr(text, ')');
 	return state && strlen(state) > 4 && strtol(state + 4, NULL, 10) == 0;
+}
+
+/* CPU that a process used, threads that ended included. */
+static uint64_t run_time(pid_t pid)
+{
+	clockid_t clock;
+	struct timespec t;
+	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) < 0)
+		return 0;
+	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
 }
 
 /* The main thread, which decides where the program is; the others only count as busy or not. */
@@ -171,6 +229,7 @@ static struct finding look_at_process(pid_t pid, struct sample *s)
 			main_thread = f;
 	}
 	closedir(d);
+	s->run_ns += run_time(pid);
 	return main_thread;
 }
 
@@ -191,9 +250,21 @@ int32_t proc_find(const char *name)
 	return found;
 }
 
+bool proc_foreign(const int32_t *pids, unsigned n, int32_t server)
+{
+	bool clients = false, guest = false;
+	for (unsigned i = 0; i < n; i++) {
+		if (pids[i] == server)
+			continue;
+		clients = true;
+		guest |= is_guest(pids[i]);
+	}
+	return clients && !guest;
+}
+
 void proc_sample(const int32_t *pids, unsigned n, int32_t server, struct sample *ret)
 {
-	bool all = true, any = false, guest = false, clients = false;
+	bool all = true, any = false;
 	*ret = (struct sample){ .waiting = true, .in_loop = n > 0, .near_ms = NO_TIMEOUT };
 	for (unsigned i = 0; i < n; i++) {
 		struct finding f = look_at_process(pids[i], ret);
@@ -202,9 +273,6 @@ void proc_sample(const int32_t *pids, unsigned n, int32_t server, struct sample 
 			continue;
 		all &= f.events;
 		any |= f.for_time;
-		clients = true;
-		guest |= is_guest(pids[i]);
 	}
 	ret->ticking = all && any;
-	ret->foreign = clients && !guest;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -94,8 +95,16 @@ static void say_capture_failed(struct screen *s, uint32_t serial, const struct s
 	}
 }
 
+/* Now that it is made: how long after `from_ns` (0: nothing was awaited) and after the last paint. */
+static void tell_times(const struct screen *s, uint64_t from_ns, struct picture_info *info)
+{
+	uint64_t now = clock_now_ns(), paint = s->activity.paint_ns;
+	info->after_ms = from_ns ? (double)(now - from_ns) / 1e6 : 0;
+	info->paint_ms = paint ? (double)(now - paint) / 1e6 : -1;
+}
+
 /* Encodes what was captured into the frame. */
-static int put_picture(struct screen *s, const struct shot_options *o, const struct image *full, struct picture_info *info)
+static int put_picture(struct screen *s, const struct shot_options *o, const struct image *full, uint64_t from_ns, struct picture_info *info)
 {
 	struct image small = { 0 };
 	const struct image *i = full;
@@ -111,6 +120,7 @@ static int put_picture(struct screen *s, const struct shot_options *o, const str
 	info->height = i->height;
 	info->format = o->format % SHOT_FORMAT_COUNT;
 	free(small.pixels);
+	tell_times(s, from_ns, info);
 	if (r < 0 || file.len > LIMIT_PICTURE_BYTES)
 		return r < 0 ? r : -E2BIG;
 	put(s, DISPLAY_TAG_INFO, info, sizeof(*info));
@@ -118,7 +128,7 @@ static int put_picture(struct screen *s, const struct shot_options *o, const str
 	return 0;
 }
 
-static void take_picture(struct screen *s, uint32_t serial, const struct shot_options *o, struct picture_info *info)
+static void take_picture(struct screen *s, uint32_t serial, const struct shot_options *o, uint64_t from_ns, struct picture_info *info)
 {
 	static struct window_entry list[LIMIT_WINDOWS];
 	struct image i;
@@ -126,7 +136,7 @@ static void take_picture(struct screen *s, uint32_t serial, const struct shot_op
 	int r = capture_image(s, o, &i);
 	size_t start = begin(s, DISPLAY_SAY_PICTURE, serial);
 	if (r == 0)
-		r = put_picture(s, o, &i, info);
+		r = put_picture(s, o, &i, from_ns, info);
 	if (r < 0) {
 		s->out.len = start;
 		say_capture_failed(s, serial, o, r);
@@ -147,16 +157,26 @@ static bool any_waiting(const struct screen *s)
 	return false;
 }
 
-/* How soon to look at the clients again; -1: nobody waits. A main loop may be hours away, and the looks are not free. */
-static int next_look_ms(const struct screen *s)
+/* When to look at the clients again. */
+static uint64_t next_look_ns(struct screen *s)
 {
-	int ms = -1;
+	uint64_t first = UINT64_MAX;
+	bool windows = windows_any(s);
+	for (unsigned i = 0; i < SCREEN_WAITING; i++) {
+		const struct waiting *w = &s->waiting[i];
+		uint64_t next = w->used ? settle_next_ns(&w->settle, &s->activity, windows, s->looked_ns) : UINT64_MAX;
+		first = next < first ? next : first;
+	}
+	return first;
+}
+
+/* Is there a question for more than the first window, or for a main loop? */
+static bool awaits_pixels(const struct screen *s)
+{
 	for (unsigned i = 0; i < SCREEN_WAITING; i++)
-		if (s->waiting[i].used && !s->waiting[i].settle.in_loop)
-			return SETTLE_TICK_MS;
-		else if (s->waiting[i].used)
-			ms = SETTLE_LOOP_TICK_MS;
-	return ms;
+		if (s->waiting[i].used && s->waiting[i].settle.start_ns && !s->waiting[i].settle.in_loop)
+			return true;
+	return false;
 }
 
 /* Asked of the server only when something was painted since the last time. */
@@ -173,17 +193,14 @@ static bool is_flat(void *userdata)
 
 static void finish_waiting(struct screen *s, struct waiting *w, enum shot_reason reason)
 {
-	uint64_t now = clock_now_ns();
 	uint64_t from = w->settle.start_ns ? w->settle.start_ns : w->settle.asked_ns;
 	struct picture_info info = { .reason = reason,
 		.settled = reason == SHOT_QUIET || reason == SHOT_IDLE || reason == SHOT_BUSY || reason == SHOT_STILL,
-		.in_event_loop = s->activity.last.in_loop && reason == SHOT_QUIET,
-		.after_ms = (double)(now - from) / 1e6,
-		.paint_ms = s->activity.paint_ns ? (double)(now - s->activity.paint_ns) / 1e6 : -1 };
+		.in_event_loop = s->activity.last.in_loop && reason == SHOT_QUIET };
 	w->used = false;
 	if (windows_any(s))
 		info.ink = capture_ink(s, &info.paper); /* before the picture: both use the same memory */
-	take_picture(s, w->serial, &w->options, &info);
+	take_picture(s, w->serial, &w->options, from, &info);
 }
 
 static void sample_clients(struct screen *s)
@@ -191,6 +208,7 @@ static void sample_clients(struct screen *s)
 	static int32_t pids[PIDS_MAX];
 	static unsigned n;
 	static uint64_t at, map;
+	static bool foreign;
 	struct sample sample;
 	uint64_t now = clock_now_ns();
 	/* A new window may be a new client's. The question itself makes the server run, so it is not asked at every look. */
@@ -198,8 +216,10 @@ static void sample_clients(struct screen *s)
 		n = windows_pids(s, pids, PIDS_MAX);
 		at = now;
 		map = s->activity.map_ns;
+		foreign = proc_foreign(pids, n, s->server_pid);
 	}
 	proc_sample(pids, n, s->server_pid, &sample);
+	sample.foreign = foreign;
 	activity_sample(&s->activity, &sample, clock_now_ns());
 }
 
@@ -223,16 +243,14 @@ static void read_events(struct screen *s);
 
 static void decide_all(struct screen *s)
 {
-	static uint64_t looked_ns;
-	uint64_t now = clock_now_ns();
-	/* Code that draws wakes us with every stroke; a look at each would cost it more than the drawing. */
-	if (next_look_ms(s) == SETTLE_LOOP_TICK_MS && now - looked_ns < SETTLE_LOOP_TICK_MS * NSEC_PER_MSEC)
-		return;
-	looked_ns = now;
-	sample_clients(s);
-	if (next_look_ms(s) == SETTLE_TICK_MS)
-		look_at_pixels(s);
 	bool windows = windows_any(s);
+	/* Code that draws wakes us with every stroke; a look at each would cost it more than the drawing. */
+	if (clock_now_ns() < next_look_ns(s))
+		return;
+	s->looked_ns = clock_now_ns();
+	sample_clients(s);
+	if (awaits_pixels(s))
+		look_at_pixels(s);
 	for (unsigned i = 0; i < SCREEN_WAITING; i++) {
 		struct waiting *w = &s->waiting[i];
 		enum shot_reason reason;
@@ -254,10 +272,8 @@ static void on_shot(struct screen *s, uint32_t serial, const void *options)
 	struct shot_options o;
 	memcpy(&o, options, sizeof(o));
 	if (!o.settle && !o.first_window) {
-		struct picture_info info = { .reason = SHOT_AS_IT_IS, .paint_ms = -1 };
-		if (s->activity.paint_ns)
-			info.paint_ms = (double)(clock_now_ns() - s->activity.paint_ns) / 1e6;
-		take_picture(s, serial, &o, &info);
+		struct picture_info info = { .reason = SHOT_AS_IT_IS };
+		take_picture(s, serial, &o, 0, &info);
 		return;
 	}
 	for (unsigned i = 0; i < SCREEN_WAITING; i++) {
@@ -418,6 +434,17 @@ static int sooner(int a, int b)
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
+/* Waits so many milliseconds, -1 for ever, but not beyond the next look at the clients, which is due to the tenth of one. */
+static int wait_for_something(struct screen *s, struct pollfd *fds, int ms)
+{
+	uint64_t now = clock_now_ns(), look = any_waiting(s) ? next_look_ns(s) : UINT64_MAX, until = look;
+	if (ms >= 0 && now + (uint64_t)ms * NSEC_PER_MSEC < until)
+		until = now + (uint64_t)ms * NSEC_PER_MSEC;
+	uint64_t left = until > now ? until - now : 0;
+	struct timespec t = { .tv_sec = (time_t)(left / NSEC_PER_SEC), .tv_nsec = (long)(left % NSEC_PER_SEC) };
+	return ppoll(fds, 2, until == UINT64_MAX ? NULL : &t, NULL);
+}
+
 static int serve(struct screen *s)
 {
 	struct pollfd fds[2] = { { .fd = s->daemon, .events = POLLIN },
@@ -427,11 +454,12 @@ static int serve(struct screen *s)
 		if (any_waiting(s))
 			decide_all(s);
 		int wait = sooner(input_run(s), watch_run(s));
-		wait = sooner(wait, next_look_ms(s));
+		if (any_waiting(s))
+			windows_any(s); /* asks the server when need be, so that what came meanwhile is read below */
 		if (read_queued(s))
 			wait = 0;
 		xcb_flush(s->x);
-		if (poll(fds, 2, wait) < 0 && errno != EINTR)
+		if (wait_for_something(s, fds, wait) < 0 && errno != EINTR)
 			return 1;
 		if (fds[0].revents && !read_daemon(s))
 			return 0;

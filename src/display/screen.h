@@ -97,9 +97,11 @@ struct screen {
 	/* windows */
 	struct client client[SCREEN_CLIENTS];
 	unsigned n_clients, cascade;
+	bool windows_known, windows; /* are there any, as far as the events told */
 	xcb_window_t check;
 	/* painting */
 	struct activity activity;
+	uint64_t looked_ns; /* at the clients */
 	struct waiting waiting[SCREEN_WAITING];
 	struct input input;
 	struct watcher watcher[LIMIT_WATCHERS];

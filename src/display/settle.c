@@ -2,6 +2,10 @@
 
 #include "base/clock.h"
 
+/* Of the time in which nothing is painted, clients may compute so much of it, and must have been seen to wait so much. */
+#define SETTLE_BUSINESS 0.4
+#define SETTLE_SEEN 0.5
+
 static double ms_since(uint64_t then, uint64_t now)
 {
 	return now > then ? (double)(now - then) / 1e6 : 0;
@@ -45,7 +49,13 @@ void activity_sample(struct activity *a, const struct sample *s, uint64_t now_ns
 		a->since_paint_ns = now_ns;
 		a->since_paint_run_ns = s->run_ns;
 		a->samples = a->busy_samples = 0;
+		a->idle_ns = 0;
 	}
+	/* Where we were starved, so were they: nobody knows what they did between two looks far apart. */
+	uint64_t step = now_ns - a->sample_ns;
+	if (s->waiting && a->samples)
+		a->idle_ns += step < 2 * SETTLE_TICK_MS * NSEC_PER_MSEC ? step : 2 * SETTLE_TICK_MS * NSEC_PER_MSEC;
+	a->sample_ns = now_ns;
 	a->samples++;
 	a->busy_samples += !s->waiting;
 	if (!s->waiting) {
@@ -59,7 +69,8 @@ void activity_sample(struct activity *a, const struct sample *s, uint64_t now_ns
 
 bool activity_wants_look(const struct activity *a, uint64_t now_ns)
 {
-	return a->changes != a->look_changes && ms_since(a->look_ns, now_ns) >= SETTLE_STILL_LOOK_MS;
+	uint64_t last = a->look_ns > a->map_ns ? a->look_ns : a->map_ns; /* most windows are done before there is a need to look */
+	return a->changes != a->look_changes && ms_since(last, now_ns) >= SETTLE_STILL_LOOK_MS;
 }
 
 void activity_looked(struct activity *a, uint64_t pixels, uint64_t now_ns)
@@ -116,6 +127,18 @@ static bool has_started(struct settle *q, const struct activity *a, bool windows
 	return true;
 }
 
+/* Looks are not free: the code that is being watched computes on the same processors. A main loop, or a first stroke, may be hours away. */
+uint64_t settle_next_ns(const struct settle *q, const struct activity *a, bool windows, uint64_t looked_ns)
+{
+	bool started = q->start_ns || (windows && a->changes != q->changes);
+	uint64_t tick = looked_ns + SETTLE_TICK_MS * NSEC_PER_MSEC, quiet = a->quiet_ns + SETTLE_QUIET_MS * NSEC_PER_MSEC;
+	if (!started && !windows)
+		return q->render_ms ? q->asked_ns + q->render_ms * NSEC_PER_MSEC : UINT64_MAX;
+	if (!started || q->in_loop)
+		return looked_ns + SETTLE_LOOP_TICK_MS * NSEC_PER_MSEC;
+	return a->quiet_ns && quiet > looked_ns && quiet < tick ? quiet : tick;
+}
+
 /* Is it a main loop that they are in? One that animates waits for events in between, with its next timer as the limit. */
 static bool is_in_loop(struct settle *q, const struct activity *a, uint64_t now_ns, enum shot_reason *ret)
 {
@@ -147,7 +170,7 @@ bool settle_decide(struct settle *q, const struct activity *a, bool windows, boo
 	if (q->in_loop) /* on the way to a loop, only rest counts: it has been patient already */
 		return false;
 	*ret = SHOT_IDLE;
-	if (a->samples && idle >= q->settle_ms && business(a, now_ns) < 0.4 &&
+	if (idle >= q->settle_ms && (double)a->idle_ns / 1e6 >= SETTLE_SEEN * q->settle_ms && business(a, now_ns) < SETTLE_BUSINESS &&
 		(idle >= (double)q->settle_ms * SETTLE_FLAT_FACTOR || !windows || !flat(userdata)))
 		return true;
 	*ret = SHOT_STILL;

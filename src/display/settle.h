@@ -6,7 +6,7 @@
  * one question; settle_decide() answers it from the activity alone, so that the rules are tested without an X server.
  *
  *   QUIET   every thread of every client and the server wait, for 30 ms or more, and nobody ran for 6 ms
- *   IDLE    nothing painted for settle_ms, and the clients use little CPU; 8 times as long while the window is one colour
+ *   IDLE    nothing painted for settle_ms, and the clients were seen to wait most of it; 8 times as long while the window is one colour
  *   BUSY    nothing painted, and since then 600 ms of CPU (not of time: a loaded machine is no reason) were used
  *   STILL   painted again and again for 300 ms, always the same: a game that waits for its player
  *   CAP     still changing max_ms after the first window was there
@@ -36,7 +36,7 @@ enum {
 	SETTLE_STILL_LOOK_MS = 40,   /* between looks at the pixels */
 	SETTLE_STILL_PAINTS = 5,     /* at least so many times the same */
 	SETTLE_UNCHANGED_MS = 250,   /* a main loop that waits beside windows nobody touched */
-	SETTLE_LOOP_TICK_MS = 10,    /* looks at clients while nothing but a main loop is awaited */
+	SETTLE_LOOP_TICK_MS = 10,    /* looks at clients while nothing but a main loop, or a first change, is awaited */
 	SETTLE_LOOP_SAMPLES = 6,     /* so many looks must find them waiting for events and for their next timer */
 };
 
@@ -59,6 +59,8 @@ struct activity {
 	uint64_t quiet_run_ns;
 	uint64_t since_paint_run_ns, since_paint_ns, seen_changes;
 	unsigned samples, busy_samples;
+	uint64_t idle_ns;          /* of the time since the last paint, what they were seen to wait */
+	uint64_t sample_ns;
 	struct sample last;
 	/* between looks at the pixels, made only while somebody waits and something paints */
 	uint64_t look_ns, look_changes, pixels;
@@ -83,6 +85,9 @@ void activity_sample(struct activity *a, const struct sample *s, uint64_t now_ns
 bool activity_wants_look(const struct activity *a, uint64_t now_ns);
 void activity_looked(struct activity *a, uint64_t pixels, uint64_t now_ns);
 
+/* When the clients should be looked at again for this question, after a look at looked_ns. UINT64_MAX: when something happens on the screen. */
+uint64_t settle_next_ns(const struct settle *q, const struct activity *a, bool windows, uint64_t looked_ns);
+
 /* True and the reason when the picture should be taken now. `windows`: there are any; flat() is asked only when it matters. */
 bool settle_decide(struct settle *q, const struct activity *a, bool windows, bool (*flat)(void *), void *userdata, uint64_t now_ns,
 	enum shot_reason *ret);
@@ -90,5 +95,8 @@ bool settle_decide(struct settle *q, const struct activity *a, bool windows, boo
 /* proc.c: the process of this name among those of the user, 0 when there is none. */
 int32_t proc_find(const char *name);
 
-/* Samples these processes, of which one is the X server. */
+/* Is none of these processes, of which one is the X server, the session's interpreter? */
+bool proc_foreign(const int32_t *pids, unsigned n, int32_t server);
+
+/* Samples these processes, of which one is the X server. Leaves `foreign` out, which does not change between looks. */
 void proc_sample(const int32_t *pids, unsigned n, int32_t server, struct sample *ret);

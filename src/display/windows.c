@@ -123,7 +123,10 @@ bool windows_any(struct screen *s)
 	struct window_entry one;
 	if (s->n_clients)
 		return manager_active(s) != 0;
-	return windows_list(s, &one, 1) > 0; /* those that no manager may touch */
+	if (!s->windows_known) /* those that no manager may touch */
+		s->windows = windows_list(s, &one, 1) > 0;
+	s->windows_known = true;
+	return s->windows;
 }
 
 unsigned windows_pids(struct screen *s, int32_t *pids, unsigned max)

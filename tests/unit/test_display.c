@@ -160,6 +160,38 @@ static void test_idle_waits_for_paint(void)
 	OK(pass(&w, SETTLE_IDLE_MS * 2, 0.1, true, 5, true) && w.reason == SHOT_IDLE);
 }
 
+/* On a loaded machine the screen gets as little time as the client, whose timer it finds expired once in a while. */
+static void test_starved_animation_is_not_idle(void)
+{
+	struct world w = begin(first);
+	activity_mapped(&w.a, w.now);
+	bool taken = false;
+	while (!taken) {
+		paint(&w);
+		taken = pass(&w, 12, 0, true, 15, true); /* waits for its timer, and is seen to */
+		w.now += 2 * SETTLE_IDLE_MS * MS;        /* nobody ran, neither it nor we */
+		taken = taken || pass(&w, SETTLE_TICK_MS, 0, false, 0, true);
+	}
+	OK(w.reason == SHOT_CAP);
+}
+
+static void test_looks_when_there_is_something_to_see(void)
+{
+	struct world w = begin(first);
+	OK(settle_next_ns(&w.q, &w.a, false, w.now) == UINT64_MAX); /* no window: an event will tell */
+	OK(settle_next_ns(&w.q, &w.a, true, w.now) == w.now + SETTLE_LOOP_TICK_MS * MS); /* another cell's */
+	activity_mapped(&w.a, w.now);
+	OK(settle_next_ns(&w.q, &w.a, true, w.now) == w.now + SETTLE_TICK_MS * MS);
+	w.a.quiet_ns = w.now - SETTLE_QUIET_MS * MS + MS;
+	OK(settle_next_ns(&w.q, &w.a, true, w.now) == w.now + MS); /* when it will have been quiet for long enough */
+	struct shot_options patient = first;
+	patient.render_ms = 50;
+	w = begin(patient);
+	OK(settle_next_ns(&w.q, &w.a, false, w.now) == w.now + 50 * MS);
+	w = begin(loop);
+	OK(settle_next_ns(&w.q, &w.a, true, w.now) == w.now + SETTLE_LOOP_TICK_MS * MS);
+}
+
 static void test_busy_counts_processor_time(void)
 {
 	struct world w = begin(first);
@@ -282,6 +314,8 @@ int main(void)
 	test_same_frame_again_and_again();
 	test_waiting_for_a_main_loop();
 	test_idle_waits_for_paint();
+	test_starved_animation_is_not_idle();
+	test_looks_when_there_is_something_to_see();
 	test_busy_counts_processor_time();
 	test_options();
 	test_png();
