@@ -1,5 +1,6 @@
 """Daemons that tests share. Each test has sessions of its own and no test depends on another."""
 
+import contextlib
 import signal
 
 import pytest
@@ -27,17 +28,38 @@ def no_test_hangs():
     signal.signal(signal.SIGALRM, before)
 
 
+shared = []  # daemons that live longer than a test
+
+
+@contextlib.contextmanager
+def shared_daemon(*args):
+    with gb.running_daemon(*args) as d:
+        shared.append(d)
+        yield d
+        shared.remove(d)
+
+
+@pytest.fixture(autouse=True)
+def no_session_outlives_its_test():
+    """What a test leaves on a shared daemon would be there in those that come later: in which ones, distribution decides."""
+    yield
+    for d in shared:
+        if d.process.poll() is None:
+            with d.api() as api:
+                api.end_sessions()
+
+
 @pytest.fixture(scope='session')
 def daemon():
     """A daemon with a small template, that most tests share."""
-    with gb.running_daemon('--preload', 'json,random,re,asyncio,dataclasses', '--ready', '4', '--grace', '1') as d:
+    with shared_daemon('--preload', 'json,random,re,asyncio,dataclasses', '--ready', '4', '--grace', '1') as d:
         yield d
 
 
 @pytest.fixture(scope='session')
 def science_daemon():
     """A daemon whose sessions have numpy, pandas and matplotlib imported already."""
-    with gb.running_daemon(
+    with shared_daemon(
         '--preload', 'json,random,numpy,pandas,matplotlib.pyplot,PIL.Image', '--ready', '2', '--grace', '1'
     ) as d:
         yield d

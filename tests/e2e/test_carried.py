@@ -32,7 +32,7 @@ def rollback(session, id):
 def fork(session, count=1, **body):
     answer = session.api.post(f'{session.path}/fork', json={'count': count, **body})
     assert answer.status_code == 201, answer.text
-    return answer.json(), [gb.Session(session.api, s) for s in answer.json()['sessions']]
+    return answer.json(), [session.api.adopt(s) for s in answer.json()['sessions']]
 
 
 def everywhere(session, prepare, change, look, seen):

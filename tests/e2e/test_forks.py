@@ -14,7 +14,7 @@ import pytest
 def fork(session, **body):
     answer = session.api.post(f'{session.path}/fork', json=body)
     assert answer.status_code == 201, answer.text
-    return [gb.Session(session.api, s) for s in answer.json()['sessions']]
+    return [session.api.adopt(s) for s in answer.json()['sessions']]
 
 
 def refused(session, **body):
@@ -253,7 +253,7 @@ def from_(api, source, **fields):
     answer = api.post('/v1/sessions', json={'from': source, **fields})
     assert answer.status_code == 201, answer.text
     assert answer.headers['Location'] == '/v1/sessions/' + answer.json()['id']
-    return gb.Session(api, answer.json())
+    return api.adopt(answer.json())
 
 
 def test_made_from_a_session(api, session):

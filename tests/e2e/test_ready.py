@@ -26,12 +26,12 @@ def guests(daemon):
 
 @pytest.fixture
 def rehearsed(science_daemon):
-    """The daemon when all guests in its stock have waited long enough to use the time."""
+    """The daemon when it has no session, and all guests in its stock have waited long enough to use the time."""
 
     def all_did():
         waiting = guests(science_daemon)
         with contextlib.suppress(OSError):
-            return len(waiting) >= science_daemon.ready and min(map(private_mb, waiting)) > 2
+            return len(waiting) == science_daemon.ready and min(map(private_mb, waiting)) > 2
         return False
 
     gb.wait_until(all_did, 'guests in stock copied what a first cell writes to')

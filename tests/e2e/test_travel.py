@@ -6,8 +6,6 @@ GLOVEBOX_TRAVEL_SEED and GLOVEBOX_TRAVEL_OPERATIONS choose another walk and a lo
 import os
 import random
 
-import gb
-
 SEED = int(os.environ.get('GLOVEBOX_TRAVEL_SEED', '20261116'))
 OPERATIONS = int(os.environ.get('GLOVEBOX_TRAVEL_OPERATIONS', '160'))
 FAMILY = 6  # sessions alive at once
@@ -109,7 +107,7 @@ class Walker:
     def fork(self, count, at=None):
         answer = self.post('fork', count=count, reseed=False, **({'at': at} if at else {}))
         assert answer.status_code == 201, answer.text
-        return [Walker(gb.Session(self.session.api, s), self.saved[at] if at else self.way) for s in answer.json()['sessions']]
+        return [Walker(self.session.api.adopt(s), self.saved[at] if at else self.way) for s in answer.json()['sessions']]
 
 
 class Walk:
