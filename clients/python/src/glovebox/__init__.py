@@ -30,7 +30,8 @@ from .errors import (
     Unavailable,
 )
 from .executors import CodeExecutor, Notebook
-from .models import ErrorInfo, FileChange, Observation, Screenshot
+from .models import ErrorInfo, FileChange, Film, Observation, Screenshot, Window
+from .screen import Frame, InputResult, LiveLink, Recording
 from .tools import Tool, tool
 
 __version__ = '0.1.0'
@@ -55,12 +56,17 @@ __all__ = [
     'ErrorInfo',
     'FileChange',
     'FileMissing',
+    'Film',
+    'Frame',
     'Glovebox',
     'GloveboxError',
+    'InputResult',
     'InvalidRequest',
+    'LiveLink',
     'NotFound',
     'Notebook',
     'Observation',
+    'Recording',
     'Screenshot',
     'Session',
     'SessionGone',
@@ -70,5 +76,6 @@ __all__ = [
     'Tool',
     'Unauthorized',
     'Unavailable',
+    'Window',
     'tool',
 ]

@@ -400,11 +400,16 @@ class WebSocket:
 
     def receive(self, timeout: Optional[float] = None) -> Optional[Any]:
         """The next message; None when the server closed. TimeoutError after `timeout` seconds without one."""
+        payload = self.receive_bytes(timeout)
+        return None if payload is None else json.loads(payload)
+
+    def receive_bytes(self, timeout: Optional[float] = None) -> Optional[bytes]:
+        """The same as it came."""
         while True:
             while self._ready:
                 opcode, payload = self._ready.pop(0)
                 if opcode in (TEXT, BINARY):
-                    return json.loads(payload)
+                    return payload
                 if opcode == PING:
                     self._send(PONG, payload)
                 elif opcode == CLOSE:
@@ -479,11 +484,15 @@ class AsyncWebSocket:
             raise self.address.failed(e) from e
 
     async def receive(self) -> Optional[Any]:
+        payload = await self.receive_bytes()
+        return None if payload is None else json.loads(payload)
+
+    async def receive_bytes(self) -> Optional[bytes]:
         while True:
             while self._ready:
                 opcode, payload = self._ready.pop(0)
                 if opcode in (TEXT, BINARY):
-                    return json.loads(payload)
+                    return payload
                 if opcode == PING:
                     await self._send(PONG, payload)
                 elif opcode == CLOSE:

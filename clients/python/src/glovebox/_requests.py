@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any, Callable, Iterable, Mapping, Optional, Union
 from urllib.parse import quote, urlencode
@@ -65,10 +66,13 @@ def execute_body(
     stdin: Optional[str],
     variables: Optional[Mapping[str, Any]],
     screenshot: Union[bool, Mapping[str, Any], None],
+    on_block: Optional[str],
+    record: Union[bool, Mapping[str, Any], None],
     typed: bool,
     more: Mapping[str, Any],
 ) -> dict[str, Any]:
     body: dict[str, Any] = {'code': code, 'timeout_s': timeout, 'stdin': stdin, 'typed_result': typed or None, **more}
+    body.update(on_block=on_block, record=dict(record) if isinstance(record, Mapping) else record or None)
     if variables:
         body['variables'] = {name: to_json(value) for name, value in variables.items()}
     if isinstance(screenshot, Mapping):
@@ -76,6 +80,22 @@ def execute_body(
     elif screenshot:
         body['capture_screenshot'] = True
     return {k: v for k, v in body.items() if v is not None}
+
+
+def run_body(code: str, files: Optional[Mapping[str, Any]], more: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of POST /v1/run, with the names that run() of a session has."""
+    body: dict[str, Any] = {'code': code, **more}
+    if 'timeout' in body:
+        body['timeout_s'] = body.pop('timeout')
+    if isinstance(body.get('screenshot'), bool):
+        body['capture_screenshot'] = body.pop('screenshot')
+    if files:
+        body['files'] = {path: _file_content(data) for path, data in files.items()}
+    return body
+
+
+def _file_content(data: Any) -> Any:
+    return {'base64': base64.b64encode(data).decode()} if isinstance(data, (bytes, bytearray)) else data
 
 
 def query(path: str, /, **parameters: Any) -> str:

@@ -15,9 +15,10 @@ from ._local import Server, find_or_start
 from ._net import Address, Answer, AsyncHttp, AsyncWebSocket
 from ._requests import JSON, Callback, Display, Listener
 from ._socket import busy_sessions, refuse_reentry
-from .client import Tools, _file_content, _screenshot
+from .client import Tools
 from .errors import ConnectionFailed, GloveboxError, NotFound, SessionGone, SessionNotFound, error_of
-from .models import Observation, Screenshot
+from .models import Observation
+from .screen import AsyncScreenCalls
 from .tools import Tool
 
 
@@ -99,11 +100,8 @@ class AsyncGlovebox:
 
     async def run(self, code: str, *, files: Optional[Mapping[str, Any]] = None, check: bool = False, **fields: Any) -> Observation:
         """Runs a program once, as Glovebox.run()."""
-        if 'timeout' in fields:
-            fields['timeout_s'] = fields.pop('timeout')
-        if files:
-            fields['files'] = {path: _file_content(data) for path, data in files.items()}
-        observation = Observation((await self.request('POST', '/v1/run', {'code': code, **fields})).json())
+        body = requests.run_body(code, files, fields)
+        observation = Observation((await self.request('POST', '/v1/run', body)).json())
         return observation.raise_for_error() if check else observation
 
     async def close(self) -> None:
@@ -201,7 +199,7 @@ class _Socket:
             call.cancel()
 
 
-class AsyncSession:
+class AsyncSession(AsyncScreenCalls):
     """An interpreter in a jail, for asyncio. Tools may be coroutine functions; plain ones run in threads."""
 
     def __init__(self, box: AsyncGlovebox, info: Mapping[str, Any], owned: bool = True) -> None:
@@ -222,6 +220,8 @@ class AsyncSession:
         stdin: Optional[str] = None,
         variables: Optional[Mapping[str, Any]] = None,
         screenshot: Union[bool, Mapping[str, Any], None] = None,
+        on_block: Optional[str] = None,
+        record: Union[bool, Mapping[str, Any], None] = None,
         on_stdout: Optional[Callback] = None,
         on_stderr: Optional[Callback] = None,
         on_display: Optional[Display] = None,
@@ -231,7 +231,7 @@ class AsyncSession:
     ) -> Observation:
         """Runs a cell, as Session.run(). Callbacks may be coroutine functions. Cancelling it interrupts the cell."""
         refuse_reentry(self.id)
-        body = requests.execute_body(code, timeout, stdin, variables, screenshot, typed, fields)
+        body = requests.execute_body(code, timeout, stdin, variables, screenshot, on_block, record, typed, fields)
         listener = Listener(on_stdout, on_stderr, on_display)
         if listener.listens or self._tools:
             raw = await self._run_on_socket(body, listener)
@@ -334,15 +334,6 @@ class AsyncSession:
 
     async def download(self, path: str, target: Union[str, Path]) -> None:
         Path(target).write_bytes(await self.read_file(path))
-
-    async def screenshot(self, **query: Any) -> Screenshot:
-        return _screenshot(await self.box.request('GET', requests.query(f'{self._path}/screenshot', **query)))
-
-    async def windows(self) -> Any:
-        return (await self.box.request('GET', f'{self._path}/windows')).json()
-
-    async def send_input(self, **fields: Any) -> Any:
-        return (await self.box.request('POST', f'{self._path}/input', fields)).json()
 
     async def logs(self, **query: Any) -> str:
         parts: list[str] = []

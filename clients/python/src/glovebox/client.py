@@ -14,7 +14,8 @@ from ._net import Address, Answer, Http
 from ._requests import JSON, Callback, Display, Listener
 from ._socket import SessionSocket, refuse_reentry
 from .errors import ConnectionFailed, GloveboxError, NotFound, SessionGone, SessionNotFound
-from .models import Observation, Screenshot
+from .models import Observation
+from .screen import ScreenCalls
 from .tools import Tool
 
 Tools = Iterable[Any]
@@ -101,11 +102,8 @@ class Glovebox:
 
     def run(self, code: str, *, files: Optional[Mapping[str, Any]] = None, check: bool = False, **fields: Any) -> Observation:
         """Runs a program once, in a session made for it; takes the fields of POST /v1/run."""
-        if 'timeout' in fields:
-            fields['timeout_s'] = fields.pop('timeout')
-        if files:
-            fields['files'] = {path: _file_content(data) for path, data in files.items()}
-        observation = Observation(self.request('POST', '/v1/run', {'code': code, **fields}).json())
+        body = requests.run_body(code, files, fields)
+        observation = Observation(self.request('POST', '/v1/run', body).json())
         return observation.raise_for_error() if check else observation
 
     def close(self) -> None:
@@ -124,13 +122,7 @@ class Glovebox:
         return f'<Glovebox {self.url}>'
 
 
-def _file_content(data: Any) -> Any:
-    import base64
-
-    return {'base64': base64.b64encode(data).decode()} if isinstance(data, (bytes, bytearray)) else data
-
-
-class Session:
+class Session(ScreenCalls):
     """An interpreter in a jail, which keeps its variables from cell to cell. Ends with its block, or with close()."""
 
     def __init__(self, box: Glovebox, info: Mapping[str, Any], owned: bool = True) -> None:
@@ -153,6 +145,8 @@ class Session:
         stdin: Optional[str] = None,
         variables: Optional[Mapping[str, Any]] = None,
         screenshot: Union[bool, Mapping[str, Any], None] = None,
+        on_block: Optional[str] = None,
+        record: Union[bool, Mapping[str, Any], None] = None,
         on_stdout: Optional[Callback] = None,
         on_stderr: Optional[Callback] = None,
         on_display: Optional[Display] = None,
@@ -163,12 +157,15 @@ class Session:
         """Runs a cell and waits for its outcome, whatever it is; with check=True anything but "ok" raises CellError.
 
         variables   put into the session before the code runs
+        screenshot  a picture of the display while the code runs: True, or its options
+        on_block    what becomes of code that waits in a main loop: "close" its windows, "leave" it running, or "wait"
+        record      films the display meanwhile; the observation's `recording` is the film's id
         typed       `value` keeps its type (tuples, sets, dates, arrays, …), not only what JSON has
         on_stdout, on_stderr, on_display   hear of output as it comes
         Ctrl-C interrupts the cell and then is raised here.
         """
         refuse_reentry(self.id)
-        body = requests.execute_body(code, timeout, stdin, variables, screenshot, typed, fields)
+        body = requests.execute_body(code, timeout, stdin, variables, screenshot, on_block, record, typed, fields)
         listener = Listener(on_stdout, on_stderr, on_display)
         if listener.listens or self._tools:
             raw = self._run_on_socket(body, listener)
@@ -288,19 +285,7 @@ class Session:
         """Copies a file of the session's to us."""
         Path(target).write_bytes(self.read_file(path))
 
-    # ---- display and log ------------------------------------------------
-
-    def screenshot(self, **query: Any) -> Screenshot:
-        """The session's display as it is now."""
-        answer = self.box.request('GET', requests.query(f'{self._path}/screenshot', **query))
-        return _screenshot(answer)
-
-    def windows(self) -> Any:
-        return self.box.request('GET', f'{self._path}/windows').json()
-
-    def send_input(self, **fields: Any) -> Any:
-        """Keyboard and mouse of the display; the fields of POST …/input."""
-        return self.box.request('POST', f'{self._path}/input', fields).json()
+    # ---- log -------------------------------------------------------------
 
     def logs(self, **query: Any) -> str:
         """Everything the session printed, as text."""
@@ -342,23 +327,3 @@ class Session:
 
     def __repr__(self) -> str:
         return f'<Session {self.id} at {self.box.url}>'
-
-
-def _screenshot(answer: Answer) -> Screenshot:
-    """From the picture itself, or from the object that an observation has."""
-    import base64
-
-    kind = answer.headers.get('content-type', '')
-    if kind.startswith('application/json'):
-        return Screenshot(answer.json())
-    data = answer.body
-    width, height = int.from_bytes(data[16:20], 'big'), int.from_bytes(data[20:24], 'big')
-    is_png = data[:8] == b'\x89PNG\r\n\x1a\n'
-    return Screenshot(
-        {
-            'format': 'png' if is_png else kind.partition('/')[2],
-            'width': width if is_png else 0,
-            'height': height if is_png else 0,
-            'data': base64.b64encode(data).decode(),
-        }
-    )

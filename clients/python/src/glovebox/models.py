@@ -44,7 +44,55 @@ class FileChange:
     change: str
 
 
-class Screenshot:
+@dataclass
+class Window:
+    """A window on a session's display."""
+
+    id: int
+    title: str
+    class_name: str
+    pid: int
+    x: int
+    y: int
+    width: int
+    height: int
+    focused: bool
+    dialog: bool
+    raw: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> 'Window':
+        known: dict[str, Any] = {name: raw.get(name) or 0 for name in ('id', 'pid', 'x', 'y', 'width', 'height')}
+        known.update((name, bool(raw.get(name))) for name in ('focused', 'dialog'))
+        return cls(title=raw.get('title') or '', class_name=raw.get('class') or '', raw=raw, **known)
+
+
+class _Picture:
+    """A file that came with an answer."""
+
+    data: bytes
+
+    def save(self, path: Any) -> None:
+        with open(path, 'wb') as f:
+            f.write(self.data)
+
+
+class Film(_Picture):
+    """The recording that came with a run, whose session is gone."""
+
+    def __init__(self, raw: dict[str, Any]) -> None:
+        self.raw = raw
+        self.format: str = raw.get('format') or 'apng'
+        self.frames: int = raw.get('frames') or 0
+        self.duration_ms: int = raw.get('duration_ms') or 0
+        self.data: bytes = base64.b64decode(raw.get('data') or '')
+        self.error: Optional[dict[str, Any]] = raw.get('error')  # why there is none
+
+    def __repr__(self) -> str:
+        return f'<Film {self.format}, {self.frames} frames, {len(self.data)} bytes>'
+
+
+class Screenshot(_Picture):
     """A picture of a session's display."""
 
     def __init__(self, raw: dict[str, Any]) -> None:
@@ -53,16 +101,18 @@ class Screenshot:
         self.width: int = raw.get('width') or 0
         self.height: int = raw.get('height') or 0
         self.settled: bool = bool(raw.get('settled'))
+        self.after_ms: Optional[float] = raw.get('after_ms')
+        self.since_paint_ms: Optional[float] = raw.get('since_paint_ms')
+        self.windows: list[Window] = [Window.of(w) for w in raw.get('windows') or []]
+        self.note: Optional[str] = raw.get('note')  # what there is to know of it
+        self.error: Optional[dict[str, Any]] = raw.get('error')  # why there is none
+        self.end: Optional[Screenshot] = Screenshot(raw['end']) if raw.get('end') else None
         self.data: bytes = base64.b64decode(raw.get('data') or '')
 
     @property
     def image(self) -> Any:
         """A PIL image; ImportError where PIL is not installed."""
         return _open_image(self.data)
-
-    def save(self, path: Any) -> None:
-        with open(path, 'wb') as f:
-            f.write(self.data)
 
     def _repr_png_(self) -> Optional[bytes]:
         return self.data if self.format == 'png' else None
@@ -105,6 +155,8 @@ class Observation:
         self.truncated: dict[str, Any] = raw.get('truncated') or {}
         self.usage: dict[str, Any] = raw.get('usage') or {}
         self.screenshot: Optional[Screenshot] = Screenshot(raw['screenshot']) if raw.get('screenshot') else None
+        self.recording: Optional[int] = raw.get('recording')
+        self.film: Optional[Film] = Film(raw['film']) if raw.get('film') else None
 
     @property
     def ok(self) -> bool:
