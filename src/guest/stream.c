@@ -10,15 +10,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STREAM_BUFFER = 64 * 1024, STREAM_DELAY_NS = 8 * 1000 * 1000 };
+enum { STREAM_BUFFER = 64 * 1024, STREAM_DELAY_NS = 8 * 1000 * 1000, BUSY_WAIT_NS = 50 * 1000 };
 
 /*
- * Appending happens under the GIL. The timer's handler may interrupt an append in this or another thread: it looks at `busy`
- * first and leaves the flush to the appender then.
+ * Appending and flushing happen under the GIL, and in the timer's handler without it: whoever set `busy` has the buffer. The handler may have interrupted
+ * just that one, so it never waits: it leaves the flush to him (`flush_wanted`). The others wait for a handler that another thread is in.
  */
 struct stream {
 	int fd;
 	atomic_bool busy, flush_wanted;
+	bool half_seen; /* the timer came once in the middle of a line, and left it for the next time */
 	size_t len;
 	char data[STREAM_BUFFER];
 };
@@ -48,16 +49,35 @@ static void write_out(int fd, const char *data, size_t len)
 	}
 }
 
-static void flush_stream(struct stream *s)
+/* For those who did not interrupt anybody. */
+static void take_stream(struct stream *s)
 {
-	if (atomic_exchange(&s->busy, true)) {
-		atomic_store(&s->flush_wanted, true);
-		return;
-	}
+	while (atomic_exchange(&s->busy, true))
+		nanosleep(&(struct timespec){ .tv_nsec = BUSY_WAIT_NS }, NULL);
+}
+
+/* With the buffer taken; gives it back. */
+static void flush_taken(struct stream *s)
+{
 	size_t len = s->len;
 	s->len = 0;
+	s->half_seen = false;
 	write_out(s->fd, s->data, len);
+	atomic_store(&s->flush_wanted, false);
 	atomic_store(&s->busy, false);
+}
+
+static void flush_stream(struct stream *s)
+{
+	take_stream(s);
+	flush_taken(s);
+}
+
+/* From a handler of a signal that ends us. */
+static void flush_if_free(struct stream *s)
+{
+	if (!atomic_exchange(&s->busy, true))
+		flush_taken(s);
 }
 
 void stream_flush_all(void)
@@ -68,17 +88,11 @@ void stream_flush_all(void)
 	errno = saved;
 }
 
-static void on_timer(int sig)
-{
-	(void)sig;
-	atomic_store(&timer_armed, false);
-	stream_flush_all();
-}
-
 /* A fatal signal: what was printed is part of the outcome. SA_RESETHAND restored the default action, which now happens. */
 static void on_fatal(int sig)
 {
-	stream_flush_all();
+	flush_if_free(&streams[0]);
+	flush_if_free(&streams[1]);
 	raise(sig);
 }
 
@@ -90,6 +104,37 @@ static void arm_timer(void)
 	timer_settime(timer, 0, &in, NULL);
 }
 
+/* print() writes a text and then its newline. Where the machine let the time pass between the two, the line is shown whole a moment later. */
+static bool is_half_a_line(struct stream *s)
+{
+	if (!s->len || s->data[s->len - 1] == '\n' || s->half_seen)
+		return false;
+	return s->half_seen = true;
+}
+
+/* The time of what is held back has come. */
+static void show(struct stream *s)
+{
+	if (atomic_exchange(&s->busy, true)) {
+		atomic_store(&s->flush_wanted, true);
+	} else if (is_half_a_line(s)) {
+		atomic_store(&s->busy, false);
+		arm_timer();
+	} else {
+		flush_taken(s);
+	}
+}
+
+static void on_timer(int sig)
+{
+	int saved = errno;
+	(void)sig;
+	atomic_store(&timer_armed, false);
+	show(&streams[0]);
+	show(&streams[1]);
+	errno = saved;
+}
+
 /* Called with the GIL held. */
 static void stream_write(struct stream *s, const char *data, size_t len)
 {
@@ -98,13 +143,13 @@ static void stream_write(struct stream *s, const char *data, size_t len)
 		write_out(s->fd, data, len);
 		return;
 	}
-	if (len > STREAM_BUFFER - s->len)
-		flush_stream(s);
-	atomic_store(&s->busy, true);
+	take_stream(s);
 	if (len > STREAM_BUFFER - s->len) {
 		size_t held = s->len;
 		s->len = 0;
 		write_out(s->fd, s->data, held);
+	}
+	if (len > STREAM_BUFFER) {
 		write_out(s->fd, data, len);
 	} else {
 		memcpy(s->data + s->len, data, len);
@@ -112,7 +157,7 @@ static void stream_write(struct stream *s, const char *data, size_t len)
 	}
 	atomic_store(&s->busy, false);
 	if (atomic_exchange(&s->flush_wanted, false))
-		flush_stream(s);
+		show(s);
 	else if (s->len)
 		arm_timer();
 }
@@ -411,6 +456,8 @@ static void child_of_fork(void)
 {
 	timer_made = false; /* timers are not inherited */
 	atomic_store(&timer_armed, false);
+	for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++)
+		atomic_store(&streams[i].busy, false); /* a handler that another thread was in stayed with the parent */
 }
 
 int stream_prepare(void)

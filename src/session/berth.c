@@ -164,6 +164,7 @@ void berth_close(struct berth *b)
 {
 	if (!b || b->state == BERTH_CLOSED)
 		return;
+	bool stock = !b->owner;
 	b->state = BERTH_CLOSED;
 	b->owner = NULL;
 	egress_close(b);
@@ -174,6 +175,8 @@ void berth_close(struct berth *b)
 	b->copies_leaving--;
 	if (b->nested && b->cgroup[0])
 		cgroup_kill_others(&b->nursery->cgroups, b->cgroup, &b->limits, NULL, 0);
+	if (stock)
+		nursery_stock_changed(b->nursery); /* another takes its place without waiting for a session to be asked for */
 	berth_end_jail(b);
 }
 
@@ -272,6 +275,7 @@ static void berth_on_exit(void *userdata, const struct process_exit *end, bool b
 	} else {
 		if (b->state == BERTH_READY)
 			b->nursery->stats.stock_ready--;
+		b->nursery->stock_failed = true; /* whatever ended it, as a machine out of memory, would end the next one too */
 		berth_close(b);
 	}
 }

@@ -107,9 +107,10 @@ static void on_refill(uv_timer_t *t)
 
 void nursery_stock_changed(struct nursery *n)
 {
-	bool soon = uv_is_active((uv_handle_t *)&n->refill) && uv_timer_get_due_in(&n->refill) <= REFILL_AFTER_MS;
+	uint64_t wait = n->stock_failed ? REFILL_FAILED_MS : REFILL_AFTER_MS;
+	bool soon = uv_is_active((uv_handle_t *)&n->refill) && uv_timer_get_due_in(&n->refill) <= wait;
 	if (!n->destroying && n->jailer_up && n->zygote_warm && !soon)
-		uv_timer_start(&n->refill, on_refill, REFILL_AFTER_MS, 0);
+		uv_timer_start(&n->refill, on_refill, wait, 0);
 }
 
 int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner, bool *ret_ready,

@@ -1,5 +1,6 @@
 """stdout and stderr: apart, in order, kept on every outcome, capped; and the log that keeps more."""
 
+import signal
 import time
 
 import pytest
@@ -177,12 +178,32 @@ def test_threads_do_not_mix_their_lines(session):
         'import threading\ndef say(c):\n  for _ in range(2000): print(c * 40)\n'
         'ts = [threading.Thread(target=say, args=(c,)) for c in "abcd"]\n[t.start() for t in ts]; [t.join() for t in ts];'
     ).ok()
-    # print() writes the text and the newline apart, as in CPython: whole texts must stay whole.
-    text = seen.stdout.replace('\n', '')
-    assert len(text) == 4 * 2000 * 40
-    while text:
-        assert text[:40] == text[0] * 40
-        text = text[40:]
+    assert_whole(seen.stdout, 2000)
+
+
+def assert_whole(text, lines):
+    """print() writes the text and the newline apart, as in CPython: whole texts must stay whole."""
+    text = text.replace('\n', '')
+    pieces = [text[at : at + 40] for at in range(0, len(text), 40)]
+    assert all(piece == piece[0] * 40 for piece in pieces)
+    assert {c: pieces.count(c * 40) for c in 'abcd'} == dict.fromkeys('abcd', lines)
+
+
+def test_threads_do_not_overwrite_what_a_slow_reader_has_not_seen():
+    """The main thread waits, so the timer makes it write; others print meanwhile, and nobody reads for a while."""
+    with gb.running_daemon('--preload', 'json', '--ready', '1') as daemon, daemon.api() as api:
+        session = api.session(limits={'output_bytes': 16 << 20})
+        running = session.in_background(
+            'import threading\ndef say(c):\n  for _ in range(20_000): print(c * 40)\n'
+            'ts = [threading.Thread(target=say, args=(c,)) for c in "abcd"]\n[t.start() for t in ts]; [t.join() for t in ts];',
+            timeout_s=60,
+        )
+        while running.thread.is_alive():
+            daemon.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.05)
+            daemon.process.send_signal(signal.SIGCONT)
+            time.sleep(0.005)
+        assert_whole(running.result().ok().stdout, 20_000)
 
 
 # ---- the log -----------------------------------------------------------------------------

@@ -103,6 +103,17 @@ def test_a_spare_jail_that_dies_is_replaced():
         assert api.session().value('1 + 1') == '2'
 
 
+def test_guests_that_die_in_stock_are_replaced():
+    """Also when nobody asks for a session meanwhile."""
+    with gb.running_daemon('--preload', 'json', '--ready', '2', '--grace', '1') as daemon, daemon.api() as api:
+        full = lambda: len(guests(daemon)) == 2 == api.metric('glovebox_guests_ready') and guests(daemon)
+        dead = gb.wait_until(full, 'two guests wait')
+        for pid in dead:
+            os.kill(pid, signal.SIGKILL)
+        gb.wait_until(lambda: (now := full()) and not set(now) & set(dead), 'two others wait')
+        assert api.session().value('1 + 1') == '2'
+
+
 # ---- hooks of modules that were imported before the guest was forked -------------------------
 
 FORK = """import os, random
