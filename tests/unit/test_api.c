@@ -732,9 +732,9 @@ static void tools(void)
 	OK(ask("GET", at("/tools"), "", NULL) == 200 && has("\"definition\":{\"name\":\"t\"}"));
 	OK(ask("GET", at("/tools/calls?wait_s=61"), "", NULL) == 400);
 	OK(ask("GET", at("/tools/calls"), "", NULL) == 200);
-	OK_STR(body(), "{\"calls\":[{\"call\":1,\"tool\":\"t\",\"cell\":2,\"arguments\":{\"a\":1}}]}");
+	OK_STR(body(), "{\"calls\":[{\"call\":1,\"tool\":\"t\",\"cell\":2,\"arguments\":{\"a\":1}}]}\n");
 	OK(ask("GET", at("/tools/calls?wait_s=0.05"), "", NULL) == 200);
-	OK_STR(body(), "{\"calls\":[]}");
+	OK_STR(body(), "{\"calls\":[]}\n");
 	OK(ask("POST", at("/tools/calls/7"), JSON, "{\"value\":1}") == 404);
 	OK(ask("POST", at("/tools/calls/x"), JSON, "{\"value\":1}") == 404);
 	OK_STR(member("code"), "call_not_found");
