@@ -29,6 +29,7 @@ struct cgroup_ops {
 	void (*reset_peak)(struct cgroup_home *h, const char *name);
 	unsigned processes; /* the hierarchy that bounds their number */
 	const char *memory; /* the file with the memory in use, in the first hierarchy; NULL for none */
+	const char *sockets; /* the file that bounds memory in sockets, there; NULL where the limit on memory does */
 };
 
 /* ---- small files ------------------------------------------------------------------ */
@@ -124,7 +125,7 @@ static void v2_reset_peak(struct cgroup_home *h, const char *name)
 	write_text(h->dirs[0], name, "memory.peak", "0"); /* writable since 6.12; per descriptor, so only a hint before */
 }
 
-static const struct cgroup_ops v2 = { "v2", v2_controllers, v2_set_limits, v2_ticket, v2_usage, v2_reset_peak, 0, "memory.current" };
+static const struct cgroup_ops v2 = { "v2", v2_controllers, v2_set_limits, v2_ticket, v2_usage, v2_reset_peak, 0, "memory.current", NULL };
 
 /* ---- version 1 --------------------------------------------------------------------- */
 
@@ -182,7 +183,7 @@ static void v1_reset_peak(struct cgroup_home *h, const char *name)
 }
 
 static const struct cgroup_ops v1 = { "v1", v1_controllers, v1_set_limits, v1_ticket, v1_usage, v1_reset_peak, V1_PIDS,
-	"memory.usage_in_bytes" };
+	"memory.usage_in_bytes", "memory.kmem.tcp.limit_in_bytes" };
 
 /* ---- none --------------------------------------------------------------------------- */
 
@@ -211,7 +212,7 @@ static void none_reset_peak(struct cgroup_home *h, const char *name)
 	(void)h, (void)name;
 }
 
-static const struct cgroup_ops none = { "none", no_controllers, none_set_limits, none_ticket, none_usage, none_reset_peak, 0, NULL };
+static const struct cgroup_ops none = { "none", no_controllers, none_set_limits, none_ticket, none_usage, none_reset_peak, 0, NULL, NULL };
 
 /* ---- the home -------------------------------------------------------------------------- */
 
@@ -425,6 +426,12 @@ int cgroup_set_limits(struct cgroup_home *h, const char *name, const struct cgro
 int cgroup_set_processes(struct cgroup_home *h, const char *name, unsigned processes)
 {
 	return h->ops->controllers[0] ? write_or(h->dirs[h->ops->processes], name, "pids.max", processes, "max") : 0;
+}
+
+int cgroup_bound_sockets(struct cgroup_home *h, const char *name)
+{
+	int r = h->ops->sockets ? write_u64(h->dirs[0], name, h->ops->sockets, CGROUP_SOCKET_BYTES) : 0;
+	return r == -ENOENT ? 0 : r; /* a kernel that was built without it */
 }
 
 int cgroup_ticket_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret)

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 
-enum { CGROUP_CONTROLLERS_MAX = 4, CGROUP_NAME_MAX = 32 };
+enum { CGROUP_CONTROLLERS_MAX = 4, CGROUP_NAME_MAX = 32, CGROUP_SOCKET_BYTES = 64 << 20 };
 
 /* 0 stands for no limit. */
 struct cgroup_limits {
@@ -57,6 +57,11 @@ const char *cgroup_home_kind(const struct cgroup_home *h); /* "v2", "v1" or "non
 int cgroup_make(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits);
 int cgroup_set_limits(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits);
 int cgroup_set_processes(struct cgroup_home *h, const char *name, unsigned processes); /* that limit alone */
+/*
+ * What lies in TCP and UDP sockets is memory of the kernel's, of which the whole machine has one pool. Version 2 counts it as the group's; version 1 only in
+ * groups that were told how much it may be, before the first socket is made.
+ */
+int cgroup_bound_sockets(struct cgroup_home *h, const char *name);
 int cgroup_ticket_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret);
 /* The same for a process that is there already and joins by itself: files to write "0" to, never a directory. */
 int cgroup_join_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret);

@@ -28,7 +28,7 @@
 /* By name; names this libseccomp or architecture does not know are left out, and so denied. */
 static const char *const allowed[] = {
 	/* memory */
-	"brk", "mmap", "munmap", "mprotect", "mremap", "madvise", "msync", "mincore", "membarrier",
+	"brk", "munmap", "mprotect", "mremap", "madvise", "mincore", "membarrier",
 	/* threads and time; rseq because glibc gives up when a thread cannot register and the main one could, before the filter */
 	"rseq", "futex", "set_robust_list", "get_robust_list", "set_tid_address", "sched_yield", "sched_getaffinity", "sched_setaffinity",
 	"sched_getparam", "sched_getscheduler", "sched_get_priority_max", "sched_get_priority_min", "sched_rr_get_interval", "gettid", "getcpu",
@@ -40,14 +40,13 @@ static const char *const allowed[] = {
 	"pwritev", "preadv2", "pwritev2", "lseek", "stat", "fstat", "lstat", "newfstatat", "statx", "statfs", "fstatfs", "access", "faccessat", "getdents",
 	"getdents64", "getcwd", "chdir", "fchdir", "readlink", "readlinkat", "mkdir", "mkdirat", "rmdir", "rename", "renameat",
 	"renameat2", "unlink", "unlinkat", "symlink", "symlinkat", "link", "linkat", "chmod", "fchmod", "fchmodat", "utime", "utimes",
-	"utimensat", "futimesat", "truncate", "ftruncate", "fallocate", "fsync", "fdatasync", "flock", "umask", "dup", "dup2", "dup3",
+	"utimensat", "futimesat", "truncate", "ftruncate", "fallocate", "flock", "umask", "dup", "dup2", "dup3",
 	"pipe", "pipe2", "fadvise64", "readahead", "getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
 	/* waiting */
 	"poll", "ppoll", "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "eventfd",
 	"eventfd2",
 	/* unix sockets, once made */
-	"connect", "bind", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt", "sendto",
-	"recvfrom", "sendmsg", "recvmsg", "shutdown",
+	"connect", "bind", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt", "shutdown",
 	/* processes and signals, inside the pid namespace */
 	"fork", "vfork", "wait4", "waitid", "exit", "exit_group", "rt_sigaction", "rt_sigprocmask", "rt_sigpending",
 	"rt_sigreturn", "rt_sigsuspend", "rt_sigtimedwait", "sigaltstack", "pause", "getpid", "getppid", "getpgid", "setpgid",
@@ -62,6 +61,12 @@ static const char *const allowed[] = {
 /* Missing, as on an older kernel: the caller has another way. clone3 because its flags lie in memory, out of a filter's sight. */
 static const char *const missing[] = { "clone3", "openat2", "faccessat2", "copy_file_range", "io_uring_setup", "futex_waitv",
 	"pidfd_open", "epoll_pwait2", "fchmodat2", "cachestat" };
+
+/*
+ * Answered with success and not done. Whatever code can write to is in memory, so there is nothing to bring to a disk; but files of the read-only
+ * tree are on the machine's, and thousands of flushes a second through one of them would be everybody's.
+ */
+static const char *const done_already[] = { "fsync", "fdatasync" };
 
 /* A call that passes when its argument's low 32 bits are one of the values; the kernel looks at no more of an int. */
 struct listed {
@@ -154,24 +159,75 @@ static int add_inet(scmp_filter_ctx c)
 	return r;
 }
 
-/* What programs set on TCP sockets; not the rest (TLS in the kernel, repair, other congestion modules), and nothing of UDP's
- * (encapsulation is a road into IPsec). Without a network there are only unix sockets, which know none of these. */
+/* What programs set on IP and TCP sockets; not the rest (TLS in the kernel, repair, other congestion modules, IPsec policies, changing a
+ * socket's family), and nothing of UDP's (encapsulation is a road into IPsec). Without a network there are only unix sockets, which know none of these. */
 static int add_socket_options(scmp_filter_ctx c, enum jail_net net)
 {
-	static const int levels[] = { IPPROTO_IP, IPPROTO_IPV6 };
+	static const int ip[] = { IP_TOS, IP_TTL, IP_RECVOPTS, IP_PKTINFO, IP_MTU_DISCOVER, IP_RECVERR, IP_RECVTTL, IP_RECVTOS, IP_FREEBIND, IP_MINTTL,
+		IP_BIND_ADDRESS_NO_PORT, IP_MULTICAST_IF, IP_MULTICAST_TTL, IP_MULTICAST_LOOP, IP_MULTICAST_ALL, IP_ADD_MEMBERSHIP, IP_DROP_MEMBERSHIP };
+	static const int ip6[] = { IPV6_V6ONLY, IPV6_UNICAST_HOPS, IPV6_MULTICAST_IF, IPV6_MULTICAST_HOPS, IPV6_MULTICAST_LOOP, IPV6_JOIN_GROUP, IPV6_LEAVE_GROUP,
+		IPV6_MTU_DISCOVER, IPV6_RECVERR, IPV6_RECVPKTINFO, IPV6_PKTINFO, IPV6_RECVHOPLIMIT, IPV6_HOPLIMIT, IPV6_RECVTCLASS, IPV6_TCLASS, IPV6_DONTFRAG };
 	static const int tcp[] = { TCP_NODELAY, TCP_MAXSEG, TCP_CORK, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_SYNCNT, TCP_LINGER2,
 		TCP_DEFER_ACCEPT, TCP_WINDOW_CLAMP, TCP_QUICKACK, TCP_USER_TIMEOUT, TCP_FASTOPEN, TCP_NOTSENT_LOWAT };
 	/* Not the programs that can be attached to a socket: the kernel would compile them. Not SO_LINGER: a TCP socket that is sent to the daemon,
 	 * which closes whatever it did not ask for, would make that close wait. */
 	static const int plain[] = { SO_DEBUG, SO_REUSEADDR, SO_DONTROUTE, SO_BROADCAST, SO_SNDBUF, SO_RCVBUF, SO_KEEPALIVE, SO_OOBINLINE, SO_PRIORITY,
 		SO_REUSEPORT, SO_PASSCRED, SO_RCVLOWAT, SO_SNDLOWAT, SO_RCVTIMEO, SO_SNDTIMEO, SO_TIMESTAMP, SO_PEEK_OFF };
+	static const struct {
+		int level;
+		const int *options;
+		size_t n;
+	} levels[] = { { SOL_SOCKET, plain, ARRAY_LEN(plain) }, { IPPROTO_IP, ip, ARRAY_LEN(ip) }, { IPPROTO_IPV6, ip6, ARRAY_LEN(ip6) },
+		{ IPPROTO_TCP, tcp, ARRAY_LEN(tcp) } };
 	int r = 0;
-	for (size_t i = 0; r == 0 && i < ARRAY_LEN(plain); i++)
-		r = allow_when(c, "setsockopt", 2, (struct scmp_arg_cmp[]){ LOW(1, SOL_SOCKET), LOW(2, (uint64_t)plain[i]) });
-	for (size_t i = 0; r == 0 && net != JAIL_NET_NONE && i < ARRAY_LEN(levels); i++)
-		r = allow_when(c, "setsockopt", 1, (struct scmp_arg_cmp[]){ LOW(1, (uint64_t)levels[i]) });
-	for (size_t i = 0; r == 0 && net != JAIL_NET_NONE && i < ARRAY_LEN(tcp); i++)
-		r = allow_when(c, "setsockopt", 2, (struct scmp_arg_cmp[]){ LOW(1, IPPROTO_TCP), LOW(2, (uint64_t)tcp[i]) });
+	for (size_t k = 0; k < (net == JAIL_NET_NONE ? 1 : ARRAY_LEN(levels)); k++)
+		for (size_t i = 0; r == 0 && i < levels[k].n; i++)
+			r = allow_when(c, "setsockopt", 2, (struct scmp_arg_cmp[]){ LOW(1, (uint64_t)levels[k].level), LOW(2, (uint64_t)levels[k].options[i]) });
+	return r;
+}
+
+/* One rule per argument that decides: this bit is set, or is not. */
+static int when_bit(scmp_filter_ctx c, uint32_t action, const char *call, unsigned argument, uint64_t bit, bool set)
+{
+	struct scmp_arg_cmp cmp = SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, bit, set ? bit : 0);
+	return seccomp_rule_add_array(c, action, number(call), 1, &cmp);
+}
+
+/* Sending and receiving. Urgent data is TCP's; that unix sockets know it too has been a way into the kernel (CVE-2025-38236) and nobody's need. */
+static int add_messages(scmp_filter_ctx c, enum jail_net net)
+{
+	static const struct {
+		const char *call;
+		unsigned flags;
+	} calls[] = { { "sendto", 3 }, { "recvfrom", 3 }, { "sendmsg", 2 }, { "recvmsg", 2 } };
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(calls); i++) {
+		if (net != JAIL_NET_NONE) {
+			r = seccomp_rule_add(c, SCMP_ACT_ALLOW, number(calls[i].call), 0);
+			continue;
+		}
+		r = when_bit(c, SCMP_ACT_ALLOW, calls[i].call, calls[i].flags, MSG_OOB, false);
+		if (r == 0)
+			r = when_bit(c, SCMP_ACT_ERRNO(EOPNOTSUPP), calls[i].call, calls[i].flags, MSG_OOB, true);
+	}
+	return r;
+}
+
+/*
+ * Memory. Reserved huge pages are the machine's, few, and no group's limit counts them: to code there are none left. A synchronous msync is a flush
+ * (see done_already); one of an address that is not a page's is refused here, as by the kernel.
+ */
+static int add_memory(scmp_filter_ctx c)
+{
+	enum { PAGE_BITS = 0xfff };
+	struct scmp_arg_cmp flush[2] = { SCMP_CMP(0, SCMP_CMP_MASKED_EQ, PAGE_BITS, 0), SCMP_CMP(2, SCMP_CMP_MASKED_EQ, MS_SYNC, MS_SYNC) };
+	int r = when_bit(c, SCMP_ACT_ALLOW, "mmap", 3, MAP_HUGETLB, false);
+	if (r == 0)
+		r = when_bit(c, SCMP_ACT_ERRNO(ENOMEM), "mmap", 3, MAP_HUGETLB, true);
+	if (r == 0)
+		r = when_bit(c, SCMP_ACT_ALLOW, "msync", 2, MS_SYNC, false);
+	if (r == 0)
+		r = seccomp_rule_add_array(c, SCMP_ACT_ERRNO(0), number("msync"), 2, flush);
 	return r;
 }
 
@@ -208,15 +264,15 @@ static int add_fifo(scmp_filter_ctx c)
  * those that do not say (vm.memfd_noexec), so that only asking for an executable one is refused. */
 static int add_exec(scmp_filter_ctx c, enum jail_exec exec, bool by_kernel)
 {
-	enum { NOEXEC_SEAL = 8, EXECUTABLE = 16 };
-	struct scmp_arg_cmp plain = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, EXECUTABLE, 0);
-	struct scmp_arg_cmp sealed = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, NOEXEC_SEAL, NOEXEC_SEAL);
-	struct scmp_arg_cmp open = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, NOEXEC_SEAL, 0);
+	enum { HUGE = 4, NOEXEC_SEAL = 8, EXECUTABLE = 16 };
+	struct scmp_arg_cmp plain = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, EXECUTABLE | HUGE, 0);
+	struct scmp_arg_cmp sealed = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, NOEXEC_SEAL | HUGE, NOEXEC_SEAL);
+	struct scmp_arg_cmp open = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, NOEXEC_SEAL | HUGE, 0);
 	int memfd = number("memfd_create"), r = 0;
 	if (exec != JAIL_EXEC_NONE)
 		r = seccomp_rule_add(c, SCMP_ACT_ALLOW, number("execve"), 0);
 	if (r == 0 && exec == JAIL_EXEC_ANY)
-		return seccomp_rule_add(c, SCMP_ACT_ALLOW, memfd, 0);
+		return when_bit(c, SCMP_ACT_ALLOW, "memfd_create", 1, HUGE, false);
 	if (r == 0 && by_kernel)
 		return seccomp_rule_add_array(c, SCMP_ACT_ALLOW, memfd, 1, &plain);
 	if (r == 0)
@@ -234,7 +290,13 @@ static int add_rules(scmp_filter_ctx c, enum jail_exec exec, enum jail_net net, 
 	if (r == 0)
 		r = add_simple(c, SCMP_ACT_ERRNO(ENOSYS), missing, ARRAY_LEN(missing));
 	if (r == 0)
+		r = add_simple(c, SCMP_ACT_ERRNO(0), done_already, ARRAY_LEN(done_already));
+	if (r == 0)
 		r = add_simple(c, SCMP_ACT_ALLOW, signals, ARRAY_LEN(signals));
+	if (r == 0)
+		r = add_memory(c);
+	if (r == 0)
+		r = add_messages(c, net);
 	if (r == 0)
 		r = add_listed(c);
 	if (r == 0)

@@ -15,6 +15,10 @@ int rlimits_apply(const char **ret_step)
 		{ RLIMIT_NOFILE, { RLIMITS_FILES, RLIMITS_FILES_HARD }, "limiting open files" },
 		{ RLIMIT_NPROC, { RLIMITS_PROCESSES, RLIMITS_PROCESSES }, "limiting processes" },
 		{ RLIMIT_SIGPENDING, { RLIMITS_SIGNALS, RLIMITS_SIGNALS }, "limiting timers" },
+		/* Whoever started the server may have more of these than code should: services are given them, and root in a container often is. */
+		{ RLIMIT_MEMLOCK, { RLIMITS_LOCKED, RLIMITS_LOCKED }, "limiting locked memory" },
+		{ RLIMIT_NICE, { 0, 0 }, "limiting priorities" },
+		{ RLIMIT_RTPRIO, { 0, 0 }, "limiting real-time priorities" },
 	};
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		struct rlimit now, want = limits[i].limit;

@@ -74,6 +74,8 @@ int berth_make_cgroup(struct berth *b)
 		return 0;
 	snprintf(b->cgroup, sizeof(b->cgroup), "b%u", b->serial);
 	int r = cgroup_make(&b->nursery->cgroups, b->cgroup, &b->limits);
+	if (r == 0 && b->kind.network.net != JAIL_NET_NONE)
+		r = cgroup_bound_sockets(&b->nursery->cgroups, b->cgroup);
 	if (r < 0)
 		b->cgroup[0] = '\0';
 	return r;

@@ -27,6 +27,7 @@ def test_input_is_like_the_builtin(guest):
     )
     assert guest.cells[0].result[0][2] == "('input', 'builtins')"
     assert [cell.error[0] for cell in guest.cells[1:]] == ['TypeError', 'TypeError', 'RuntimeError']
+    assert guest.cells[1].error[1] == 'input expected at most 1 argument, got 2'
 
 
 def test_getpass(guest):

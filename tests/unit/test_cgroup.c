@@ -70,7 +70,7 @@ static void real_ones(void)
 		return;
 	}
 	struct cgroup_limits l = { .memory_bytes = 32 << 20, .processes = 1, .cpus = 0.5 };
-	OK(cgroup_make(&h, "one", &l) == 0);
+	OK(cgroup_make(&h, "one", &l) == 0 && cgroup_bound_sockets(&h, "one") == 0);
 	OK(eat(&h, "one", 1 << 20) == 7); /* a second process is refused */
 	OK(eat(&h, "one", 64 << 20) == 128 + 9);
 	cgroup_usage_read(&h, "one", &u);

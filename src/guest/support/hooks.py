@@ -40,7 +40,9 @@ def end_program():
 def make_input(message):
     """An input() that reads what came with the request, and otherwise fails at once saying `message`."""
 
-    def input(prompt='', /):
+    def input(prompt='', /, *more):
+        if more:
+            raise TypeError(f'input expected at most 1 argument, got {len(more) + 1}')
         sys.audit('builtins.input', prompt)
         line = _read_line(prompt, message)
         sys.audit('builtins.input/result', line)

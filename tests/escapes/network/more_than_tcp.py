@@ -21,6 +21,7 @@ for name, family, kind, protocol in (
         os.close(fd)
 tcp, _ = call('socket', 2, 1, 0)
 udp, _ = call('socket', 2, 2, 0)
+tcp6, _ = call('socket', 10, 1, 0)
 SETSOCKOPT = 54 if X86 else 208
 value = ctypes.create_string_buffer(b'tls\0\1\0\0\0', 8)
 one = ctypes.create_string_buffer(struct.pack('i', 1), 4)
@@ -31,6 +32,15 @@ for name, fd, level, option, data, size in (
     ('UDP_ENCAP', udp, 17, 100, one, 4),
     ('UDP_SEGMENT', udp, 17, 103, one, 4),
     ('SOL_TLS', tcp, 282, 1, value, 8),
+    ('TCP_CONGESTION', tcp, 6, 13, value, 3),
+    ('IP_OPTIONS', tcp, 0, 4, one, 0),
+    ('IP_XFRM_POLICY', tcp, 0, 17, value, 8),
+    ('IP_TRANSPARENT', tcp, 0, 19, one, 4),
+    ('MCAST_MSFILTER', udp, 0, 48, value, 8),
+    ('IPV6_ADDRFORM', tcp6, 41, 1, one, 4),
+    ('IPV6_2292PKTOPTIONS', tcp6, 41, 6, one, 0),
+    ('IPV6_FLOWLABEL_MGR', tcp6, 41, 32, value, 8),
+    ('IPV6_RTHDR', tcp6, 41, 57, value, 0),
 ):
     if fd >= 0 and reached(SETSOCKOPT, fd, level, option, data, size):
         got(name)
