@@ -20,44 +20,31 @@
 #include "base/process.h"
 #include "jail/filter.h"
 #include "jail/jail.h"
-#include "jail/jailer.h"
-
-struct jail {
-	int init, control, workspace;
-};
+#include "unit/real_jail.h"
 
 static struct filter filter;
 
 static int start_jailer(void)
 {
-	int pair[2];
-	struct jail_answer hello;
-	fd_socketpair(SOCK_SEQPACKET, pair);
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	if (fork() == 0) {
-		dup2(pair[1], JAILER_SOCKET_FD);
-		for (int fd = JAILER_SOCKET_FD + 1; fd < 64; fd++)
-			close(fd);
-		_exit(jailer_main());
-	}
-	fd_close(pair[1]);
-	if (fd_recv(pair[0], &hello, sizeof(hello), NULL, 0, NULL) != sizeof(hello) || hello.err) {
+	struct jail_answer hello = { 0 };
+	int jailer = real_jailer_start(&hello);
+	if (jailer < 0) {
 		fprintf(stderr, "no jailer: %s\n", hello.text);
 		exit(1);
 	}
-	return pair[0];
+	return jailer;
 }
 
-static struct jail make(int jailer, uint32_t serial)
+static struct real_jail make(int jailer, uint32_t serial)
 {
 	struct jail_request q = { .serial = serial, .host_id = JAIL_HOST_ID + serial, .disk_bytes = 1 << 20 };
-	struct jail_answer a;
-	int fds[3];
-	if (fd_send(jailer, &q, sizeof(q), NULL, 0) < 0 || fd_recv(jailer, &a, sizeof(a), fds, 3, NULL) != sizeof(a) || a.err) {
+	struct jail_answer a = { 0 };
+	struct real_jail j;
+	if (real_jail_make(jailer, &q, &j, &a)) {
 		fprintf(stderr, "no jail: %s\n", a.text);
 		exit(1);
 	}
-	return (struct jail){ fds[0], fds[1], fds[2] };
+	return j;
 }
 
 static double us_since(uint64_t start)
@@ -85,7 +72,7 @@ static double plain(void)
 
 /* Aiming at a pid namespace cannot be undone by the next aim of a process that has children there; so each in a process of its own, as far
  * as it is not measured. */
-static double jailed(const struct jail *j)
+static double jailed(const struct real_jail *j)
 {
 	int report[2];
 	double took = -1;
@@ -117,7 +104,7 @@ int main(int argc, char **argv)
 		return 1;
 	for (int i = 0; i < n; i++) {
 		uint64_t start = clock_now_ns();
-		struct jail j = make(jailer, (uint32_t)i + 1);
+		struct real_jail j = make(jailer, (uint32_t)i + 1);
 		making += us_since(start);
 		printf("%.1f %.1f\n", plain(), jailed(&j));
 		fd_close(j.control);

@@ -15,47 +15,20 @@
 #include "base/fds.h"
 #include "base/process.h"
 #include "jail/jail.h"
-#include "jail/jailer.h"
 #include "jail/landlock.h"
+#include "real_jail.h"
 #include "tap.h"
-
-struct jail {
-	int init, control, workspace;
-	pid_t pid;
-};
 
 static int jailer = -1;
 
-static void start_jailer(void)
-{
-	int pair[2];
-	struct jail_answer hello;
-	fd_socketpair(SOCK_SEQPACKET, pair);
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	if (fork() == 0) {
-		dup2(pair[1], JAILER_SOCKET_FD);
-		for (int fd = JAILER_SOCKET_FD + 1; fd < 64; fd++)
-			close(fd);
-		_exit(jailer_main());
-	}
-	fd_close(pair[1]);
-	jailer = pair[0];
-	OK(fd_recv(jailer, &hello, sizeof(hello), NULL, 0, NULL) == sizeof(hello) && hello.err == 0);
-	if (hello.err)
-		printf("# %s\n", hello.text);
-}
-
-static int make(struct jail *j, uint64_t disk)
+static int make(struct real_jail *j, uint64_t disk)
 {
 	struct jail_request q = { .serial = 9, .host_id = JAIL_HOST_ID + 5, .disk_bytes = disk };
-	struct jail_answer a;
-	int fds[3];
-	if (fd_send(jailer, &q, sizeof(q), NULL, 0) < 0 || fd_recv(jailer, &a, sizeof(a), fds, 3, NULL) != sizeof(a))
-		return -1;
-	if (a.err)
+	struct jail_answer a = { 0 };
+	int r = real_jail_make(jailer, &q, j, &a);
+	if (r)
 		printf("# %s\n", a.text);
-	*j = (struct jail){ fds[0], fds[1], fds[2], a.pid };
-	return a.err;
+	return r;
 }
 
 /* A helper stands in for the zygote: aiming at a jail changes where all later children of a process are born. */
@@ -66,7 +39,7 @@ static int code_of(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static int enter_and(struct jail *j, int (*check)(void))
+static int enter_and(struct real_jail *j, int (*check)(void))
 {
 	const char *step;
 	if (jail_enter(j->init, JAIL_EXEC_SYSTEM, JAIL_NET_NONE, &step) < 0) {
@@ -78,7 +51,7 @@ static int enter_and(struct jail *j, int (*check)(void))
 }
 
 /* Runs check() inside the jail and returns its exit code; 98 when nothing can be started in it. */
-static int inside(struct jail *j, int (*check)(void))
+static int inside(struct real_jail *j, int (*check)(void))
 {
 	fflush(stdout);
 	pid_t helper = fork();
@@ -175,7 +148,7 @@ static int multiply_and_wait(void)
 		pause();
 }
 
-static void sweeping(struct jail *j)
+static void sweeping(struct real_jail *j)
 {
 	char byte = 0;
 	if (pipe(alive) < 0)
@@ -196,8 +169,11 @@ static void sweeping(struct jail *j)
 
 int main(void)
 {
-	struct jail a, b;
-	start_jailer();
+	struct real_jail a, b;
+	struct jail_answer hello = { 0 };
+	OK((jailer = real_jailer_start(&hello)) >= 0);
+	if (jailer < 0)
+		printf("# %s\n", hello.text);
 	OK(make(&a, 1 << 20) == 0);
 	OK(inside(&a, check_identity) == 0);
 	OK(inside(&a, check_files) == 0);
