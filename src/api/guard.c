@@ -78,14 +78,22 @@ void guard_finish(struct guard *g)
 
 /* ---- Host --------------------------------------------------------------- */
 
+/* What stands behind a name: nothing, or a port. Anything else would make a known name of one that only begins like it. */
+static bool is_port(const char *text)
+{
+	return !*text || (*text == ':' && strspn(text + 1, "0123456789") == strlen(text + 1));
+}
+
 /* The name without its port and without the brackets of an IPv6 literal. */
 static int host_name(const char *host, char out[HOST_NAME_MAX_BYTES])
 {
 	const char *end = strrchr(host, ':');
 	if (*host == '[') {
 		end = strchr(++host, ']');
-		if (!end)
+		if (!end || !is_port(end + 1))
 			return -EINVAL;
+	} else if (end && !is_port(end)) {
+		return -EINVAL;
 	}
 	size_t len = end ? (size_t)(end - host) : strlen(host);
 	if (!len || len >= HOST_NAME_MAX_BYTES)

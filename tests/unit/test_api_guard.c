@@ -24,6 +24,7 @@ static void hosts(void)
 	OK(host(&g, "127.0.0.1.evil.example:8000") == -EPERM && host(&g, "10.1.2.3") == -EPERM);
 	OK(host(&g, "") == -EPERM && host(&g, ":8000") == -EPERM && host(&g, "[::1") == -EPERM &&
 		host(&g, "[]") == -EPERM);
+	OK(host(&g, "127.0.0.1:8000.evil.example") == -EPERM && host(&g, "localhost:x") == -EPERM && host(&g, "[::1].evil.example") == -EPERM);
 	OK(host(&g, "0.0.0.0:8000") == -EPERM && host(&g, "[::]") == -EPERM && host(&g, "x") == -EPERM);
 	guard_host(&g, "x", &e);
 	OK_STR(e.slug, "host_not_allowed");
