@@ -52,7 +52,7 @@ def no_session_outlives_its_test():
 @pytest.fixture(scope='session')
 def daemon():
     """A daemon with a small template, that most tests share."""
-    with shared_daemon('--preload', 'json,random,re,asyncio,dataclasses', '--ready', '4', '--grace', '1') as d:
+    with shared_daemon('--preload', 'json,random,re,asyncio,dataclasses', '--ready', '4', '--grace', '2') as d:
         yield d
 
 

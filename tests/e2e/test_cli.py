@@ -6,6 +6,7 @@ import re
 import select
 import signal
 import subprocess
+import termios
 import time
 
 import pytest
@@ -42,7 +43,7 @@ def children_of(pid):
     return found
 
 
-def wait_until(condition, seconds=15):
+def wait_until(condition, seconds=60):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():
@@ -122,10 +123,8 @@ def test_run_environment_is_its_own():
 
 
 def test_run_timeout():
-    start = time.monotonic()
     r = run("while True: pass", "--timeout", "0.5")
     assert r.returncode == 124 and "longer than 0.5 s" in r.stderr
-    assert time.monotonic() - start < 10
     # Code that will not be interrupted ends too.
     r = run("while True:\n try:\n  while True: pass\n except BaseException: pass", "--timeout", "0.5")
     assert r.returncode == 124
@@ -156,12 +155,12 @@ def test_run_output_comes_as_it_is_printed():
     p = subprocess.Popen([GLOVEBOX, "run", "-c", "import time; print('one', flush=True); time.sleep(60)"],
                          stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     try:
-        assert select.select([p.stdout], [], [], 20)[0]
+        assert select.select([p.stdout], [], [], 60)[0]
         assert p.stdout.readline() == b"one\n"
         assert p.poll() is None
     finally:
         p.terminate()
-        assert p.wait(20) == 143
+        assert p.wait(60) == 143
         p.stdout.close()
 
 
@@ -170,19 +169,19 @@ def test_run_ends_when_its_reader_leaves():
                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     p.stdout.read(10)
     p.stdout.close()
-    assert p.wait(20) == 141
+    assert p.wait(60) == 141
     assert p.stderr.read() == b""
     p.stderr.close()
 
 
 def interrupted(code, *signals):
+    """Sends each signal when the code has printed a line for it."""
     p = subprocess.Popen([GLOVEBOX, "run", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                          stdin=subprocess.DEVNULL)
-    p.stdout.readline()
     for number in signals:
-        time.sleep(0.3)  # what follows the print is under way
+        p.stdout.readline()
         p.send_signal(number)
-    out, err = p.communicate(timeout=20)
+    out, err = p.communicate(timeout=60)
     return p.returncode, out, err
 
 
@@ -190,11 +189,11 @@ def test_run_interrupt():
     code, _, err = interrupted("import time; print(1, flush=True); time.sleep(60)", signal.SIGINT)
     assert code == 130 and err.rstrip().endswith("KeyboardInterrupt")
     # Code that deals with it ends as it likes.
-    code, out, _ = interrupted("import time, sys; print(1, flush=True)\ntry: time.sleep(60)\n"
+    code, out, _ = interrupted("import time, sys\ntry: print(1, flush=True); time.sleep(60)\n"
                                "except KeyboardInterrupt: print('tidy'); sys.exit(9)", signal.SIGINT)
     assert (code, out) == (9, "tidy\n")
     # A second one ends it whatever it does.
-    code, _, _ = interrupted("import time; print(1, flush=True)\nwhile True:\n try: time.sleep(60)\n"
+    code, _, _ = interrupted("import time\nwhile True:\n try: print(1, flush=True); time.sleep(60)\n"
                              " except KeyboardInterrupt: pass", signal.SIGINT, signal.SIGINT)
     assert code == 130
 
@@ -207,7 +206,7 @@ def test_run_leaves_nothing_behind(number):
     below = children_of(p.pid)
     assert len(below) >= 3
     p.send_signal(number)
-    p.wait(20)
+    p.wait(60)
     p.stdout.close()
     assert wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in below))
 
@@ -225,7 +224,7 @@ class Terminal:
             os.execv(GLOVEBOX, [GLOVEBOX, *words])
         self.text = ""
 
-    def expect(self, pattern, seconds=20):
+    def expect(self, pattern, seconds=60):
         """Waits until the output matches, and returns the output so far; what matched is not looked at again."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -243,8 +242,13 @@ class Terminal:
     def send(self, text):
         os.write(self.fd, text.encode())
 
+    def prompt(self, pattern=r"(>>>|\.\.\.) $"):
+        """Waits for a prompt, and for the editor to take the keyboard over, which it does just after."""
+        self.expect(pattern)
+        assert wait_until(lambda: not termios.tcgetattr(self.fd)[3] & termios.ICANON)
+
     def line(self, text, pattern=None):
-        self.expect(r"(>>>|\.\.\.) $")
+        self.prompt()
         self.send(text + "\r")
         return self.expect(pattern) if pattern else None
 
@@ -281,9 +285,9 @@ def test_shell_interrupts(shell):
     shell.send("\x03")
     shell.expect("KeyboardInterrupt")
     shell.line("x", r"\r\n5\r\n")  # the state is as it was
-    shell.expect(">>> $")
+    shell.prompt()
     shell.send("half a line\x03")
-    shell.expect(r"KeyboardInterrupt\r\n>>> ")
+    shell.prompt(r"KeyboardInterrupt\r\n>>> ")
     shell.send("x + 1\r")
     shell.expect(r"\r\n6\r\n")
 
@@ -291,8 +295,7 @@ def test_shell_interrupts(shell):
 def test_shell_history_and_end(shell, tmp_path):
     shell.line("7 * 6", r"\r\n42\r\n")
     shell.line("\x1b[A", r"7 \* 6\r\n42\r\n")
-    shell.expect(">>> $")
-    time.sleep(0.3)  # the editor takes the keyboard over just after it showed the prompt
+    shell.prompt()
     shell.send("\x04")
     assert wait_until(lambda: (tmp_path / "state/glovebox/history").exists())
     assert "6" in (tmp_path / "state/glovebox/history").read_text()

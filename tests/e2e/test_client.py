@@ -302,7 +302,7 @@ def test_asyncio(daemon):
                 async def hear(text):
                     heard.append(text)
 
-                assert (await s.run('x = 20\nprint("out")\nx + 1', on_stdout=hear)).value == 21 and heard == ['out\n']
+                assert (await s.run('x = 20\nprint("out")\nx + 1', on_stdout=hear)).value == 21 and ''.join(heard) == 'out\n'
                 await s.write_file('a.txt', 'abc')
                 assert await s.read_file('a.txt') == b'abc' and len(await s.files()) == 1
                 with pytest.raises(FileNotFoundError):

@@ -176,13 +176,13 @@ def same_as_python(tmp_path, code, *args, stdin=None):
         '5 + 5',
         'import subprocess; print("a"); subprocess.run(["echo", "b"]); print("c")',
         'print("no newline", end="")',
-        'import threading, time\ndef later():\n  time.sleep(0.3); print("thread done")\nthreading.Thread(target=later).start()\nprint("main done")',
+        'import threading\ngo = threading.Event()\ndef later():\n  go.wait(); print("thread done")\nthreading.Thread(target=later).start()\nprint("main done"); go.set()',
         'import atexit; atexit.register(print, "at exit"); print("body")',
         'import asyncio\nasync def main(): print("async")\nasyncio.run(main())',
-        'from concurrent.futures import ThreadPoolExecutor\nimport time\nex = ThreadPoolExecutor(2)\n'
-        'for i in range(3): ex.submit(lambda i=i: (time.sleep(0.1 * i), print(i)))',
-        'import multiprocessing, time\ndef work():\n  time.sleep(0.2); print("child", flush=True)\n'
-        'multiprocessing.get_context("fork").Process(target=work).start()\nprint("parent", flush=True)',
+        'from concurrent.futures import ThreadPoolExecutor\nimport time\nex = ThreadPoolExecutor(1)\n'
+        'for i in range(3): ex.submit(lambda i=i: (time.sleep(0.1), print(i)))',
+        'import multiprocessing, os\nr, w = os.pipe()\ndef work():\n  os.read(r, 1); print("child", flush=True)\n'
+        'multiprocessing.get_context("fork").Process(target=work).start()\nprint("parent", flush=True); os.write(w, b"x")',
         'import os, sys\nif os.fork() == 0: sys.exit(3)\nprint(os.waitstatus_to_exitcode(os.wait()[1]))',
         'import os, sys\nif os.fork() == 0: 1/0\nprint(os.waitstatus_to_exitcode(os.wait()[1]))',
         'import sys, atexit; atexit.register(print, "bye"); sys.exit(4)',

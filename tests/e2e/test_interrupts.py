@@ -39,13 +39,13 @@ ENDLESS = {
 def test_time_limit_ends_everything(session, kind):
     session.execute('kept = "state"').ok()
     start = time.monotonic()
-    seen = session.execute('print("begun", flush=True)\n' + ENDLESS[kind], timeout_s=0.5)
+    seen = session.execute('print("begun", flush=True)\n' + ENDLESS[kind], timeout_s=1)
     took = time.monotonic() - start
     assert seen.status == 'timeout' and seen.exit_code == 124
     assert seen.error['type'] == 'TimeoutError' and seen.error['code'] == 'cell_timeout'
-    assert '0.5 s' in seen.error['message'] and seen.error['remediation']
+    assert 'limit of 1 s' in seen.error['message'] and seen.error['remediation']
     assert seen.stdout == 'begun\n'
-    assert took < 0.5 + 1 + 10, 'limit and grace, and a slow machine'
+    assert took < 1 + 2 + 20, 'limit and grace, and a slow machine'
     after = session.execute('kept')
     if seen.state_lost:
         assert after.error['type'] == 'NameError'
@@ -238,8 +238,7 @@ def test_detached_cell_goes_on(daemon, session):
 
 
 def test_disconnect_of_a_queued_cell_takes_it_out(daemon, session):
-    running = session.in_background('import time; time.sleep(1)')
-    session.wait_busy()
+    running = session.hold()
     body = json.dumps({'code': 'never = True'})
     with gb.Wire(daemon) as wire:
         wire.send(
@@ -248,6 +247,7 @@ def test_disconnect_of_a_queued_cell_takes_it_out(daemon, session):
         )
         gb.wait_until(lambda: session.get()['queued'] == 1, 'it waits')
     gb.wait_until(lambda: session.get()['queued'] == 0, 'it is taken out')
+    session.release()
     running.result().ok()
     assert session.value('"never" in globals()') == 'False'
 

@@ -14,14 +14,14 @@ REACHED = {
     'open files': ({'open_files': 40}, 'kept = [open("/dev/null") for _ in range(60)]', 'error', 'too_many_files', ['40 files', 'limits.open_files']),
     'threads': (
         {'processes': 12},
-        'import threading, time\nfor _ in range(30): threading.Thread(target=time.sleep, args=(1,), daemon=True).start()',
+        'import threading, time\nfor _ in range(30): threading.Thread(target=time.sleep, args=(10,), daemon=True).start()',
         'error',
         'too_many_processes',
         ['12 processes', 'limits.processes'],
     ),
     'processes': (
         {'processes': 12},
-        'import os, time\nfor _ in range(30):\n    if os.fork() == 0: time.sleep(1); os._exit(0)',
+        'import os, time\nfor _ in range(30):\n    if os.fork() == 0: time.sleep(10); os._exit(0)',
         'error',
         'too_many_processes',
         ['12 processes', 'limits.processes'],
