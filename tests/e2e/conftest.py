@@ -14,6 +14,7 @@ LONGEST_TEST = 150  # seconds; none should take a tenth of it
 def program():
     if not gb.PROGRAM.exists():
         pytest.exit(f'{gb.PROGRAM} is missing: run make, or name a build directory with GLOVEBOX_BUILD', 2)
+    gb.remove_left_folders()
 
 
 @pytest.fixture(autouse=True)

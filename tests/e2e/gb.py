@@ -122,18 +122,31 @@ def as_user(uid):
     return ['setpriv', f'--reuid={uid}', f'--regid={uid}', '--clear-groups', '--bounding-set=-all', '--inh-caps=-all']
 
 
+# Before a command: it ends when the tests do, also when they are killed.
+WITH_US = [shutil.which('setpriv'), '--pdeathsig', 'TERM']
+FOLDERS = 'glovebox-e2e-'  # of the daemons of a process of tests: its number follows
+
+
+def remove_left_folders():
+    """Those of tests that were killed."""
+    for path in Path(tempfile.gettempdir()).glob(FOLDERS + '*-*'):
+        owner = path.name[len(FOLDERS) :].partition('-')[0]
+        if owner.isdigit() and not os.path.exists(f'/proc/{owner}'):
+            shutil.rmtree(path, ignore_errors=True)
+
+
 class Daemon:
     """`glovebox serve` on a free port, with a state directory of its own."""
 
     def __init__(self, *args, env=None, wait=True, listen='127.0.0.1:0', token=None, before=(), user=None):
-        self.dir = Path(tempfile.mkdtemp(prefix='glovebox-e2e-'))
+        self.dir = Path(tempfile.mkdtemp(prefix=f'{FOLDERS}{os.getpid()}-'))
         self.log_path = self.dir / 'log'
         self.token = token
         self.ready = int(args[args.index('--ready') + 1]) if '--ready' in args else 4
         program = PROGRAM
         if user is not None:
             program, before = self._give_to(user), (*before, *as_user(user))
-        argv = [*before, program, 'serve', '--listen', listen, '--state-dir', self.dir / 'state', *args]
+        argv = [*before, *WITH_US, program, 'serve', '--listen', listen, '--state-dir', self.dir / 'state', *args]
         with open(self.log_path, 'wb') as log:
             self.process = subprocess.Popen(
                 [str(a) for a in argv],

@@ -379,16 +379,17 @@ def test_local_finds_a_server_and_one_dies_with_its_program(daemon, monkeypatch)
     code = (
         f'import sys; sys.path.insert(0, {str(gb.ROOT / "clients/python/src")!r})\n'
         'import glovebox._local as l, time\nl.DEFAULT_URL = "http://127.0.0.1:9"\n'
-        f'server = l.find_or_start({str(gb.PROGRAM)!r}, (), None)\nprint(server.process.pid, flush=True)\ntime.sleep(600)'
+        f'server = l.find_or_start({str(gb.PROGRAM)!r}, (), None)\nprint(server.process.pid, server.log, flush=True)\ntime.sleep(600)'
     )
     child = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE, env=gb.clean_env())
-    pid = int(child.stdout.readline())
-    family = {**gb.descendants(pid)}
-    assert family
+    pid, log = child.stdout.readline().decode().split()
+    family = {**gb.descendants(int(pid))}
+    assert family and os.path.exists(log)
     child.kill()
     child.wait()
     child.stdout.close()
     gb.wait_until(lambda: not gb.still_there(family), 'the server ended with the program that was killed')
+    assert not os.path.exists(os.path.dirname(log)), 'and so did its log'
 
 
 def test_it_is_python_3_9():

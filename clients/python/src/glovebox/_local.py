@@ -19,10 +19,10 @@ from .errors import GloveboxError
 START_SECONDS = 60
 DEFAULT_URL = 'http://127.0.0.1:8000'
 
-# Ends the server when our end of its standard input closes, so that it does not outlive a program that was killed.
+# Ends the server when our end of its standard input closes, so that neither it nor its log ($0 is their folder) outlives a program that was killed.
 _KEEPER = (
     'exec 3<&0; "$@" </dev/null 3<&- & pid=$!; trap "kill $pid" TERM INT; '
-    '(read -r _ <&3; kill $pid) & keeper=$!; wait $pid; code=$?; kill $keeper 2>/dev/null; exit $code'
+    '(read -r _ <&3; rm -rf "$0"; kill $pid) & keeper=$!; wait $pid; code=$?; kill $keeper 2>/dev/null; exit $code'
 )
 
 _lock = threading.Lock()
@@ -109,7 +109,7 @@ def find_program(program: Optional[str] = None) -> str:
 def start(program: Optional[str], options: Sequence[str]) -> Server:
     log = Path(tempfile.mkdtemp(prefix='glovebox-')) / 'log'
     listen = [] if '--listen' in options else ['--listen', '127.0.0.1:0']
-    command = ['/bin/sh', '-c', _KEEPER, 'sh', find_program(program), 'serve', *listen, *options]
+    command = ['/bin/sh', '-c', _KEEPER, str(log.parent), find_program(program), 'serve', *listen, *options]
     env = {k: v for k, v in os.environ.items() if k not in ('GLOVEBOX_URL', 'GLOVEBOX_LISTEN')}
     with open(log, 'wb') as out:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=out, env=env, start_new_session=True)
