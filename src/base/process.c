@@ -89,7 +89,9 @@ static void __attribute__((noreturn)) spawn_child(const char *path, char *const 
 	syscall(SYS_close_range, (unsigned)n_fds, ~0U, CLOSE_RANGE_CLOEXEC);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
+	/* What is ignored stays ignored in a new program: a server that a script started with & would have sessions that no interrupt reaches. */
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_DFL);
 	setsid(); /* Ctrl-C at a terminal is for the program that asked, which decides what to do about its helpers */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		goto fail;

@@ -184,6 +184,7 @@ void session_watch_cpu(struct session *s);                 /* now and then; may 
 void session_count_output(struct session *s, size_t len);  /* the guest printed so much */
 /* The words for a cell that s->running->stop stopped: a message into text, the rest into *ret. */
 void session_say_stop(struct session *s, bool killed, char *text, size_t size, struct cell_error *ret);
+void session_explain_memory(struct session *s);            /* a MemoryError */
 void session_explain_error(struct session *s);             /* adds code and remedy where the code ran into a limit */
 
 /* session_cell.c: what comes of a cell, and its end */

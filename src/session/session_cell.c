@@ -293,8 +293,7 @@ static void finish_cell(struct session *s)
 			o->error.code = "interrupted";
 	} else if (o->kind == WIRE_OUTCOME_MEMORY) {
 		status = CELL_OUT_OF_MEMORY;
-		o->error.code = "out_of_memory";
-		o->error.remedy = "Use less memory at once, or make the session with a larger limits.memory_bytes.";
+		session_explain_memory(s);
 	} else if (o->kind == WIRE_OUTCOME_REFUSED) {
 		status = CELL_REFUSED;
 	} else if (o->kind != WIRE_OUTCOME_OK && (o->kind != WIRE_OUTCOME_EXIT || exit_code)) {

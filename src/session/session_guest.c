@@ -52,7 +52,7 @@ static void say_out_of_memory(struct session *s)
 	snprintf(text, sizeof(text), "the session reached its memory limit of %llu bytes and its interpreter was killed",
 		(unsigned long long)s->params.limits.memory_bytes);
 	session_override_error(s, "MemoryError", "out_of_memory",
-		"Use less memory at once (files in /workspace and /tmp count), or make the session with a larger limits.memory_bytes.",
+		"Use less memory at once (files in /workspace and /tmp count), or make the session with a larger limits.memory_bytes (--memory).",
 		text);
 }
 

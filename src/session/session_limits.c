@@ -163,6 +163,19 @@ static bool is_about_processes(struct session *s, const struct outcome *o)
 	return process_was_refused(s) || strstr(o->error.traceback, "fork") || strstr(o->error.traceback, "subprocess");
 }
 
+void session_explain_memory(struct session *s)
+{
+	struct outcome *o = &s->outcome;
+	uint64_t most = s->params.limits.memory_bytes;
+	char limit[64] = "";
+	if (most)
+		snprintf(limit, sizeof(limit), "The session may use %llu bytes of memory. ", (unsigned long long)most);
+	snprintf(o->remedy_text, sizeof(o->remedy_text),
+		"%sUse less at once (files in /workspace and /tmp count), or make the session with a larger limits.memory_bytes (--memory).", limit);
+	o->error.code = "out_of_memory";
+	o->error.remedy = o->remedy_text;
+}
+
 void session_explain_error(struct session *s)
 {
 	const struct session_limits *l = &s->params.limits;

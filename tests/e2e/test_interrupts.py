@@ -123,6 +123,16 @@ def test_interrupt_of_code_that_refuses(session):
     assert session.value('1') == '1'
 
 
+def test_a_server_that_was_started_in_the_background():
+    """A shell lets what it starts with & ignore SIGINT, and that is handed on to every program; nohup does so with SIGHUP."""
+    background = ('/bin/sh', '-c', 'trap "" INT QUIT HUP; exec "$@"', 'sh')
+    with gb.running_daemon('--preload', 'json', '--ready', '0', '--grace', '60', before=background) as daemon, daemon.api() as api:
+        session = api.session()
+        seen = session.execute('kept = 1\nwhile True: pass', timeout_s=0.3)
+        assert seen.status == 'timeout' and 'KeyboardInterrupt' in seen.error['traceback']
+        assert session.value('kept') == '1'
+
+
 def test_interrupt_with_nothing_running(session):
     assert session.interrupt() is False
     session.execute('1').ok()

@@ -29,7 +29,7 @@ REACHED = {
     'cpu time': ({'cpu_s': 0.3}, 'while True: pass', 'timeout', 'cpu_limit', ['limits.cpu_s']),
     'output': ({'printed_bytes': 100_000}, 'while True: print("x" * 99)', 'error', 'output_limit', ['limits.printed_bytes']),
     'errors': ({'printed_bytes': 100_000}, 'import sys\nwhile True: sys.stderr.write("x" * 99)', 'error', 'output_limit', ['limits.printed_bytes']),
-    'memory': ({'memory_bytes': 64 * MB}, 'x = bytearray(200_000_000)', 'out_of_memory', 'out_of_memory', ['limits.memory_bytes']),
+    'memory': ({'memory_bytes': 64 * MB}, 'x = bytearray(200_000_000)', 'out_of_memory', 'out_of_memory', ['may use 67108864 bytes', 'limits.memory_bytes']),
     'time': ({'timeout_s': 0.5}, 'while True: pass', 'timeout', 'cell_timeout', ['timeout_s']),
 }
 

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -160,6 +161,14 @@ static void processes(void)
 	OK(r == 1 && !end.signaled && end.status == 7);
 	fd_close(pidfd);
 	OK(process_spawn("/does/not/exist", sh, env, fds, 3, NULL) == -ENOENT);
+	char *interrupted[] = { (char *)"sh", (char *)"-c", (char *)"kill -INT $$; exit 3", NULL };
+	signal(SIGINT, SIG_IGN); /* as in what a script starts with & */
+	pidfd = process_spawn("/bin/sh", interrupted, env, fds, 3, NULL);
+	signal(SIGINT, SIG_DFL);
+	while ((r = process_reap(pidfd, &end)) == 0)
+		usleep(1000);
+	OK(r == 1 && end.signaled && end.status == SIGINT);
+	fd_close(pidfd);
 	char *sleeper[] = { (char *)"sleep", (char *)"100", NULL };
 	pidfd = process_spawn("/bin/sleep", sleeper, env, fds, 3, NULL);
 	OK(process_reap(pidfd, &end) == 0);
