@@ -37,6 +37,7 @@ static uint32_t last_cell;
 static bool ran; /* a cell, since the last copy */
 static bool maps_known; /* in a parked copy: whether maps_shared says what memory it shares; empty for none */
 static char maps_shared[HELD_WHY_MAX];
+static uint64_t another; /* in a guest that was a parked copy itself: the ticket of the one it has to leave behind; else 0 */
 static struct {
 	bool wanted, due, quick;
 	uint64_t ticket;
@@ -149,7 +150,7 @@ static void set_worth(const char *text)
 
 /* What WIRE_LIVE asks for. */
 struct order {
-	uint64_t ticket, restore, move, reseed;
+	uint64_t ticket, restore, move, reseed, itself;
 	bool moves;
 	int ends[LIVE_FDS];
 	int namespaces[JAIL_NAMESPACES];
@@ -163,7 +164,7 @@ static void order_read(struct order *o, const struct wire_frame *f)
 	*o = (struct order){ 0 };
 	while (wire_field_next(f, &at, &field) == 1) {
 		uint64_t *to = field.tag == WIRE_TICKET ? &o->ticket : field.tag == WIRE_RESTORE ? &o->restore :
-			field.tag == WIRE_MOVE ? &o->move : field.tag == WIRE_RESEED ? &o->reseed : NULL;
+			field.tag == WIRE_MOVE ? &o->move : field.tag == WIRE_RESEED ? &o->reseed : field.tag == WIRE_ITSELF ? &o->itself : NULL;
 		if (to)
 			wire_field_u64(&field, to);
 		o->moves |= field.tag == WIRE_MOVE;
@@ -214,7 +215,7 @@ static PyObject *part_ways(bool reseed)
 	return r;
 }
 
-/* In the fork of the parked copy, or the fork of that in a jail of its own. */
+/* In the parked copy, or its fork, or the fork of that in a jail of its own. */
 static void come_alive(const struct order *o, const sigset_t *signals)
 {
 	const char *left = NULL, *note = NULL;
@@ -242,8 +243,7 @@ static void come_alive(const struct order *o, const sigset_t *signals)
 	PyErr_Clear();
 	/* Before the next cell, but in nobody's way. */
 	files_forget_changes();
-	if (!o->moves) /* forks are many, and not all of them run a cell */
-		hot_copy();
+	another = o->itself;
 }
 
 /* Processes that were killed count against the limit until the last of them is gone. */
@@ -320,6 +320,10 @@ static bool live(const struct wire_frame *f, const sigset_t *signals)
 	char why[HELD_WHY_MAX];
 	int pidfd = -1;
 	order_read(&o, f);
+	if (o.itself) {
+		come_alive(&o, signals);
+		return true;
+	}
 	if (o.moves && (store_problem() || shared_memory())) {
 		snprintf(why, sizeof(why), "its files cannot be copied: %s", store_problem() ? store_problem() : "");
 		answer(WIRE_LIVED, o.ticket, store_problem() ? why : shared_memory(), NULL, 0);
@@ -333,7 +337,7 @@ static bool live(const struct wire_frame *f, const sigset_t *signals)
 		come_alive(&o, signals);
 		return true;
 	}
-	if (!o.moves || pid < 0)
+	if (pid < 0)
 		answer(WIRE_LIVED, o.ticket, pid < 0 ? strerror(errno) : NULL, &pidfd, 1);
 	fd_close(pidfd);
 	order_close(&o);
@@ -403,11 +407,48 @@ static bool make_ends(int control[2], int settled[2], char why[HELD_WHY_MAX])
 	return r == 0;
 }
 
-static void park(uint64_t ticket)
+/*
+ * Forks the copy. Returns in the guest and, perhaps much later, in every guest that comes to life from the copy. One of them is the copy itself, for a
+ * fork takes longer than all else that a way back needs: it leaves another copy in its place when it is the guest already, before it runs a cell.
+ */
+static void leave_copy(uint64_t ticket)
 {
 	char why[HELD_WHY_MAX];
 	int pidfd = -1, control[2], settled[2];
-	if (!sound(why) || !make_ends(control, settled, why)) {
+	for (;; ticket = another) {
+		another = 0;
+		if (!make_ends(control, settled, why)) {
+			answer(WIRE_PARKED, ticket, why, NULL, 0);
+			return;
+		}
+		set_worth(GUEST_OOM_PARKED);
+		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* code that looks around in /proc never sees the copy */
+		pid_t pid = clone_patiently(&pidfd);
+		if (pid != 0)
+			break;
+		fd_close(settled[0]);
+		fd_close(control[0]);
+		stay_parked(control[1], settled[1]);
+		if (!another)
+			return;
+	}
+	int err = errno;
+	await_end(settled);
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	set_worth(GUEST_OOM_LIVE);
+	answer(WIRE_PARKED, ticket, pidfd < 0 ? strerror(err) : NULL, (const int[]){ pidfd, control[0] }, 2);
+	bool made = pidfd >= 0;
+	fd_close(pidfd);
+	fd_close(control[0]);
+	fd_close(control[1]);
+	if (made)
+		hot_copy();
+}
+
+static void park(uint64_t ticket)
+{
+	char why[HELD_WHY_MAX];
+	if (!sound(why)) {
 		answer(WIRE_PARKED, ticket, why, NULL, 0);
 		return;
 	}
@@ -417,25 +458,7 @@ static void park(uint64_t ticket)
 	ran = false;
 	if (!getcwd(directory, sizeof(directory)))
 		snprintf(directory, sizeof(directory), "/workspace");
-	set_worth(GUEST_OOM_PARKED);
-	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* code that looks around in /proc never sees the copy */
-	pid_t pid = clones_fork(&pidfd);
-	if (pid == 0) {
-		fd_close(settled[0]);
-		fd_close(control[0]);
-		stay_parked(control[1], settled[1]);
-		return;
-	}
-	int err = errno;
-	await_end(settled);
-	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-	set_worth(GUEST_OOM_LIVE);
-	answer(WIRE_PARKED, ticket, pid < 0 ? strerror(err) : NULL, (const int[]){ pidfd, control[0] }, 2);
-	fd_close(pidfd);
-	fd_close(control[0]);
-	fd_close(control[1]);
-	if (pid > 0)
-		hot_copy();
+	leave_copy(ticket);
 }
 
 void park_handle(const struct wire_frame *f)

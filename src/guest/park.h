@@ -1,7 +1,8 @@
 /*
  * Copies of the guest. A parked copy is a fork that was taken between two cells, stays in the jail, runs no Python and waits on a socket
- * of its own. It can be asked, any number of times, to make a live guest of itself: a fork of the fork, with the variables and, from
- * store.h, the files of the moment at which it was parked. That is what a rollback, a checkpoint and a fork are made of.
+ * of its own. It can be asked to become the live guest, with the variables and, from store.h, the files of the moment at which it was parked; it
+ * leaves another copy in its place then, so that this can be asked any number of times. Or to fork a guest for another jail. That is what a rollback, a
+ * checkpoint and a fork are made of.
  *
  * A copy is taken only where it is sound: one thread, no child processes, no pipes, sockets or locks, and memory for both. It is made by the
  * bare system call: no at-fork handler runs, so a copy goes on exactly where the guest was, seeds of random included.

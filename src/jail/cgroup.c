@@ -30,6 +30,7 @@ struct cgroup_ops {
 	unsigned processes; /* the hierarchy that bounds their number */
 	const char *memory; /* the file with the memory in use, in the first hierarchy; NULL for none */
 	const char *sockets; /* the file that bounds memory in sockets, there; NULL where the limit on memory does */
+	const char *threads; /* the file with the ids of all threads, in that of the processes; NULL for none */
 };
 
 /* ---- small files ------------------------------------------------------------------ */
@@ -125,7 +126,7 @@ static void v2_reset_peak(struct cgroup_home *h, const char *name)
 	write_text(h->dirs[0], name, "memory.peak", "0"); /* writable since 6.12; per descriptor, so only a hint before */
 }
 
-static const struct cgroup_ops v2 = { "v2", v2_controllers, v2_set_limits, v2_ticket, v2_usage, v2_reset_peak, 0, "memory.current", NULL };
+static const struct cgroup_ops v2 = { "v2", v2_controllers, v2_set_limits, v2_ticket, v2_usage, v2_reset_peak, 0, "memory.current", NULL, "cgroup.threads" };
 
 /* ---- version 1 --------------------------------------------------------------------- */
 
@@ -183,7 +184,7 @@ static void v1_reset_peak(struct cgroup_home *h, const char *name)
 }
 
 static const struct cgroup_ops v1 = { "v1", v1_controllers, v1_set_limits, v1_ticket, v1_usage, v1_reset_peak, V1_PIDS,
-	"memory.usage_in_bytes", "memory.kmem.tcp.limit_in_bytes" };
+	"memory.usage_in_bytes", "memory.kmem.tcp.limit_in_bytes", "tasks" };
 
 /* ---- none --------------------------------------------------------------------------- */
 
@@ -212,7 +213,7 @@ static void none_reset_peak(struct cgroup_home *h, const char *name)
 	(void)h, (void)name;
 }
 
-static const struct cgroup_ops none = { "none", no_controllers, none_set_limits, none_ticket, none_usage, none_reset_peak, 0, NULL, NULL };
+static const struct cgroup_ops none = { "none", no_controllers, none_set_limits, none_ticket, none_usage, none_reset_peak, 0, NULL, NULL, NULL };
 
 /* ---- the home -------------------------------------------------------------------------- */
 
@@ -505,6 +506,26 @@ int cgroup_kill_others(struct cgroup_home *h, const char *name, const struct cgr
 	for (int i = 0; i < ROUNDS && kill_round(dir, name, spare, n); i++)
 		;
 	return write_or(dir, name, "pids.max", limits->processes, "max");
+}
+
+bool cgroup_holds_only(struct cgroup_home *h, const char *name, const pid_t *those, size_t n)
+{
+	char text[4096], *at = text;
+	_cleanup_fd_ int fd = h->ops->threads ? open_file(h->dirs[h->ops->processes], name, h->ops->threads, O_RDONLY) : -1;
+	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (len < 0 || len == sizeof(text) - 1)
+		return false;
+	text[len] = '\0';
+	while (*at) {
+		pid_t id = (pid_t)strtol(at, &at, 10);
+		bool known = false;
+		for (size_t i = 0; i < n; i++)
+			known |= those[i] == id;
+		if (!known)
+			return false;
+		at += strspn(at, "\n");
+	}
+	return true;
 }
 
 bool cgroup_holds(const struct cgroup_home *h, const char *name, pid_t pid)

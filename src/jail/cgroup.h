@@ -76,6 +76,9 @@ void cgroup_reset_peak(struct cgroup_home *h, const char *name);
  */
 int cgroup_kill_others(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits, const pid_t *spare, size_t n);
 
+/* Are these all threads of the group? False also when that cannot be told. */
+bool cgroup_holds_only(struct cgroup_home *h, const char *name, const pid_t *those, size_t n);
+
 /* Whether the process is in the group. Without groups nobody can tell: yes. */
 bool cgroup_holds(const struct cgroup_home *h, const char *name, pid_t pid);
 

@@ -170,6 +170,7 @@ void berth_close(struct berth *b)
 	b->state = BERTH_CLOSED;
 	b->owner = NULL;
 	egress_close(b);
+	berth_end_former(b);
 	guest_close(b->guest);
 	b->guest = NULL;
 	b->copies_leaving++; /* the last one to go would take the berth with it */
@@ -250,6 +251,7 @@ static void berth_on_frame(void *userdata, const struct wire_frame *f)
 			b->events->on_ready(b->owner);
 		else
 			b->nursery->stats.stock_ready++;
+		berth_end_former(b);
 		b->ready_ms = uv_now(b->nursery->config.loop);
 		nursery_stock_changed(b->nursery);
 	} else if (f->type == WIRE_FAILED) {
@@ -549,8 +551,15 @@ void berth_take_guest(struct berth *b, int pidfd, pid_t pid)
 		berth_fail(b, uv_strerror(r));
 }
 
+void berth_end_former(struct berth *b)
+{
+	guest_close(b->former);
+	b->former = NULL;
+}
+
 void berth_drop_guest(struct berth *b)
 {
+	berth_end_former(b);
 	guest_close(b->guest);
 	b->guest = NULL;
 	for (int i = 0; i < 3; i++)

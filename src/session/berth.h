@@ -42,6 +42,7 @@ struct berth {
 	bool wants_display, display_asked;
 	uint8_t cookie[XSOCKET_COOKIE];
 	struct guest *guest;
+	struct guest *former; /* retired; ended when the one that takes its place is ready: the end of a large process takes a CPU longer than that */
 	int far[3]; /* the guest's ends, until the zygote has them */
 	struct copy_list copies; /* parked ones of its guests, oldest first */
 	unsigned copies_leaving; /* dropped and not yet reaped */
@@ -114,6 +115,7 @@ void berth_forget_guest(struct berth *b);
 void berth_forget_jail(struct berth *b);
 
 void berth_drop_guest(struct berth *b); /* and the ends that were meant for it */
+void berth_end_former(struct berth *b); /* when there is one */
 int berth_new_guest(struct berth *b);   /* the daemon's end of one, and the far ends */
 
 /* berth_copy.c */

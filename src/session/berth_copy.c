@@ -42,7 +42,7 @@ void berth_count_copies(struct berth *b)
 	unsigned n = 0;
 	struct copy *c;
 	TAILQ_FOREACH(c, &b->copies, link)
-		n += c->pidfd >= 0;
+		n += copy_is_kept(c);
 	if (n == b->copies_counted || !b->cgroup[0])
 		return;
 	b->copies_counted = n;
@@ -54,34 +54,57 @@ uint64_t berth_memory(const struct berth *b)
 	return b->cgroup[0] ? cgroup_memory(&b->nursery->cgroups, b->cgroup) : 0;
 }
 
+static size_t copy_pids(const struct berth *b, pid_t *ret, size_t max)
+{
+	size_t n = 0;
+	struct copy *c;
+	TAILQ_FOREACH(c, &b->copies, link)
+		if (c->pid && n < max)
+			ret[n++] = c->pid;
+	return n;
+}
+
 void berth_kill_others(struct berth *b)
 {
 	struct cgroup_limits after = b->limits;
 	after.processes = processes_with_copies(b);
 	pid_t spare[LIMIT_COPIES];
-	size_t n = 0;
-	struct copy *c;
-	TAILQ_FOREACH(c, &b->copies, link)
-		if (c->pid && n < LIMIT_COPIES)
-			spare[n++] = c->pid;
+	size_t n = copy_pids(b, spare, LIMIT_COPIES);
 	if (b->guest)
 		guest_signal(b->guest, SIGKILL);
 	if (b->cgroup[0])
 		cgroup_kill_others(&b->nursery->cgroups, b->cgroup, &after, spare, n);
 }
 
-int berth_revive(struct berth *b, struct copy *c, bool restore_files)
+bool berth_is_quiet(const struct berth *b)
 {
+	enum { TO_SPARE = 32 << 20 };
+	pid_t known[LIMIT_COPIES + 1] = { guest_pid(b->guest) };
+	size_t n = 1 + copy_pids(b, known + 1, LIMIT_COPIES);
+	bool room = !b->limits.memory_bytes || berth_memory(b) + TO_SPARE < b->limits.memory_bytes;
+	return room && known[0] && b->cgroup[0] && cgroup_holds_only(&b->nursery->cgroups, b->cgroup, known, n);
+}
+
+int berth_revive(struct berth *b, struct copy *c, bool restore_files, bool quiet, struct copy **ret)
+{
+	int pidfd = -1;
+	pid_t pid = c->pid;
+	struct guest *former = quiet ? TAKE_PTR(b->guest) : NULL;
 	berth_drop_guest(b);
+	if (former)
+		guest_retire(former);
+	b->former = former;
 	int r = berth_new_guest(b);
 	if (r == 0)
-		r = copy_live(c, b, restore_files);
+		r = copy_take(c, restore_files, ret, &pidfd);
 	if (r < 0)
 		return r;
-	b->from = c;
+	b->from = *ret;
 	b->files_left[0] = '\0';
 	b->state = BERTH_STARTING;
-	return 0;
+	for (int i = 0; i < 3; i++)
+		fd_close_clear(&b->far[i]);
+	return guest_attach(b->guest, pidfd, pid);
 }
 
 /* A session needs no template: its guest comes from the zygote then. */

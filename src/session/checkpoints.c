@@ -34,7 +34,7 @@ struct travel {
 
 /* ---- looking ------------------------------------------------------------------- */
 
-static void describe(const struct session *s, const struct copy *c, bool size, struct checkpoint_info *ret)
+static void describe(const struct session *s, struct copy *c, bool size, struct checkpoint_info *ret)
 {
 	const struct copy *parent = c->parent ? berth_copy(s->berth, c->parent) : NULL;
 	*ret = (struct checkpoint_info){ .id = c->id, .name = c->name, .parent = parent ? parent->id : NULL, .cell = c->cell,
@@ -47,7 +47,7 @@ bool session_checkpoint_info(struct session *s, unsigned i, bool size, struct ch
 	if (!s->berth)
 		return false;
 	TAILQ_FOREACH(c, &s->berth->copies, link) {
-		if (c->pidfd < 0 || i--)
+		if (!copy_is_kept(c) || i--)
 			continue;
 		describe(s, c, size, ret);
 		return true;
@@ -60,7 +60,7 @@ static struct copy *find(struct session *s, const char *which)
 {
 	struct copy *c;
 	TAILQ_FOREACH_REVERSE(c, &s->berth->copies, copy_list, link)
-		if (c->pidfd >= 0 && (text_eq(c->id, which) || text_eq(c->name, which)))
+		if (copy_is_kept(c) && (text_eq(c->id, which) || text_eq(c->name, which)))
 			return c;
 	return NULL;
 }
@@ -430,6 +430,10 @@ void travel_begin(struct session *s)
 {
 	if (!s->travel || s->travel->asked || !s->guest_ready || s->running || s->recovering)
 		return;
+	if (travel_awaits(s)) {
+		session_start_clock(s, CLOCK_RECOVERING, CHECKPOINT_MS); /* it comes by itself, if the guest is what it should be */
+		return;
+	}
 	if (s->travel->kind == ROLLBACK)
 		begin_rollback(s);
 	else if (s->travel->kind == FORK && s->travel->ticket)

@@ -164,40 +164,76 @@ static int watch(struct copy *c)
 	return uv_poll_start(&c->control_poll, UV_READABLE, on_control);
 }
 
-static int send_order(struct copy *c, struct berth *to, bool restore_files, const struct cgroup_ticket *ticket)
+static int put_order(struct buffer *b, uint64_t ticket, bool restore_files, enum wire_tag how, uint64_t value, bool reseed)
 {
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(ANSWER_MAX);
-	int fds[3 + JAIL_NAMESPACES + CGROUP_CONTROLLERS_MAX] = { to->far[0], to->far[1], to->far[2] };
-	size_t start, n = 3;
-	int r = watch(c);
+	size_t start;
+	int r = wire_begin(b, WIRE_LIVE, 0, &start);
 	if (r == 0)
-		r = wire_begin(&b, WIRE_LIVE, 0, &start);
+		r = wire_put_u64(b, WIRE_TICKET, ticket);
 	if (r == 0)
-		r = wire_put_u64(&b, WIRE_TICKET, to->serial);
+		r = wire_put_u64(b, WIRE_RESTORE, restore_files);
 	if (r == 0)
-		r = wire_put_u64(&b, WIRE_RESTORE, restore_files);
-	if (r == 0 && ticket) {
-		memcpy(fds + n, to->namespaces, sizeof(to->namespaces));
-		n += JAIL_NAMESPACES;
-		memcpy(fds + n, ticket->fds, ticket->n * sizeof(int));
-		n += ticket->n;
-		r = wire_put_u64(&b, WIRE_MOVE, ticket->n);
-	}
-	if (r == 0 && ticket)
-		r = wire_put_u64(&b, WIRE_RESEED, to->reseed);
-	if (r < 0)
-		return r;
-	wire_end(&b, start);
-	c->used_ns = clock_now_ns();
-	return fd_send_now(c->control, b.data, b.len, fds, n);
+		r = wire_put_u64(b, how, value);
+	if (r == 0)
+		r = wire_put_u64(b, WIRE_RESEED, reseed);
+	if (r == 0)
+		wire_end(b, start);
+	return r;
 }
 
-int copy_live(struct copy *c, struct berth *to, bool restore_files)
+/* All that is known of a copy, for the one that takes its place. */
+static void succeed(struct copy *next, struct copy *c)
 {
-	return send_order(c, to, restore_files, NULL);
+	TAILQ_REMOVE(&c->berth->copies, next, link);
+	TAILQ_INSERT_AFTER(&c->berth->copies, c, next, link);
+	next->ticket = c->ticket;
+	memcpy(next->id, c->id, sizeof(next->id));
+	next->name = TAKE_PTR(c->name);
+	next->path = c->path;
+	c->path = (struct buffer)BUFFER_INIT(0);
+	next->cell = c->cell;
+	next->steps = c->steps;
+	next->from_start = c->from_start;
+	next->parent = c->parent;
+	next->wall_ns = c->wall_ns;
+	next->size_bytes = c->size_bytes;
+	next->files_left = c->files_left;
+	next->again = true;
+}
+
+int copy_take(struct copy *c, bool restore_files, struct copy **ret, int *ret_pidfd)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(ANSWER_MAX);
+	struct copy *next;
+	int r = copy_create(c->berth, &next);
+	if (r < 0)
+		return r;
+	r = put_order(&b, 0, restore_files, WIRE_ITSELF, c->ticket, false);
+	if (r == 0)
+		r = fd_send_now(c->control, b.data, b.len, c->berth->far, 3);
+	if (r < 0) {
+		copy_drop(next);
+		return r;
+	}
+	succeed(next, c);
+	*ret_pidfd = TAKE_FD(c->pidfd);
+	*ret = next;
+	copy_drop(c);
+	return 0;
 }
 
 int copy_move(struct copy *c, struct berth *to, const struct cgroup_ticket *ticket)
 {
-	return send_order(c, to, true, ticket);
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(ANSWER_MAX);
+	int fds[3 + JAIL_NAMESPACES + CGROUP_CONTROLLERS_MAX] = { to->far[0], to->far[1], to->far[2] };
+	size_t n = 3 + JAIL_NAMESPACES;
+	int r = watch(c);
+	if (r == 0)
+		r = put_order(&b, to->serial, true, WIRE_MOVE, ticket->n, to->reseed);
+	if (r < 0)
+		return r;
+	memcpy(fds + 3, to->namespaces, sizeof(to->namespaces));
+	memcpy(fds + n, ticket->fds, ticket->n * sizeof(int));
+	c->used_ns = clock_now_ns();
+	return fd_send_now(c->control, b.data, b.len, fds, n + ticket->n);
 }

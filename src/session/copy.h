@@ -44,6 +44,7 @@ struct copy {
 	bool files_left;    /* it does not hold the files */
 	bool exact;         /* asked for at a moment that counts: none that was taken before it will do */
 	bool held;          /* forks of it are being made: it must stay */
+	bool again;         /* it has become the guest itself, which is about to leave another one in its place */
 };
 
 TAILQ_HEAD(copy_list, copy);
@@ -54,10 +55,20 @@ int copy_create(struct berth *b, struct copy **ret);
 /* The guest made it: takes its pidfd and its socket over. -EPROTO when they are none. */
 int copy_parked(struct copy *c, int pidfd, int control);
 
-/* Tells it to make a live guest in the berth `to`, whose far ends go along. Its answer reaches berth_take_live(). */
-int copy_live(struct copy *c, struct berth *to, bool restore_files);
+/*
+ * Tells it to become the live guest of its berth, whose far ends go along, and to leave another copy in its place: *ret, which is all that it
+ * was and takes over its place in the list, but is not there until the guest said so (`again`). The copy itself is gone, its process is *ret_pidfd, the caller's.
+ */
+int copy_take(struct copy *c, bool restore_files, struct copy **ret, int *ret_pidfd);
 
-/* The same into the berth's jail, which is nested in the copy's: its namespaces and a ticket of its control group go along. */
+/* Is it there, or about to be without anybody asking? */
+static inline bool copy_is_kept(const struct copy *c)
+{
+	return c->pidfd >= 0 || c->again;
+}
+
+/* Tells it to make a live guest in the jail of the berth `to`, which is nested in the copy's: far ends, namespaces and a ticket of its control group go along. Its
+ * answer reaches berth_take_live(). */
 struct cgroup_ticket;
 int copy_move(struct copy *c, struct berth *to, const struct cgroup_ticket *ticket);
 

@@ -37,7 +37,7 @@ struct guest {
 	unsigned open_polls;
 	pid_t pid;
 	int came[GUEST_FDS_MAX]; /* descriptors that came with frames, until somebody takes them */
-	bool attached, closing, reaped, broken, unwanted, held_back;
+	bool attached, closing, retired, reaped, broken, unwanted, held_back;
 	struct {
 		char data[4];
 		size_t len;
@@ -308,6 +308,8 @@ static void on_exit_ready(uv_poll_t *p, int status, int events)
 		close_polls(g, END_PROCESS, END_COUNT);
 		return;
 	}
+	if (g->retired)
+		return;
 	/* Frames first, then what was printed, then the end: as the guest did them. */
 	read_control(g, READS_AT_EXIT);
 	if (!g->closing)
@@ -388,6 +390,15 @@ void guest_signal(struct guest *g, int sig)
 {
 	if (g->attached && !g->reaped)
 		process_signal(g->fd[END_PROCESS], sig);
+}
+
+void guest_retire(struct guest *g)
+{
+	g->retired = true;
+	for (int i = END_CONTROL; g->attached && i < END_PROCESS; i++)
+		stop_poll(g, i);
+	if (g->rest.data)
+		uv_timer_stop(&g->rest);
 }
 
 void guest_close(struct guest *g)

@@ -47,4 +47,7 @@ void guest_drain(struct guest *g);
 void guest_rest(struct guest *g);
 void guest_hurry(struct guest *g);
 
+/* No callback comes any more, but the process stays as it is until guest_close(). */
+void guest_retire(struct guest *g);
+
 void guest_close(struct guest *g); /* NULL is fine */

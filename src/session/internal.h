@@ -221,12 +221,14 @@ void travel_ready(struct session *s);  /* the guest of a recovery is there */
 void travel_failed(struct session *s); /* it will not be */
 void travel_forget(struct session *s); /* its copies are gone, or about to be */
 void travel_let_go(struct session *s, struct copy *c);
+bool travel_awaits(struct session *s); /* a copy that has become the guest is about to leave another in its place */
 int travel_park(struct session *s, uint64_t *ret_ticket);                            /* asks the idle guest for a copy */
 int travel_go_back(struct session *s, struct copy *c, bool replay);                  /* a new guest from it, in place of the idle one */
 void travel_start_again(struct session *s);                                          /* from a fresh interpreter and the cells to run again */
 void travel_forget_cells(struct session *s, bool good);
 /* room.c */
-uint64_t room_size(const struct copy *c);              /* its share of memory (PSS); 0 when that cannot be told */
+uint64_t room_size(struct copy *c);                    /* its share of memory (PSS); 0 when that cannot be told */
+void room_lost(struct session *s, struct copy *c);     /* it is no more: told with the next answer, when it has a name */
 void room_for_one(struct session *s);                  /* another checkpoint is about to be: others may have to go */
 void room_for_memory(struct session *s, bool at_once); /* the same, by their memory alone; else when it is due and they have not just been weighed. Called now and then, too */
 /* checkpoints.c */

@@ -113,8 +113,14 @@ void berth_kill_others(struct berth *b);
 /* Memory of its jail, the copies' and the files' included; 0 when that cannot be told. */
 uint64_t berth_memory(const struct berth *b);
 
-/* Lets go of the guest and makes a new one from the copy: on_ready or on_failed follows, unless this fails. */
-int berth_revive(struct berth *b, struct copy *c, bool restore_files);
+/* Is its guest all that runs there, copies aside, with memory to spare? One that waits for a cell then does nothing until it gets one. */
+bool berth_is_quiet(const struct berth *b);
+
+/*
+ * Lets go of the guest (which may be `quiet`, and ends a little later then) and has the copy take its place: on_ready or on_failed follows, unless this fails. *ret stands
+ * for the copy then: see copy_take().
+ */
+int berth_revive(struct berth *b, struct copy *c, bool restore_files, bool quiet, struct copy **ret);
 /*
  * A berth whose jail is nested in that of the copy, with a guest that comes from it. Kind and limits as in nursery_take(), a network of its own but
  * none that leads outside. on_ready or on_failed follows.

@@ -17,15 +17,16 @@ enum {
 	WEIGH_LOOK_MS = 1000, /* how often somebody looks whether there is reason to */
 };
 
-uint64_t room_size(const struct copy *c)
+uint64_t room_size(struct copy *c)
 {
 	char path[64];
 	_cleanup_free_ char *text = NULL;
 	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)c->pid);
-	if (fd_read_file(path, SMAPS_MAX, &text, NULL) < 0)
-		return 0;
-	const char *at = strstr(text, "\nPss:");
-	return at ? strtoull(at + strlen("\nPss:"), NULL, 10) * 1024 : 0;
+	if (!c->again) { /* else as it was before */
+		const char *at = fd_read_file(path, SMAPS_MAX, &text, NULL) < 0 ? NULL : strstr(text, "\nPss:");
+		c->size_bytes = at ? strtoull(at + strlen("\nPss:"), NULL, 10) * 1024 : 0;
+	}
+	return c->size_bytes;
 }
 
 /* May it go? Not the one that the session's state is, or has just been made. */
@@ -49,8 +50,12 @@ static struct copy *least_used(struct session *s, unsigned *ret_n)
 }
 
 /* It is told with the next answer; should there be no memory for that, it only is not found when somebody goes back to it. */
-static void let_go(struct session *s, struct copy *c)
+void room_lost(struct session *s, struct copy *c)
 {
+	if (!c->name) {
+		travel_let_go(s, c);
+		return;
+	}
 	char *told = NULL;
 	if (asprintf(&told, "%s%s%s", s->let_go ? s->let_go : "", s->let_go ? " " : "", c->id) >= 0) {
 		free(s->let_go);
@@ -71,7 +76,7 @@ static uint64_t weigh(struct session *s)
 	struct copy *c;
 	uint64_t all = 0, began = clock_now_ns();
 	TAILQ_FOREACH(c, &s->berth->copies, link)
-		all += c->name ? (c->size_bytes = room_size(c)) : 0;
+		all += c->name ? room_size(c) : 0;
 	uint64_t now = clock_now_ns();
 	s->weighed.rest_until_ns = now + (now - began) * WEIGH_REST;
 	return all;
@@ -110,7 +115,7 @@ void room_for_memory(struct session *s, bool at_once)
 	while (all > most && (c = least_used(s, &n))) {
 		log_info("session %s: checkpoint %s goes, they hold %llu MB", s->id, c->id, (unsigned long long)(all >> 20));
 		all -= c->size_bytes < all ? c->size_bytes : all;
-		let_go(s, c);
+		room_lost(s, c);
 	}
 }
 
@@ -119,6 +124,6 @@ void room_for_one(struct session *s)
 	unsigned n;
 	struct copy *c = least_used(s, &n);
 	if (c && n >= s->table->config.max_checkpoints)
-		let_go(s, c);
+		room_lost(s, c);
 	room_for_memory(s, true);
 }

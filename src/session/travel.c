@@ -117,9 +117,20 @@ static void drop_asked(struct session *s)
 {
 	for (struct copy *c = TAILQ_FIRST(&s->berth->copies), *next; c; c = next) {
 		next = TAILQ_NEXT(c, link);
-		if (c->pidfd < 0)
+		if (c->again)
+			room_lost(s, c);
+		else if (c->pidfd < 0)
 			copy_drop(c);
 	}
+}
+
+bool travel_awaits(struct session *s)
+{
+	struct copy *c;
+	TAILQ_FOREACH(c, &s->berth->copies, link)
+		if (c->again)
+			return true;
+	return false;
 }
 
 /* Has the guest a request that it has not come round to, beside the `new` ones? */
@@ -128,7 +139,7 @@ static bool asked_next(struct session *s, size_t new)
 	struct copy *c;
 	size_t n = 0;
 	TAILQ_FOREACH(c, &s->berth->copies, link)
-		n += c->pidfd < 0;
+		n += !copy_is_kept(c);
 	return n > new;
 }
 
@@ -197,6 +208,17 @@ static void take_path(struct session *s, struct copy *c)
 	s->replay.frames = (struct buffer)BUFFER_INIT(0);
 }
 
+/* A guest that was a copy itself has left another one in its place, or could not. */
+static void take_again(struct session *s, struct copy *c, const int came[GUEST_FDS_MAX], bool refused)
+{
+	if (copy_parked(c, came[0], came[1]) < 0 || refused)
+		room_lost(s, c);
+	else
+		c->again = false;
+	prune(s);
+	travel_begin(s);
+}
+
 bool travel_frame(struct session *s, const struct wire_frame *f)
 {
 	struct wire_field field;
@@ -224,6 +246,10 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 		return false;
 	int came[GUEST_FDS_MAX];
 	guest_take_fds(berth_guest(s->berth), came);
+	if (c->again) {
+		take_again(s, c, came, refused);
+		return true;
+	}
 	if (copy_parked(c, came[0], came[1]) < 0 || refused) {
 		s->table->stats.copies_refused++;
 		forget_latest(s);
@@ -305,7 +331,7 @@ bool travel_recover(struct session *s)
 		return true;
 	}
 	sweep(s);
-	if (berth_revive(s->berth, s->latest, s->params.keep_files_bytes > 0) < 0)
+	if (berth_revive(s->berth, s->latest, s->params.keep_files_bytes > 0, false, &s->latest) < 0)
 		return false;
 	begin_recovery(s);
 	return true;
@@ -364,11 +390,14 @@ int travel_go_back(struct session *s, struct copy *c, bool replay)
 {
 	session_stop_clock(s);
 	drop_asked(s);
-	sweep(s);
-	int r = berth_revive(s->berth, c, s->params.keep_files_bytes > 0);
+	bool quiet = !s->n_left && berth_is_quiet(s->berth);
+	if (quiet)
+		end_display(s);
+	else
+		sweep(s);
+	int r = berth_revive(s->berth, c, s->params.keep_files_bytes > 0, quiet, &s->latest);
 	if (r < 0)
 		return r;
-	s->latest = c;
 	if (!replay)
 		travel_forget_cells(s, true);
 	s->table->stats.rollbacks++;

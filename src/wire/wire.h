@@ -97,6 +97,7 @@ enum wire_tag {
 	WIRE_TYPED,
 	WIRE_LOOP, /* enum wire_loop */
 	WIRE_TEMPLATE, /* SETUP: copies of this guest will be sessions; what it has imported is theirs */
+	WIRE_ITSELF,   /* u64: LIVE: the copy itself is to be the guest, and to leave another one behind, with this ticket */
 };
 
 /*

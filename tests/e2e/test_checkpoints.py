@@ -1,7 +1,10 @@
 """Checkpoints: taken, listed as a tree, gone back to, let go of."""
 
+import contextlib
+import os
 import random
 import re
+import signal
 from pathlib import Path
 
 import gb
@@ -134,6 +137,61 @@ def test_deaths_go_back_to_what_was_rolled_back_to(session):
     rollback(session, 'one')
     assert session.execute('x = 3; import os; os._exit(1)').rolled_back
     assert session.value('x') == '1'
+
+
+def test_again_and_again(session):
+    """The copy itself takes over and leaves another one in its place, each time."""
+    session.execute('x = [0]; open("f", "w").write("01"); f = open("f"); f.read(1)').ok()
+    here = checkpoint(session, 'here')['id']
+    pids = set()
+    for i in range(40):
+        if i % 2:
+            session.execute('x.append(1); f.read(); f.close(); open("f", "w").close()').ok()
+        assert rollback(session, 'here')['checkpoint']['id'] == here
+        pids.add(session.get()['pid'])
+    assert session.value('x, f.read(), open("f").read()') == "([0], '1', '01')"
+    assert len(pids) > 1 and [c['id'] for c in tree(session) if c['name'] == 'here'] == [here]
+    assert session.execute('x.append(1); import os; os._exit(1)').rolled_back
+    assert session.value('x') == '[0]'
+
+
+def test_at_once_after_a_way_back(session):
+    """What is asked of a checkpoint whose copy has just taken over waits for the one that it leaves behind."""
+    session.execute('x = 1').ok()
+    here = checkpoint(session, 'here')['id']
+    for _ in range(5):
+        rollback(session, 'here')
+        assert [c['id'] for c in tree(session) if c['current']] == [here]
+        rollback(session, here)
+        made = session.api.post(f'{session.path}/fork', json={'at': 'here'})
+        assert made.status_code == 201, made.text
+        child = gb.Session(session.api, made.json()['sessions'][0])
+        assert child.value('x') == '1'
+        child.delete()
+        rollback(session, here)
+        assert checkpoint(session, 'same')['parent'] == here
+        rollback(session, 'same')
+        assert session.api.delete(f'{session.path}/checkpoints/same').status_code == 204
+        rollback(session, here)
+        session.execute('x += 1').ok()
+    rollback(session, here)
+    assert session.value('x') == '1'
+
+
+def test_a_death_right_after_a_way_back(session):
+    """Killed from outside between two cells: the checkpoint is there and works, or the next answer says that it went, with the state."""
+    for i in range(8):
+        session.execute(f'x = {i}').ok()
+        checkpoint(session, f'{i}')
+        rollback(session, f'{i}')
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(session.get()['pid'], signal.SIGKILL)
+        seen = session.execute('x')
+        answer = session.api.post(f'{session.path}/rollback', json={'checkpoint': f'{i}'})
+        if answer.status_code == 200:
+            assert session.value('x') == f'{i}'
+        else:
+            assert answer.status_code == 404 and (seen.state_lost or seen.checkpoints_let_go), (seen, answer.text)
 
 
 # ---- what a copy costs ----------------------------------------------------------------

@@ -1,6 +1,7 @@
 /* The variant this machine has, for real; the other ones against a tree of plain files. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -58,6 +59,39 @@ static int removed(struct cgroup_home *h, const char *name)
 	return r;
 }
 
+/* Two processes of the group that wait, both told apart from one. */
+static void who_is_there(struct cgroup_home *h)
+{
+	struct cgroup_ticket t = { 0 };
+	pid_t pids[2];
+	int ready[2], status;
+	char byte;
+	OK(cgroup_make(h, "who", &(struct cgroup_limits){ 0 }) == 0 && pipe(ready) == 0);
+	OK(cgroup_holds_only(h, "who", NULL, 0));
+	OK(cgroup_join_open(h, "who", &t) == 0);
+	fflush(stdout);
+	for (int i = 0; i < 2; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			if (join(&t) == 0 && write(ready[1], "x", 1) == 1)
+				pause();
+			_exit(9);
+		}
+		OK(read(ready[0], &byte, 1) == 1);
+	}
+	OK(cgroup_holds_only(h, "who", pids, 2));
+	OK(!cgroup_holds_only(h, "who", pids, 1) && !cgroup_holds_only(h, "who", NULL, 0));
+	OK(!cgroup_holds_only(h, "nobody", pids, 2)); /* a group that is not there tells nothing */
+	for (int i = 0; i < 2; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], &status, 0);
+	}
+	cgroup_ticket_close(&t);
+	fd_close(ready[0]);
+	fd_close(ready[1]);
+	OK(removed(h, "who") == 0);
+}
+
 static void real_ones(void)
 {
 	struct cgroup_home h;
@@ -82,6 +116,7 @@ static void real_ones(void)
 	cgroup_usage_read(&h, "one", &u);
 	OK(u.memory_peak_bytes == 0 || u.memory_peak_bytes >= 64 << 20);
 	OK(removed(&h, "one") == 0);
+	who_is_there(&h);
 	OK(cgroup_make(&h, "two", &(struct cgroup_limits){ 0 }) == 0 && eat(&h, "two", 64 << 20) == 0);
 	OK(removed(&h, "two") == 0 && removed(&h, "two") == 0);
 	cgroup_home_finish(&h);
