@@ -82,10 +82,13 @@ def test_context_variables_stay(guest):
 
 INTERRUPT = """
     import asyncio, os, signal, threading, time
+    ready = threading.Event()
     def later(times=1):
         def send():
-            for _ in range(times):
-                time.sleep(0.2)
+            ready.wait()
+            for n in range(times):
+                while len(log) < n: time.sleep(0.01)
+                time.sleep(0.05)
                 os.kill(os.getpid(), signal.SIGINT)
         threading.Thread(target=send, daemon=True).start()
     log = []
@@ -95,13 +98,13 @@ INTERRUPT = """
 @pytest.mark.parametrize(
     'code, expected_log',
     [
-        ('later()\ntry:\n    await asyncio.sleep(60)\nfinally:\n    log.append("cleaned")', ['cleaned']),
-        ('later()\nasync def busy():\n    while True: pass\nawait busy()', []),
+        ('later()\ntry:\n    ready.set()\n    await asyncio.sleep(60)\nfinally:\n    log.append("cleaned")', ['cleaned']),
+        ('later()\nasync def busy():\n    ready.set()\n    while True: pass\nawait busy()', []),
         (
-            'later()\nasync def other():\n    while True: pass\nt = asyncio.create_task(other())\nawait asyncio.sleep(60)',
+            'later()\nasync def other():\n    ready.set()\n    while True: pass\nt = asyncio.create_task(other())\nawait asyncio.sleep(60)',
             [],
         ),
-        ('later()\nawait asyncio.gather(asyncio.sleep(60), asyncio.sleep(50))', []),
+        ('later()\nready.set()\nawait asyncio.gather(asyncio.sleep(60), asyncio.sleep(50))', []),
     ],
 )
 def test_interrupt(guest, code, expected_log):
@@ -122,7 +125,7 @@ def test_interrupt(guest, code, expected_log):
 def test_interrupt_of_code_that_refuses_it(guest):
     guest(
         textwrap.dedent(INTERRUPT),
-        'later(2)\nwhile not log or log[-1] != "end":\n    try:\n        await asyncio.sleep(60)\n'
+        'later(2)\nwhile not log or log[-1] != "end":\n    try:\n        ready.set()\n        await asyncio.sleep(60)\n'
         '    except asyncio.CancelledError:\n        log.append("refused")',
         'await asyncio.sleep(0, log[0])',
     )
@@ -132,7 +135,7 @@ def test_interrupt_of_code_that_refuses_it(guest):
 
 
 def test_interrupt_shows_where_it_waited(guest):
-    guest(textwrap.dedent(INTERRUPT), 'later()\n\nawait asyncio.sleep(60)')
+    guest(textwrap.dedent(INTERRUPT), 'later(); ready.set()\n\nawait asyncio.sleep(60)')
     assert guest.cells[1].error[3] == 3
     assert 'CancelledError' not in guest.cells[1].error[2]
 

@@ -94,7 +94,7 @@ static int dial(void)
 		.sin_port = htons((uint16_t)port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct timeval patience = { .tv_sec = 20 };
+	struct timeval patience = { .tv_sec = 60 };
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
 		return -1;
@@ -206,7 +206,7 @@ static void make_session(const char *params)
 /* Something the loop does in a while. */
 static bool soon(bool (*condition)(void))
 {
-	for (int i = 0; i < 400; i++) {
+	for (int i = 0; i < 6000; i++) {
 		if (condition())
 			return true;
 		usleep(5000);
@@ -409,6 +409,12 @@ static bool is_busy(void)
 	return !strcmp(member("state"), "busy");
 }
 
+static bool three_wait(void)
+{
+	ask("GET", at(""), "", NULL);
+	return !strcmp(member("queued"), "3");
+}
+
 static void leaving(void)
 {
 	OK(table.stats.cells[CELL_INTERRUPTED] == 0);
@@ -432,7 +438,7 @@ static void leaving(void)
 		send_request(waiting[i], "POST", at("/execute"), JSON "Connection: close\r\n",
 			"{\"code\":\"hang\"}", 15);
 	}
-	usleep(50000);
+	OK(soon(three_wait));
 	OK(post(at("/execute"), "{\"code\":\"hang\"}") == 429 && has("Retry-After: 1\r\n"));
 	OK_STR(member("code"), "queue_full");
 	OK(ask("DELETE", at(""), "", NULL) == 204);
@@ -472,6 +478,11 @@ static bool none_live(void)
 	return table.stats.live == 1;
 }
 
+static bool two_live(void)
+{
+	return table.stats.live == 2;
+}
+
 static void runs(void)
 {
 	OK(ask("DELETE", at(""), "", NULL) == 204);
@@ -493,16 +504,19 @@ static void runs(void)
 	static const char slow[] = "{\"code\":\"print x\",\"name\":\"slow\",\"files\":{\"a\":\"\"}}";
 	int fd = dial();
 	send_request(fd, "POST", "/v1/run", JSON, slow, strlen(slow));
-	usleep(20000);
-	OK(table.stats.live == 2);
+	OK(soon(two_live));
 	close(fd);
 	OK(soon(none_live));
 	fd = dial();
 	send_request(fd, "POST", "/v1/run", JSON, "{\"code\":\"hang\"}", 15);
-	usleep(20000);
-	OK(table.stats.live == 2);
+	OK(soon(two_live));
 	close(fd);
 	OK(soon(none_live));
+}
+
+static bool no_upload(void)
+{
+	return ask("GET", at("/files"), "", NULL) == 200 && !strstr(body(), "half") && !strstr(body(), "glovebox-upload");
 }
 
 static void files(void)
@@ -563,9 +577,7 @@ static void large_files(void)
 	OK(fd_write_full(fd, big, 500) == 0);
 	usleep(50000);
 	close(fd);
-	usleep(50000);
-	OK(ask("GET", at("/files"), "", NULL) == 200);
-	OK(!strstr(body(), "half") && !strstr(body(), "glovebox-upload"));
+	OK(soon(no_upload));
 	free(big);
 	/* A session that is still starting holds the upload back until its files are there. */
 	make_session("{\"name\":\"slow\"}");
@@ -757,10 +769,15 @@ static void tools(void)
 	OK(soon(no_tools));
 }
 
+static bool is_draining(void)
+{
+	return ask("GET", "/readyz", "", NULL) == 503;
+}
+
 static void draining(void)
 {
 	uv_async_send(&drain);
-	usleep(20000);
+	OK(soon(is_draining));
 	OK(ask("GET", "/health", "", NULL) == 200);
 	OK(ask("GET", "/readyz", "", NULL) == 503);
 	OK_STR(member("code"), "draining");

@@ -450,6 +450,10 @@ struct session *sessions_next(struct sessions *t, struct session *after)
 
 void session_info(const struct session *s, struct session_info *ret)
 {
+	const struct cell *c;
+	unsigned n = 0;
+	TAILQ_FOREACH (c, &s->queue, next)
+		n++;
 	*ret = (struct session_info){ .id = s->id,
 		.name = s->params.name,
 		.metadata = s->params.metadata,
@@ -464,6 +468,7 @@ void session_info(const struct session *s, struct session_info *ret)
 		.idle_timeout_s = 30,
 		.expires_in_s = 12.5,
 		.cells = s->cells,
+		.queued = n ? n - 1 : 0,
 		.network = &s->params.network,
 		.limits = s->params.limits };
 }

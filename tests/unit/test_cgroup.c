@@ -54,7 +54,7 @@ static int eat(struct cgroup_home *h, const char *name, size_t bytes)
 static int removed(struct cgroup_home *h, const char *name)
 {
 	int r;
-	for (int i = 0; (r = cgroup_remove(h, name)) == -EBUSY && i < 2000; i++)
+	for (int i = 0; (r = cgroup_remove(h, name)) == -EBUSY && i < 20000; i++)
 		usleep(1000);
 	return r;
 }

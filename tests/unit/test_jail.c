@@ -192,7 +192,7 @@ int main(void)
 	OK(inside(&a, check_leftover) == 98);
 	fd_close(b.control); /* the daemon is gone: the init ends itself */
 	struct pollfd p = { .fd = b.init, .events = POLLIN };
-	OK(poll(&p, 1, 5000) == 1);
+	OK(poll(&p, 1, 60000) == 1);
 	fd_close(jailer);
 	return tap_done();
 }

@@ -11,7 +11,7 @@
 #include "daemon/reaper.h"
 #include "tap.h"
 
-enum { PATIENCE_MS = 5000 };
+enum { PATIENCE_MS = 60000 };
 
 static void pause_ms(long ms)
 {
