@@ -25,7 +25,7 @@ PROGRAM = Path(
 ).resolve()
 PYTHON = '/usr/bin/python3'
 NEW_WEBSOCKETS = int(websockets.__version__.split('.')[0]) >= 14  # Debian 13's: other names
-PATIENCE = 60  # seconds for what takes milliseconds when the machine has nothing else to do
+PATIENCE = 120  # seconds for what takes milliseconds when the machine has nothing else to do
 
 
 def wait_until(check, what, timeout=PATIENCE, every=0.02):

@@ -81,5 +81,5 @@ def test_the_verb_measures_this_program(tmp_path):
 
 @pytest.mark.parametrize('words', (['nosuchpart'], ['--nosuchflag']))
 def test_the_verb_refuses_what_it_does_not_know(words):
-    done = subprocess.run([gb.PROGRAM, 'bench', *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([gb.PROGRAM, 'bench', *words], capture_output=True, text=True, timeout=gb.PATIENCE)
     assert done.returncode == 2 and 'nosuch' in done.stderr

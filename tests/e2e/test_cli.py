@@ -20,7 +20,7 @@ def glovebox(*words, **kw):
     kw.setdefault("stdin", subprocess.DEVNULL)
     if "input" in kw:
         del kw["stdin"]
-    return subprocess.run([GLOVEBOX, *words], capture_output=True, text=True, timeout=60, **kw)
+    return subprocess.run([GLOVEBOX, *words], capture_output=True, text=True, timeout=gb.PATIENCE, **kw)
 
 
 def run(code, *flags, words=(), **kw):
@@ -160,7 +160,7 @@ def test_run_output_comes_as_it_is_printed():
         assert p.poll() is None
     finally:
         p.terminate()
-        assert p.wait(60) == 143
+        assert p.wait(gb.PATIENCE) == 143
         p.stdout.close()
 
 
@@ -169,7 +169,7 @@ def test_run_ends_when_its_reader_leaves():
                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     p.stdout.read(10)
     p.stdout.close()
-    assert p.wait(60) == 141
+    assert p.wait(gb.PATIENCE) == 141
     assert p.stderr.read() == b""
     p.stderr.close()
 
@@ -181,7 +181,7 @@ def interrupted(code, *signals):
     for number in signals:
         p.stdout.readline()
         p.send_signal(number)
-    out, err = p.communicate(timeout=60)
+    out, err = p.communicate(timeout=gb.PATIENCE)
     return p.returncode, out, err
 
 
@@ -206,7 +206,7 @@ def test_run_leaves_nothing_behind(number):
     below = children_of(p.pid)
     assert len(below) >= 3
     p.send_signal(number)
-    p.wait(60)
+    p.wait(gb.PATIENCE)
     p.stdout.close()
     assert wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in below))
 

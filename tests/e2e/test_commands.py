@@ -213,7 +213,7 @@ def completions(words, env=None):
         'if [ "${COMP_WORDS[COMP_CWORD]}" = __EMPTY__ ]; then COMP_WORDS[COMP_CWORD]=; fi; _glovebox; printf "%s\\n" "${COMPREPLY[@]}"'
     )
     said = subprocess.run(
-        ['bash', '--norc', '-c', script], capture_output=True, text=True, timeout=60, env=env or gb.clean_env()
+        ['bash', '--norc', '-c', script], capture_output=True, text=True, timeout=gb.PATIENCE, env=env or gb.clean_env()
     )
     assert said.stderr == ''
     return said.stdout.split()

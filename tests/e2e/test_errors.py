@@ -12,7 +12,7 @@ def as_python_prints(tmp_path, code):
     """What /usr/bin/python3 says about a program, with the file called as the first cell is."""
     path = tmp_path / 'program.py'
     path.write_text(code)
-    said = subprocess.run([gb.PYTHON, '-I', '-B', path], capture_output=True, text=True, timeout=60).stderr
+    said = subprocess.run([gb.PYTHON, '-I', '-B', path], capture_output=True, text=True, timeout=gb.PATIENCE).stderr
     return said.replace(str(path), '<cell 1>')
 
 

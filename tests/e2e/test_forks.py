@@ -147,7 +147,7 @@ def test_a_hundred_in_one_request():
         assert answer.status_code == 429 and '--max-sessions' in answer.json()['remediation']
         for c in children:
             c.delete()
-        gb.wait_until(lambda: all(now <= was for now, was in zip(left_over(daemon), before)), 'nothing is left', timeout=60)
+        gb.wait_until(lambda: all(now <= was for now, was in zip(left_over(daemon), before)), 'nothing is left')
 
 
 @pytest.mark.parametrize(

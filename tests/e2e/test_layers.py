@@ -46,7 +46,7 @@ WORDS = {
 def serve(before, *args, state):
     """(exit code, what it said) of a server that ends by itself."""
     command = [*before, str(gb.PROGRAM), 'serve', '--listen', '127.0.0.1:0', '--state-dir', str(state), *args]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, env=gb.clean_env())
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=gb.PATIENCE, env=gb.clean_env())
     return done.returncode, done.stderr
 
 
@@ -90,10 +90,10 @@ def test_version_tells(daemon, api):
 
 @pytest.mark.parametrize('layer', GONE)
 def test_doctor(layer):
-    done = subprocess.run([*GONE[layer], str(gb.PROGRAM), 'doctor', '--quick', '--json'], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*GONE[layer], str(gb.PROGRAM), 'doctor', '--quick', '--json'], capture_output=True, text=True, timeout=gb.PATIENCE)
     found = {c['name']: c for c in json.loads(done.stdout)['checks']}
     fatal = layer in ('seccomp', 'namespaces')
     assert found[layer]['status'] == ('fail' if fatal else 'warn') and found[layer]['remedy']
     assert done.returncode == (1 if fatal else 0)
-    table = subprocess.run([*GONE[layer], str(gb.PROGRAM), 'doctor', '--quick'], capture_output=True, text=True, timeout=60).stdout
+    table = subprocess.run([*GONE[layer], str(gb.PROGRAM), 'doctor', '--quick'], capture_output=True, text=True, timeout=gb.PATIENCE).stdout
     assert re.search(rf'^{"fail" if fatal else "warn"} +{layer}', table, re.M)

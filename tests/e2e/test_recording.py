@@ -104,7 +104,7 @@ def test_other_formats(screen):
 
 
 def test_film_of_a_run(api):
-    code = WINDOW + "for colour in %r:\n    frame['bg'] = colour\n    root.update()\n    time.sleep(0.3)\n" % COLOURS
+    code = WINDOW + "for colour in %r:\n    frame['bg'] = colour\n    root.update()\n    time.sleep(1)\n" % COLOURS
     seen = api.run(code, record={'format': 'webm', 'fps': 30}).ok()
     assert seen['film']['format'] == 'webm' and seen['film']['error'] is None and seen['film']['frames'] >= 4
     assert shows(base64.b64decode(seen['film']['data']), COLOURS[1:])
@@ -146,7 +146,7 @@ def test_start_paint_stop_fetch(screen):
 
 
 def test_recording_of_one_cell(screen):
-    code = WINDOW + "for colour in %r:\n    frame['bg'] = colour\n    root.update()\n    time.sleep(0.3)\n" % COLOURS
+    code = WINDOW + "for colour in %r:\n    frame['bg'] = colour\n    root.update()\n    time.sleep(1)\n" % COLOURS
     seen = screen.execute(code, record={'fps': 30}).ok()
     pictures, film = frames(screen, seen['recording'])
     shown = colours_of(pictures)

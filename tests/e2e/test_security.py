@@ -241,7 +241,7 @@ def test_beyond_loopback_only_with_a_token(listen):
         [gb.PROGRAM, 'serve', '--listen', listen, '--preload', 'none'],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=gb.PATIENCE,
         env=gb.clean_env(),
     )
     assert said.returncode == 2 and ('token' in said.stderr or 'address' in said.stderr)

@@ -43,7 +43,7 @@ class Server:
             time.sleep(0.02)
 
     def call(self, method, path, body=None, **headers):
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=gb.PATIENCE)
         if body is not None:
             headers["Content-Type"] = "application/json"
         c.request(method, path, json.dumps(body) if body is not None else None, headers)
@@ -83,7 +83,7 @@ class Server:
 
     def end(self, number=signal.SIGTERM):
         self.process.send_signal(number)
-        return self.process.wait(30)
+        return self.process.wait(gb.PATIENCE)
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_settings_reach_sessions(server, tmp_path):
     ],
 )
 def test_wrong_settings(flags, says):
-    r = subprocess.run([GLOVEBOX, "serve", *flags], capture_output=True, text=True, timeout=30)
+    r = subprocess.run([GLOVEBOX, "serve", *flags], capture_output=True, text=True, timeout=gb.PATIENCE)
     assert r.returncode == 2 and says in r.stderr
 
 
@@ -165,7 +165,7 @@ def test_address_in_use(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = "127.0.0.1:%d" % taken.getsockname()[1]
         r = subprocess.run([GLOVEBOX, "serve", "--listen", address, "--state-dir", str(tmp_path), "--preload", "none"],
-                           capture_output=True, text=True, timeout=30)
+                           capture_output=True, text=True, timeout=gb.PATIENCE)
     assert r.returncode == 1 and address in r.stderr and "--listen" in r.stderr
 
 
@@ -197,7 +197,7 @@ def test_commands_against_a_server(server):
     env = {**os.environ, "GLOVEBOX_URL": f"http://127.0.0.1:{s.port}"}
 
     def glovebox(*words):
-        return subprocess.run([GLOVEBOX, *words], capture_output=True, text=True, env=env, timeout=30)
+        return subprocess.run([GLOVEBOX, *words], capture_output=True, text=True, env=env, timeout=gb.PATIENCE)
 
     first = s.call("POST", "/v1/sessions", {"name": "first"})[1]["id"]
     second = s.session()
@@ -227,9 +227,9 @@ def test_drain_lets_cells_finish(server):
     thread, answers = s.execute_later(session, "import time; time.sleep(4); print('whole')")
     s.process.send_signal(signal.SIGTERM)
     s.wait_for("draining, 1 running cells")
-    thread.join(30)
+    thread.join(gb.PATIENCE)
     assert answers[0][0] == 200 and answers[0][1]["stdout"] == "whole\n"
-    assert s.process.wait(30) == 0
+    assert s.process.wait(gb.PATIENCE) == 0
 
 
 def test_drain_has_an_end(server):
@@ -238,7 +238,7 @@ def test_drain_has_an_end(server):
     thread, answers = s.execute_later(session, "print('begun', flush=True)\nimport time; time.sleep(60)")
     below = s.below()
     assert s.end() == 0
-    thread.join(30)
+    thread.join(gb.PATIENCE)
     # The client still hears what became of its cell.
     assert answers[0][0] == 200 and answers[0][1]["status"] == "killed" and answers[0][1]["stdout"] == "begun\n"
     assert not alive(below)
@@ -251,7 +251,7 @@ def test_second_signal_ends_at_once(server):
     s.process.send_signal(signal.SIGINT)
     s.wait_for("SIGINT: draining")
     assert s.end(signal.SIGINT) == 0
-    thread.join(30)
+    thread.join(gb.PATIENCE)
     assert "SIGINT again" in s.log()
 
 

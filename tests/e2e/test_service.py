@@ -323,7 +323,7 @@ def test_examples_of_the_page_work(api, daemon):
             ['bash', '-ec', f'URL={daemon.url} ID={target.id}; {line} -f -m 30'],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=gb.PATIENCE,
         )
         assert said.returncode == 0, f'{line}\n{said.stdout}{said.stderr}'
 

@@ -249,7 +249,7 @@ def test_a_seed_makes_them_equal(science_daemon):
 
         same = subprocess.run(
             [gb.PYTHON, '-c', 'import random, numpy; random.seed(7); numpy.random.seed(7)\nprint(repr(eval(open(0).read())))'],
-            input=DRAW.split('\n')[1], capture_output=True, text=True, timeout=60,
+            input=DRAW.split('\n')[1], capture_output=True, text=True, timeout=gb.PATIENCE,
         ).stdout.strip()  # fmt: skip
         assert a == same
 
