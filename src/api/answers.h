@@ -15,7 +15,9 @@ void answer_put_observation(struct json_writer *w, const struct observation *o);
 struct call;
 void answer_created(struct call *c, const struct session *s);
 
-void answer_put_checkpoint(struct json_writer *w, const struct checkpoint_info *c);
+/* The members of an answer that a checkpoint was taken or gone back to (NULL: to a state without one), and of the list of all of them. */
+void answer_put_arrival(struct json_writer *w, const struct checkpoint_info *c, const char *let_go);
+void answer_put_checkpoints(struct json_writer *w, struct session *s);
 
 /* A list of texts from words with blanks between; empty for NULL. */
 void answer_put_words(struct json_writer *w, const char *key, const char *words);

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "json/json_write.h"
 
-void answer_put_checkpoint(struct json_writer *w, const struct checkpoint_info *c)
+static void put_checkpoint(struct json_writer *w, const struct checkpoint_info *c)
 {
 	char text[CLOCK_TEXT_MAX];
 	json_open_object(w);
@@ -24,6 +24,26 @@ void answer_put_checkpoint(struct json_writer *w, const struct checkpoint_info *
 	json_field_uint(w, "size_bytes", c->size_bytes);
 	json_field_bool(w, "current", c->current);
 	json_field_bool(w, "files", c->files);
+	json_close(w);
+}
+
+void answer_put_arrival(struct json_writer *w, const struct checkpoint_info *c, const char *let_go)
+{
+	json_key(w, "checkpoint");
+	if (c)
+		put_checkpoint(w, c);
+	else
+		json_put_null(w);
+	answer_put_words(w, "let_go", let_go);
+}
+
+void answer_put_checkpoints(struct json_writer *w, struct session *s)
+{
+	struct checkpoint_info info;
+	json_key(w, "checkpoints");
+	json_open_array(w);
+	for (unsigned i = 0; session_checkpoint_info(s, i, true, &info); i++)
+		put_checkpoint(w, &info);
 	json_close(w);
 }
 
@@ -49,19 +69,6 @@ static void on_gone(struct call *c)
 
 static const struct call_ops ops = { .on_gone = on_gone };
 
-static void put_answer(struct json_writer *w, const struct asker *a, const struct checkpoint_info *info, const char *let_go)
-{
-	json_open_object(w);
-	json_field_cstr(w, "session", a->session);
-	json_key(w, "checkpoint");
-	if (info)
-		answer_put_checkpoint(w, info);
-	else
-		json_put_null(w);
-	answer_put_words(w, "let_go", let_go);
-	json_close(w);
-}
-
 static void on_done(void *userdata, const struct error *e, const struct checkpoint_info *info, const char *let_go)
 {
 	struct asker *a = userdata;
@@ -73,7 +80,10 @@ static void on_done(void *userdata, const struct error *e, const struct checkpoi
 		call_error(c, e);
 	} else {
 		json_writer_init(&w, &b);
-		put_answer(&w, a, info, let_go);
+		json_open_object(&w);
+		json_field_cstr(&w, "session", a->session);
+		answer_put_arrival(&w, info, let_go);
+		json_close(&w);
 		call_respond(c, a->back ? 200 : 201, &w, &b);
 	}
 	if (!a->asking)
@@ -147,7 +157,6 @@ void handle_checkpoint_list(struct call *c)
 {
 	struct error e = { 0 };
 	struct session *s;
-	struct checkpoint_info info;
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
 	if (call_session(c, &e, &s) < 0) {
@@ -156,11 +165,7 @@ void handle_checkpoint_list(struct call *c)
 	}
 	json_writer_init(&w, &b);
 	json_open_object(&w);
-	json_key(&w, "checkpoints");
-	json_open_array(&w);
-	for (unsigned i = 0; session_checkpoint_info(s, i, true, &info); i++)
-		answer_put_checkpoint(&w, &info);
-	json_close(&w);
+	answer_put_checkpoints(&w, s);
 	json_close(&w);
 	call_respond(c, 200, &w, &b);
 }

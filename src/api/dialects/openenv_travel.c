@@ -54,8 +54,8 @@ void env_travel_orphan(struct env *e)
 
 /* ---- answers --------------------------------------------------------------------- */
 
-/* Where the answer goes; NULL when nobody waits for it. The env is free for the next message from now on. */
-static struct env_socket *conclude(struct env_travel *t)
+/* Where the answer goes, begun; NULL when nobody waits for it or the failure was told. The env is free for the next message from now on. */
+static struct env_socket *answer_begin(struct env_travel *t, const struct error *err, struct json_writer *w, struct buffer *b)
 {
 	struct env *e = t->env;
 	struct env_socket *s = t->orphaned ? NULL : e->socket;
@@ -63,11 +63,21 @@ static struct env_socket *conclude(struct env_travel *t)
 	e->travel = NULL;
 	if (s && (s->leaving || !STAILQ_EMPTY(&s->waiting)))
 		openenv_kick(e->home);
+	if (s && err)
+		message_send_failure(s, &(struct message){ .id = t->id }, err);
+	if (!s || err)
+		return NULL;
+	message_begin(w, b, t->type);
+	json_open_object(w);
 	return s;
 }
 
-static void let_go_of(struct env_travel *t)
+static void answer_end(struct env_travel *t, struct env_socket *s, struct json_writer *w, struct buffer *b)
 {
+	if (s) {
+		json_close(w);
+		message_finish(s, w, b, t->id);
+	}
 	if (!t->asking)
 		travel_free(t);
 }
@@ -75,24 +85,12 @@ static void let_go_of(struct env_travel *t)
 static void on_arrived(void *userdata, const struct error *e, const struct checkpoint_info *info, const char *let_go)
 {
 	struct env_travel *t = userdata;
-	struct env_socket *s = conclude(t);
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
-	if (s && e) {
-		message_send_failure(s, &(struct message){ .id = t->id }, e);
-	} else if (s) {
-		message_begin(&w, &b, t->type);
-		json_open_object(&w);
-		json_key(&w, "checkpoint");
-		if (info)
-			answer_put_checkpoint(&w, info);
-		else
-			json_put_null(&w);
-		answer_put_words(&w, "let_go", let_go);
-		json_close(&w);
-		message_finish(s, &w, &b, t->id);
-	}
-	let_go_of(t);
+	struct env_socket *s = answer_begin(t, e, &w, &b);
+	if (s)
+		answer_put_arrival(&w, info, let_go);
+	answer_end(t, s, &w, &b);
 }
 
 /* An environment under a name of its own, which somebody is to connect to before the lease ends. */
@@ -121,7 +119,6 @@ static struct env *branch(struct env *parent, const struct session *s)
 
 static void put_branches(struct json_writer *w, struct env *parent, struct session *const *sessions, unsigned n)
 {
-	json_open_object(w);
 	json_key(w, "environments");
 	json_open_array(w);
 	for (unsigned i = 0; i < n; i++) {
@@ -135,29 +132,23 @@ static void put_branches(struct json_writer *w, struct env *parent, struct sessi
 	}
 	json_close(w);
 	json_field_cstr(w, "same_numbers", n ? session_fork_note(sessions[0]) : "");
-	json_close(w);
 }
 
 static void on_forked(void *userdata, const struct error *e, struct session *const *sessions, unsigned n)
 {
 	struct env_travel *t = userdata;
 	struct env *env = t->env;
-	struct env_socket *s = conclude(t);
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
-	if (s && e) {
-		message_send_failure(s, &(struct message){ .id = t->id }, e);
-	} else if (s) {
-		message_begin(&w, &b, t->type);
+	struct env_socket *s = answer_begin(t, e, &w, &b);
+	if (s)
 		put_branches(&w, env, sessions, n);
-		message_finish(s, &w, &b, t->id);
-	}
 	for (unsigned i = 0; !s && !e && i < n; i++) { /* nobody will ever know their names */
 		struct session_info info;
 		session_info(sessions[i], &info);
 		api_end_later(env->home->api, info.id);
 	}
-	let_go_of(t);
+	answer_end(t, s, &w, &b);
 }
 
 /* ---- messages --------------------------------------------------------------------- */
@@ -285,7 +276,6 @@ void openenv_fork(struct env_socket *s, const struct message *m)
 void openenv_checkpoints(struct env_socket *s, const struct message *m)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
-	struct checkpoint_info info;
 	struct json_writer w;
 	struct session *session;
 	struct error err = { 0 };
@@ -297,11 +287,7 @@ void openenv_checkpoints(struct env_socket *s, const struct message *m)
 	}
 	message_begin(&w, &b, "checkpoints");
 	json_open_object(&w);
-	json_key(&w, "checkpoints");
-	json_open_array(&w);
-	for (unsigned i = 0; session_checkpoint_info(session, i, true, &info); i++)
-		answer_put_checkpoint(&w, &info);
-	json_close(&w);
+	answer_put_checkpoints(&w, session);
 	json_close(&w);
 	message_finish(s, &w, &b, m->id);
 }
