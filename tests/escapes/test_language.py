@@ -3,6 +3,7 @@ by their names and with all that is below them. The control runs the same code i
 
 import json
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import gb
 import pytest
@@ -35,7 +36,7 @@ print(json.dumps(through))
 
 @pytest.fixture(scope='module')
 def daemon():
-    with gb.running_daemon('--preload', 'json,numpy,pandas,matplotlib.pyplot', '--ready', '2', '--grace', '1') as d:
+    with gb.running_daemon('--preload', 'json,numpy,pandas,matplotlib.pyplot,tkinter,jinja2', '--ready', '2', '--grace', '1') as d:
         yield d
 
 
@@ -63,13 +64,25 @@ CASES = [(name, FIRST.get(name.split('_')[0], 'named')) for name in WAYS]
 CASES += [(name, 'below') for name in WAYS if name.startswith(('np_', 'pd_', 'mpl_', 'tk_', 'array_'))]
 
 
+@pytest.fixture(scope='module')
+def seen(daemon, request):
+    """What came of every case that was chosen, several at a time."""
+    chosen = [i.callspec.params for i in request.session.items if getattr(i, 'originalname', '') == 'test_contained']
+
+    def run(case):
+        with daemon.api() as api:
+            return api.run(WAYS[case['name']], profile=case['profile'], additional_imports=IMPORTS[case['imports']], timeout_s=60)
+
+    with ThreadPoolExecutor(4) as pool:
+        return {(c['name'], c['imports'], c['profile']): o for c, o in zip(chosen, pool.map(run, chosen))}
+
+
 @pytest.mark.parametrize('profile', ['restricted', 'smolagents'])
 @pytest.mark.parametrize('name, imports', CASES)
-def test_contained(daemon, name, profile, imports):
-    with daemon.api() as api:
-        seen = api.run(WAYS[name], profile=profile, additional_imports=IMPORTS[imports], timeout_s=60)
-    assert not [line for line in seen.stdout.splitlines() if line.startswith('ESCAPED')], seen.stdout
-    assert seen.status in ('refused', 'error', 'ok') and seen.state_lost is False, seen.error
+def test_contained(seen, name, profile, imports):
+    outcome = seen[name, imports, profile]
+    assert not [line for line in outcome.stdout.splitlines() if line.startswith('ESCAPED')], outcome.stdout
+    assert outcome.status in ('refused', 'error', 'ok') and outcome.state_lost is False, outcome.error
 
 
 @pytest.mark.parametrize('profile', ['restricted', 'smolagents'])

@@ -187,7 +187,7 @@ static int check_path(PyObject *path, bool writes)
 	if (PyLong_Check(path)) {
 		long fd = PyLong_AsLong(path);
 		PyErr_Clear();
-		return fd > 2 && fd != 1023 ? 0 : refuse_path(path); /* a file that is open already */
+		return descriptor_is_ours(fd) ? refuse_path(path) : 0; /* a file that is open already */
 	}
 	/* Code of a cell could answer differently when it is asked again. */
 	if (!PyUnicode_CheckExact(path) && !PyBytes_CheckExact(path) && !is_library_path(path))
@@ -231,6 +231,15 @@ static int on_read_path(PyObject *args)
 static int on_write_path(PyObject *args)
 {
 	return check_path(argument(args, 0), true);
+}
+
+/* mmap(fileno, …): memory of its own, or a file that was opened before. */
+static int on_map(PyObject *args)
+{
+	PyObject *fileno = argument(args, 0);
+	long fd = fileno && PyLong_Check(fileno) ? PyLong_AsLong(fileno) : 0;
+	PyErr_Clear();
+	return fd == -1 || !descriptor_is_ours(fd) ? 0 : refuse_path(fileno ? fileno : Py_None);
 }
 
 static int on_two_paths(PyObject *args)
@@ -474,6 +483,7 @@ static const struct event events[] = {
 	{ "sqlite3.connect", on_write_path },
 	{ "sqlite3.enable_load_extension", on_native },
 	{ "sqlite3.load_extension", on_native },
+	{ "mmap.__new__", on_map },
 	{ "resource.", on_native },
 	{ "syslog.", on_native },
 	{ "fcntl.", on_frames },

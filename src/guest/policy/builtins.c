@@ -84,7 +84,7 @@ static PyObject *guard_getattr(PyObject *self, PyObject *const *args, Py_ssize_t
 	PyObject *value = look_up(args[0], args[1], n == 3);
 	if (!value)
 		return n == 3 && !PyErr_Occurred() ? Py_NewRef(args[2]) : NULL;
-	if (!PyModule_Check(value))
+	if (!PyModule_Check(value) && !PyCapsule_CheckExact(value))
 		return value;
 	PyObject *checked = module_guard(value);
 	Py_DECREF(value);

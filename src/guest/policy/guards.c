@@ -53,7 +53,7 @@ static PyObject *read_attribute(struct guard *g, PyObject *object)
 	if (check_private(g, object) < 0)
 		return NULL;
 	PyObject *value = PyObject_GetAttr(object, g->name);
-	if (!value || !PyModule_Check(value))
+	if (!value || (!PyModule_Check(value) && !PyCapsule_CheckExact(value)))
 		return value;
 	PyObject *copy = module_guard(value);
 	Py_DECREF(value);

@@ -6,7 +6,7 @@
 /* Modules that reach everything: a rule such as numpy.* does not mean them, only their own name does. */
 static const char *const never_below[] = { "numpy.ctypeslib", "numpy.distutils", "numpy.f2py", "numpy.testing", "numpy.compat",
 	"pandas.testing", "pandas.util", "pandas.compat", "pandas.io.clipboard", "matplotlib.testing", "asyncio.subprocess",
-	"numpy.linalg.lapack_lite", NULL };
+	"numpy.linalg.lapack_lite", "numpy.setup", "pandas.core.computation", "matplotlib.sphinxext", NULL };
 
 /* What is written and what was meant. */
 static const char *const slips[][2] = { { "dataclass", "dataclasses" }, { "date", "datetime" }, { "regex", "re" }, { "np", "numpy" },
@@ -165,7 +165,7 @@ static PyObject *import_for_cell(PyObject *name, PyObject *names)
 	arrays_name(true); /* classes of libraries may have it */
 	PyObject *leaf = PyImport_ImportModuleLevelObject(name, NULL, NULL, Py_None, 0);
 	arrays_name(false);
-	if (!leaf || tcl_guard() < 0 || pandas_guard() < 0 || constructors_guard() < 0 || arrays_guard() < 0 || modules_shut() < 0) {
+	if (!leaf || tcl_guard() < 0 || pandas_guard() < 0 || constructors_guard() < 0 || loops_guard() < 0 || arrays_guard() < 0 || bits_guard() < 0 || modules_shut() < 0) {
 		Py_XDECREF(leaf);
 		return NULL;
 	}

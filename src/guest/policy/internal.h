@@ -189,6 +189,9 @@ int library_getattr_install(void);
 /* After an import: the scopes of pandas' eval() and query() are the cell's, whatever level is asked for. */
 int pandas_guard(void);
 
+/* From now on: stylesheets of lxml reach no files. */
+int lxml_watch(void);
+
 /* Classes that are made for a cell are looked at. */
 int types_guard(void);
 
@@ -213,6 +216,25 @@ int views_guard(PyObject *numpy);
 
 /* Puts `guard` (stolen; NULL fails) in the place of a type's own entry; *original, where asked for, is a new reference to what was there. */
 int replace_entry(PyTypeObject *type, const char *name, PyObject *guard, PyObject **original);
+
+/* ---- bits.c: numpy.random ------------------------------------------------------------------ */
+
+/* At the beginning and after an import. */
+int bits_guard(void);
+
+/* Raises for a capsule, which is nothing for a cell. */
+int capsule_check(PyObject *value);
+
+/* ---- methods.c: descriptors and signals in the hands of libraries ------------------------- */
+
+/* Once: functions of os that take a descriptor refuse ours, unless os itself is allowed. */
+int descriptors_guard(void);
+
+/* After an import: event loops take no descriptors and signals of a cell's choice. */
+int loops_guard(void);
+
+/* The standard three and those of the control socket and of parked copies. */
+bool descriptor_is_ours(long fd);
 
 /* ---- check.c and its rules --------------------------------------------------- */
 

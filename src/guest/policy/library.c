@@ -14,20 +14,35 @@ static const char *const telling[] = { "__globals__", "__builtins__", "__code__"
 	"__reduce_ex__", "__traceback__", "__defaults__", "__kwdefaults__", "__dict__", "__init_subclass__", "__setattr__", "__delattr__",
 	"__dir__", "__getstate__", "__setstate__", "__sizeof__", "__subclasshook__", "__new__", "__init__", "mro", NULL };
 
-/* Files whose own tables hold such names. */
-static const char *const own_tables[] = { "/functools.py", "/inspect.py", "/copy.py", "/copyreg.py", "/pickle.py", "/typing.py", "/enum.py",
-	"/dataclasses.py", "/types.py", "/abc.py", "/unittest/", "/traceback.py", "/reprlib.py", "/ast.py", "/contextlib.py", NULL };
+/* Names that stand in a table beside the function that reads them. */
+static const struct {
+	const char *file, *name;
+} own_tables[] = {
+	{ "/functools.py", "__dict__" },
+	{ "/inspect.py", "__new__" },
+	{ "/inspect.py", "__init__" },
+	{ "/typing.py", "__dict__" },
+	{ NULL, NULL },
+};
 
 static PyObject *original_getattr, *original_setattr, *telling_set;
 
-static bool stands_in(PyCodeObject *code, PyObject *name)
+/* Among the constants of the code, or in a tuple of them that it goes through. */
+static bool stands_among(PyObject *constants, PyObject *name, bool deeper)
 {
-	for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_consts); i++) {
-		PyObject *c = PyTuple_GET_ITEM(code->co_consts, i);
+	for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constants); i++) {
+		PyObject *c = PyTuple_GET_ITEM(constants, i);
 		if (PyUnicode_CheckExact(c) && PyUnicode_Compare(c, name) == 0)
+			return true;
+		if (deeper && PyTuple_CheckExact(c) && stands_among(c, name, false))
 			return true;
 	}
 	return false;
+}
+
+static bool stands_in(PyCodeObject *code, PyObject *name)
+{
+	return stands_among(code->co_consts, name, true);
 }
 
 static bool may_ask(PyObject *name)
@@ -36,8 +51,8 @@ static bool may_ask(PyObject *name)
 	PyCodeObject *code = frame ? PyFrame_GetCode(frame) : NULL;
 	const char *file = code ? PyUnicode_AsUTF8(code->co_filename) : NULL;
 	bool yes = file && strncmp(file, "<cell ", 6) && (stands_in(code, name) || !strcmp(file, "<glovebox>"));
-	for (const char *const *f = own_tables; file && !yes && *f; f++)
-		yes = !strncmp(file, "/usr/", 5) && strstr(file, *f);
+	for (size_t i = 0; file && !yes && own_tables[i].file; i++)
+		yes = !strncmp(file, "/usr/", 5) && strstr(file, own_tables[i].file) && PyUnicode_CompareWithASCIIString(name, own_tables[i].name) == 0;
 	PyErr_Clear();
 	Py_XDECREF(code);
 	return yes || !asked_by_cell();
@@ -87,7 +102,10 @@ static PyObject *library_getattr(PyObject *self, PyObject *const *args, Py_ssize
 	}
 	if (n >= 2 && PyModule_Check(args[0]) && PyUnicode_CheckExact(args[1]) && !trusted() && named_by_cell(args[1]))
 		return module_attribute(args, n);
-	return PyObject_Vectorcall(original_getattr, args, (size_t)n, NULL);
+	PyObject *value = PyObject_Vectorcall(original_getattr, args, (size_t)n, NULL);
+	if (value && PyCapsule_CheckExact(value) && named_by_cell(args[1]) && capsule_check(value) < 0)
+		Py_CLEAR(value);
+	return value;
 }
 
 /* setattr(module, name, value) of a library: the standard streams, and names of its own. */
@@ -164,4 +182,46 @@ int pandas_guard(void)
 	Py_XDECREF(sys);
 	Py_XDECREF(frame);
 	return r;
+}
+
+/* ---- lxml ------------------------------------------------------------------------ */
+
+static initproc init_stylesheet;
+
+/* A stylesheet, which pandas takes as text, reads and writes files by itself; here it may not. */
+static int plain_stylesheet(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	PyObject *etree = PyDict_GetItemString(PyImport_GetModuleDict(), "lxml.etree"); /* borrowed */
+	PyObject *control = etree ? PyObject_GetAttrString(etree, "XSLTAccessControl") : NULL;
+	PyObject *deny = control ? PyObject_GetAttrString(control, "DENY_ALL") : NULL, *options = kwargs ? PyDict_Copy(kwargs) : PyDict_New();
+	int r = deny && options && PyDict_SetItemString(options, "access_control", deny) == 0 ? init_stylesheet(self, args, options) : -1;
+	Py_XDECREF(control);
+	Py_XDECREF(deny);
+	Py_XDECREF(options);
+	return r;
+}
+
+static PyObject *lxml_loaded(PyObject *self, PyObject *module)
+{
+	(void)self;
+	PyObject *type = init_stylesheet ? NULL : PyObject_GetAttrString(module, "XSLT");
+	if (type && PyType_Check(type)) {
+		init_stylesheet = ((PyTypeObject *)type)->tp_init;
+		((PyTypeObject *)type)->tp_init = plain_stylesheet;
+	}
+	PyErr_Clear(); /* a module of that name that is none of ours */
+	Py_XDECREF(type);
+	Py_RETURN_NONE;
+}
+
+static PyMethodDef lxml_def = { "lxml_loaded", lxml_loaded, METH_O, NULL };
+
+int lxml_watch(void)
+{
+	PyObject *support = PyDict_GetItemString(PyImport_GetModuleDict(), "_glovebox"); /* borrowed */
+	PyObject *action = PyCFunction_New(&lxml_def, NULL);
+	PyObject *r = support && action ? PyObject_CallMethod(support, "_on_import", "sO", "lxml.etree", action) : NULL;
+	Py_XDECREF(action);
+	Py_XDECREF(r);
+	return r ? 0 : -1;
 }

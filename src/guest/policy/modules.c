@@ -372,6 +372,8 @@ int module_owner_check(PyObject *owner)
 
 PyObject *module_guard(PyObject *value)
 {
+	if (policy.languages && capsule_check(value) < 0)
+		return NULL;
 	if (!policy.languages || !PyModule_Check(value))
 		return Py_NewRef(value);
 	PyObject *name = PyModule_GetNameObject(value);

@@ -116,8 +116,6 @@ static PyObject *option(PyObject *kwargs, const char *name)
 	return kwargs ? PyDict_GetItemString(kwargs, name) : NULL; /* borrowed */
 }
 
-static PyObject *real_print; /* borrowed from the real builtins */
-
 struct print_options {
 	PyObject *sep, *end, *file, *flush; /* borrowed; NULL where not given */
 };
@@ -146,14 +144,6 @@ static int read_options(struct print_options *o, PyObject *const *values, PyObje
 	return wrong ? -1 : 0;
 }
 
-static int print_value(PyObject *value)
-{
-	PyObject *text = PyObject_Str(value);
-	int r = text ? print_text(text) : -1;
-	Py_XDECREF(text);
-	return r;
-}
-
 static int print_flush(void)
 {
 	PyObject *out = PySys_GetObject("stdout"), *r = out ? PyObject_CallMethod(out, "flush", NULL) : Py_NewRef(Py_None);
@@ -161,32 +151,52 @@ static int print_flush(void)
 	return r ? 0 : -1;
 }
 
-/* As print() does it, piece by piece. */
+static PyObject *space, *newline;
+
+static int write_texts(PyObject *const *texts, Py_ssize_t n, const struct print_options *o)
+{
+	int r = 0;
+	for (Py_ssize_t i = 0; r == 0 && i < n; i++) {
+		r = i ? print_text(o->sep ? o->sep : space) : 0;
+		if (r == 0)
+			r = print_text(texts[i]);
+	}
+	if (r == 0)
+		r = print_text(o->end ? o->end : newline);
+	int flush = r == 0 && o->flush ? PyObject_IsTrue(o->flush) : 0;
+	return r < 0 || flush < 0 ? -1 : flush ? print_flush() : 0;
+}
+
+/* All values become texts before the first is written, as smolagents does it: of a line that is refused nothing is seen. */
+static int print_values(PyObject *const *values, Py_ssize_t n, const struct print_options *o)
+{
+	PyObject *few[8], **texts = n <= 8 ? few : PyMem_New(PyObject *, (size_t)n);
+	Py_ssize_t done = 0;
+	if (!texts) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	while (done < n && (texts[done] = PyObject_Str(values[done])))
+		done++;
+	int r = done == n ? write_texts(texts, n, o) : -1;
+	while (done > 0)
+		Py_DECREF(texts[--done]);
+	if (texts != few)
+		PyMem_Free(texts);
+	return r;
+}
+
 PyObject *print_capped(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-	static PyObject *space, *newline;
 	struct print_options o = { NULL, NULL, NULL, NULL };
 	(void)self;
-	if (!real_print)
-		real_print = builtin_real("print");
-	if (!policy.print_chars)
-		return PyObject_Vectorcall(real_print, args, (size_t)n, names);
 	if (!space && (!(space = PyUnicode_InternFromString(" ")) || !(newline = PyUnicode_InternFromString("\n"))))
 		return NULL;
 	if (read_options(&o, args + n, names) < 0)
 		return NULL;
 	if (o.file)
-		return PyObject_Vectorcall(real_print, args, (size_t)n, names);
-	int r = 0;
-	for (Py_ssize_t i = 0; r == 0 && i < n; i++) {
-		r = i ? print_text(o.sep ? o.sep : space) : 0;
-		if (r == 0)
-			r = print_value(args[i]);
-	}
-	if (r == 0)
-		r = print_text(o.end ? o.end : newline);
-	int flush = r == 0 && o.flush ? PyObject_IsTrue(o.flush) : 0;
-	if (r < 0 || flush < 0 || (flush && print_flush() < 0))
+		return PyObject_Vectorcall(builtin_real("print"), args, (size_t)n, names);
+	if (print_values(args, n, &o) < 0)
 		return NULL;
 	Py_RETURN_NONE;
 }

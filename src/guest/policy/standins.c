@@ -187,6 +187,8 @@ static const struct {
 	{ "numpy.lib.stride_tricks.DummyArray", NULL },
 	{ "numpy.ndarray.ctypes", NULL },
 	{ "numpy.nested_iters", NULL },
+	{ "numpy.core.multiarray.scalar", NULL },
+	{ "numpy._core.multiarray.scalar", NULL },
 	{ "numpy.DataSource", NULL },
 	{ "numpy.source", NULL },
 	{ "numpy.info", NULL },
@@ -232,7 +234,7 @@ static int find_case(PyObject *full, PyObject *value, PyObject **ret)
 /* "functools.wraps", wherever it was imported to; NULL without an error for what has no home. */
 static PyObject *home_of(PyObject *value)
 {
-	if (!PyFunction_Check(value) && !PyType_Check(value))
+	if (!PyFunction_Check(value) && !PyCFunction_Check(value) && !PyType_Check(value))
 		return NULL;
 	PyObject *module = PyObject_GetAttrString(value, "__module__"), *name = PyObject_GetAttrString(value, "__name__");
 	PyObject *full = module && name && PyUnicode_Check(module) && PyUnicode_Check(name) ? PyUnicode_FromFormat("%U.%U", module, name) : NULL;

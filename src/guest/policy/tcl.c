@@ -67,7 +67,9 @@ static int hold(PyObject *app)
 		"::tcl::encoding::dirs", "::tcl::encoding::system" };
 	make_safe safe = (make_safe)(uintptr_t)symbol("Tcl_MakeSafe");
 	delete_command drop = (delete_command)(uintptr_t)symbol("Tcl_DeleteCommand");
+	policy_trust(true);
 	PyObject *address = PyObject_CallMethod(app, "interpaddr", NULL);
+	policy_trust(false);
 	void *interp = address ? PyLong_AsVoidPtr(address) : NULL;
 	Py_XDECREF(address);
 	PyErr_Clear();
@@ -81,11 +83,55 @@ static int hold(PyObject *app)
 	return 0;
 }
 
+static PyObject *real_address, *real_handler; /* of the interpreters' type */
+
+/* The interpreter's address is for libraries that draw into its windows. */
+static PyObject *interpreter_address(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	if (!trusted() && caller_is_cell())
+		return violation_null(NULL, POLICY_NATIVE, "Use the public functions of the library.", "addresses of native code are out of reach here");
+	return PyObject_CallOneArg(real_address, self);
+}
+
+static PyObject *file_handler(PyObject *self, PyObject *args)
+{
+	PyObject *file = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL, *words = NULL, *result = NULL; /* borrowed */
+	int fd = file ? PyObject_AsFileDescriptor(file) : -1;
+	if (fd >= 0 && descriptor_is_ours(fd))
+		return violation_null(NULL, POLICY_FILE, "Use files below /workspace.", "Forbidden access to file: descriptor %d", fd);
+	if (fd < 0)
+		return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "createfilehandler() needs a file");
+	if ((words = PyTuple_New(PyTuple_GET_SIZE(args) + 1))) {
+		PyTuple_SET_ITEM(words, 0, Py_NewRef(self));
+		PyTuple_SET_ITEM(words, 1, PyLong_FromLong(fd)); /* what was looked at */
+		for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(args); i++)
+			PyTuple_SET_ITEM(words, i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
+		result = PyTuple_GET_ITEM(words, 1) ? PyObject_CallObject(real_handler, words) : NULL;
+	}
+	Py_XDECREF(words);
+	return result;
+}
+
+static PyMethodDef type_defs[] = {
+	{ "interpaddr", interpreter_address, METH_NOARGS, NULL },
+	{ "createfilehandler", file_handler, METH_VARARGS, NULL },
+};
+
+static int hold_type(PyTypeObject *type)
+{
+	if (real_handler)
+		return 0;
+	if (replace_entry(type, "interpaddr", PyDescr_NewMethod(type, &type_defs[0]), &real_address) < 0)
+		return -1;
+	return replace_entry(type, "createfilehandler", PyDescr_NewMethod(type, &type_defs[1]), &real_handler);
+}
+
 static PyObject *create(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	(void)self;
 	PyObject *app = PyObject_Call(original_create, args, kwargs);
-	if (app && hold(app) < 0)
+	if (app && (hold(app) < 0 || hold_type(Py_TYPE(app)) < 0))
 		Py_CLEAR(app);
 	return app;
 }

@@ -164,7 +164,10 @@ static PyObject *checked_apply(ternaryfunc original, PyObject *self, PyObject *a
 	PyObject *owner = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL; /* borrowed */
 	if (owner && PyModule_Check(owner) && !trusted() && asked_by_cell() && module_owner_check(owner) < 0)
 		return NULL;
-	return original(self, args, kwargs);
+	PyObject *value = original(self, args, kwargs);
+	if (value && PyCapsule_CheckExact(value) && asked_by_cell() && capsule_check(value) < 0)
+		Py_CLEAR(value);
+	return value;
 }
 
 static PyObject *checked_get(PyObject *self, PyObject *args, PyObject *kwargs)

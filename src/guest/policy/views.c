@@ -221,6 +221,8 @@ int replace_entry(PyTypeObject *type, const char *name, PyObject *guard, PyObjec
 {
 	PyObject *dict = dict_of(type), *found = dict ? PyDict_GetItemString(dict, name) : NULL; /* borrowed */
 	int r = guard && found ? 0 : -1;
+	if (r < 0 && !PyErr_Occurred())
+		PyErr_Format(PyExc_SystemError, "%s has no %s: this version is not known", type->tp_name, name);
 	if (r == 0 && original)
 		*original = Py_NewRef(found);
 	if (r == 0)
