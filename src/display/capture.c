@@ -24,7 +24,7 @@ static int make_file(size_t bytes)
 	return -ENOMEM;
 }
 
-static void drop_shared(struct screen *s)
+void capture_release(struct screen *s)
 {
 	if (s->segment)
 		xcb_shm_detach(s->x, s->segment);
@@ -43,7 +43,7 @@ static int reserve(struct screen *s, size_t bytes)
 		return -E2BIG;
 	if (s->segment && bytes <= s->shared_bytes)
 		return 0;
-	drop_shared(s);
+	capture_release(s);
 	bytes = bytes > least ? bytes : least;
 	_cleanup_fd_ int fd = make_file(bytes);
 	if (fd < 0)

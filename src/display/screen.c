@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "display/encode.h"
 
-enum { READ_BYTES = 16 * 1024, PIDS_MAX = 64, PIDS_AGE_MS = 200 };
+enum { READ_BYTES = 16 * 1024, PIDS_MAX = 64, PIDS_AGE_MS = 200, RELEASE_MS = 2000 };
 
 /* ---- saying ------------------------------------------------------------------------------- */
 
@@ -434,15 +434,22 @@ static int sooner(int a, int b)
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-/* Waits so many milliseconds, -1 for ever, but not beyond the next look at the clients, which is due to the tenth of one. */
+/* Waits so many milliseconds, -1 for ever, but not beyond the next look at the clients, which is due to the tenth of one. When nobody
+ * wants pictures any more, their memory is given back: most displays are idle most of the time, and it is as large as the screen. */
 static int wait_for_something(struct screen *s, struct pollfd *fds, int ms)
 {
 	uint64_t now = clock_now_ns(), look = any_waiting(s) ? next_look_ns(s) : UINT64_MAX, until = look;
+	bool release = ms < 0 && look == UINT64_MAX && s->segment;
+	if (release)
+		ms = RELEASE_MS;
 	if (ms >= 0 && now + (uint64_t)ms * NSEC_PER_MSEC < until)
 		until = now + (uint64_t)ms * NSEC_PER_MSEC;
 	uint64_t left = until > now ? until - now : 0;
 	struct timespec t = { .tv_sec = (time_t)(left / NSEC_PER_SEC), .tv_nsec = (long)(left % NSEC_PER_SEC) };
-	return ppoll(fds, 2, until == UINT64_MAX ? NULL : &t, NULL);
+	int r = ppoll(fds, 2, until == UINT64_MAX ? NULL : &t, NULL);
+	if (r == 0 && release)
+		capture_release(s);
+	return r;
 }
 
 static int serve(struct screen *s)

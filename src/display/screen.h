@@ -135,6 +135,7 @@ unsigned windows_pids(struct screen *s, int32_t *pids, unsigned max);
 
 /* capture.c: pixels of the screen, of a window, of a part; -ENOENT: no such window, -E2BIG, -EIO */
 int capture_image(struct screen *s, const struct shot_options *o, struct image *ret);
+void capture_release(struct screen *s); /* gives the memory back; the next picture takes it again */
 int capture_sum(struct screen *s, uint64_t *ret); /* a number that tells one state of the screen from another */
 /* How many pixels of the top window have another colour than most of it, and that colour; UINT32_MAX: there is none. */
 uint32_t capture_ink(struct screen *s, uint32_t *ret_paper);
