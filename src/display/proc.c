@@ -150,18 +150,24 @@ static ssize_t read_syscall(pid_t pid, pid_t tid, char *text, size_t size)
 	return n;
 }
 
-/* Not ours to see: only whether it sleeps. */
-static struct finding look_blindly(pid_t pid, pid_t tid, struct sample *s)
+/* The letter of /proc; 0 when the thread is gone. */
+static char state_of(pid_t pid, pid_t tid)
 {
 	char path[64], text[256];
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-	s->blind = true;
 	if (read_proc(path, text, sizeof(text)) <= 0)
-		return (struct finding){ 0 }; /* gone */
+		return 0;
 	const char *state = strrchr(text, ')');
-	if (state && state[1] && state[2] != 'S')
-		s->waiting = false;
-	return (struct finding){ .events = true };
+	return state && state[1] ? state[2] : 0;
+}
+
+/* Not ours to see: only whether it sleeps. */
+static struct finding look_blindly(pid_t pid, pid_t tid, struct sample *s)
+{
+	char state = state_of(pid, tid);
+	s->blind = true;
+	s->waiting &= !state || state == 'S';
+	return (struct finding){ .events = state != 0 };
 }
 
 /* What one thread does: adds to the sample. */
@@ -179,6 +185,8 @@ static struct finding look_at_thread(pid_t pid, pid_t tid, struct sample *s)
 	for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
 		if (calls[i].number != number)
 			continue;
+		if (number == SYS_read && state_of(pid, tid) == 'D')
+			break; /* the disk is slow, the program is not done */
 		double ms = timeout_of(pid, &calls[i], a);
 		if (ms < s->near_ms)
 			s->near_ms = ms;

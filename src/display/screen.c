@@ -241,6 +241,13 @@ bool screen_is_quiet(struct screen *s, uint64_t since_ns)
 
 static void read_events(struct screen *s);
 
+/* What was done before and is still on its way here: a question and its answer come after it. */
+static void catch_up(struct screen *s)
+{
+	free(xcb_get_input_focus_reply(s->x, xcb_get_input_focus(s->x), NULL));
+	read_events(s);
+}
+
 static void decide_all(struct screen *s)
 {
 	bool windows = windows_any(s);
@@ -256,10 +263,8 @@ static void decide_all(struct screen *s)
 		enum shot_reason reason;
 		if (!w->used || !settle_decide(&w->settle, &s->activity, windows, is_flat, s, clock_now_ns(), &reason))
 			continue;
-		/* What was painted before and is still on its way changes the answer. */
 		uint64_t changes = s->activity.changes;
-		free(xcb_get_input_focus_reply(s->x, xcb_get_input_focus(s->x), NULL));
-		read_events(s);
+		catch_up(s); /* what was painted before changes the answer */
 		if (changes == s->activity.changes || reason == SHOT_CAP || reason == SHOT_STILL || reason == SHOT_NO_WINDOW)
 			finish_waiting(s, w, reason);
 	}
@@ -340,6 +345,7 @@ static void on_input(struct screen *s, uint32_t serial, const void *options)
 static void on_now(struct screen *s, uint32_t serial, const void *options)
 {
 	(void)options;
+	catch_up(s); /* its window may be about to be mapped, by us */
 	for (unsigned i = 0; i < SCREEN_WAITING; i++) {
 		struct waiting *w = &s->waiting[i];
 		if (!w->used || w->serial != serial)

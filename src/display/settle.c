@@ -53,8 +53,9 @@ void activity_sample(struct activity *a, const struct sample *s, uint64_t now_ns
 	}
 	/* Where we were starved, so were they: nobody knows what they did between two looks far apart. */
 	uint64_t step = now_ns - a->sample_ns;
-	if (s->waiting && a->samples)
-		a->idle_ns += step < 2 * SETTLE_TICK_MS * NSEC_PER_MSEC ? step : 2 * SETTLE_TICK_MS * NSEC_PER_MSEC;
+	step = step < 2 * SETTLE_TICK_MS * NSEC_PER_MSEC ? step : 2 * SETTLE_TICK_MS * NSEC_PER_MSEC;
+	a->idle_ns += s->waiting && a->samples ? step : 0;
+	a->waited_ns += s->waiting ? step : 0;
 	a->sample_ns = now_ns;
 	a->samples++;
 	a->busy_samples += !s->waiting;
@@ -85,11 +86,11 @@ void activity_looked(struct activity *a, uint64_t pixels, uint64_t now_ns)
 	a->look_changes = a->changes;
 }
 
-/* Painted again and again, always the same. */
-static bool is_still(const struct activity *a, uint64_t start_ns)
+/* Painted again and again for so long, always the same. */
+static bool is_still(const struct activity *a, uint64_t start_ns, double for_ms)
 {
 	uint64_t from = a->still_ns > start_ns ? a->still_ns : start_ns;
-	return a->still_ns && ms_since(from, a->look_ns) >= SETTLE_STILL_MS && a->look_changes - a->still_changes >= SETTLE_STILL_PAINTS;
+	return a->still_ns && ms_since(from, a->look_ns) >= for_ms && a->look_changes - a->still_changes >= SETTLE_STILL_PAINTS;
 }
 
 /* The clients' share of a processor since the last paint, or of the samples they were seen to want one: the larger, since on a
@@ -125,6 +126,19 @@ static bool has_started(struct settle *q, const struct activity *a, bool windows
 	if (q->start_ns < q->asked_ns)
 		q->start_ns = now_ns;
 	return true;
+}
+
+/* Mapped, but not painted yet: a slow start, or a machine so busy that its program gets no time. But one colour may be all there ever is. */
+static bool is_patient(struct settle *q, const struct activity *a, double total)
+{
+	if (!q->counted) {
+		q->run_ns = a->last.run_ns;
+		q->waited_ns = a->waited_ns;
+		q->counted = true;
+	}
+	double longer = q->max_ms < SETTLE_FLAT_MAX_MS ? q->max_ms : SETTLE_FLAT_MAX_MS;
+	double had = ((double)a->last.run_ns - (double)q->run_ns + (double)(a->waited_ns - q->waited_ns)) / 1e6;
+	return total >= q->max_ms + longer && (had >= longer || total >= q->max_ms + SETTLE_STARVED_FACTOR * longer);
 }
 
 /* Looks are not free: the code that is being watched computes on the same processors. A main loop, or a first stroke, may be hours away. */
@@ -164,8 +178,10 @@ bool settle_decide(struct settle *q, const struct activity *a, bool windows, boo
 	uint64_t last = a->paint_ns > q->start_ns ? a->paint_ns : q->start_ns;
 	double idle = ms_since(last, now_ns), total = ms_since(q->start_ns, now_ns);
 	double cpu = (double)(a->last.run_ns - a->since_paint_run_ns) / 1e6;
+	bool patient = is_patient(q, a, total);
 	*ret = SHOT_QUIET;
-	if (is_quiet(a, SETTLE_QUIET_MS, now_ns))
+	/* Code that sleeps, or waits for another program, before it has painted anything may be about to. */
+	if (is_quiet(a, SETTLE_QUIET_MS, now_ns) && (a->last.in_loop || q->in_loop || !windows || !flat(userdata)))
 		return true;
 	if (q->in_loop) /* on the way to a loop, only rest counts: it has been patient already */
 		return false;
@@ -174,11 +190,9 @@ bool settle_decide(struct settle *q, const struct activity *a, bool windows, boo
 		(idle >= (double)q->settle_ms * SETTLE_FLAT_FACTOR || !windows || !flat(userdata)))
 		return true;
 	*ret = SHOT_STILL;
-	if (is_still(a, q->start_ns) && !flat(userdata))
+	if (is_still(a, q->start_ns, SETTLE_STILL_MS) &&
+		(is_still(a, q->start_ns, SETTLE_STILL_MS * SETTLE_FLAT_FACTOR) || !flat(userdata)))
 		return true;
-	/* Mapped, but not painted yet: a slow start on a busy machine. But one colour may be all there ever is. */
-	double longer = q->max_ms < SETTLE_FLAT_MAX_MS ? q->max_ms : SETTLE_FLAT_MAX_MS;
-	bool patient = total >= q->max_ms + longer;
 	*ret = SHOT_BUSY;
 	if (a->samples && idle >= SETTLE_BUSY_CPU_MS && (cpu >= SETTLE_BUSY_CPU_MS || idle >= SETTLE_BUSY_WALL_MS) &&
 		(patient || !flat(userdata)))

@@ -5,10 +5,11 @@
  * sample of every client's threads each 2 ms: do they wait, for how long at most, how much CPU did they use. `struct settle` is
  * one question; settle_decide() answers it from the activity alone, so that the rules are tested without an X server.
  *
- *   QUIET   every thread of every client and the server wait, for 30 ms or more, and nobody ran for 6 ms
+ *   QUIET   every thread of every client and the server wait, for 30 ms or more, and nobody ran for 6 ms; not while the window is one
+ *           colour, unless it is events that the clients wait for
  *   IDLE    nothing painted for settle_ms, and the clients were seen to wait most of it; 8 times as long while the window is one colour
  *   BUSY    nothing painted, and since then 600 ms of CPU (not of time: a loaded machine is no reason) were used
- *   STILL   painted again and again for 300 ms, always the same: a game that waits for its player
+ *   STILL   painted again and again for 300 ms, always the same: a game that waits for its player; 8 times as long while it is one colour
  *   CAP     still changing max_ms after the first window was there
  *
  * A question with `in_loop` waits for a main loop instead: QUIET while the clients wait for events, or CAP when they were seen to do so between
@@ -31,7 +32,8 @@ enum {
 	SETTLE_BUSY_CPU_MS = 600,
 	SETTLE_BUSY_WALL_MS = 3000,
 	SETTLE_MAX_MS = 3000,
-	SETTLE_FLAT_MAX_MS = 2500,   /* beyond max_ms, but no more than as much again, while the window is one colour */
+	SETTLE_FLAT_MAX_MS = 2500,   /* beyond max_ms, but no more than as much again, while the window is one colour … */
+	SETTLE_STARVED_FACTOR = 3,   /* … and as many times as long, while its program gets no time to paint it */
 	SETTLE_STILL_MS = 300,
 	SETTLE_STILL_LOOK_MS = 40,   /* between looks at the pixels */
 	SETTLE_STILL_PAINTS = 5,     /* at least so many times the same */
@@ -60,6 +62,7 @@ struct activity {
 	uint64_t since_paint_run_ns, since_paint_ns, seen_changes;
 	unsigned samples, busy_samples;
 	uint64_t idle_ns;          /* of the time since the last paint, what they were seen to wait */
+	uint64_t waited_ns;        /* the same since ever */
 	uint64_t sample_ns;
 	struct sample last;
 	/* between looks at the pixels, made only while somebody waits and something paints */
@@ -72,6 +75,8 @@ struct settle {
 	uint64_t changes;            /* when asked */
 	bool first_window, in_loop, or_settled;
 	unsigned ticking;            /* looks that found an animation's main loop */
+	bool counted;                /* from these on: */
+	uint64_t run_ns, waited_ns;
 	uint32_t settle_ms, max_ms, render_ms;
 };
 

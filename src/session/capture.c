@@ -20,7 +20,7 @@
 #include "session/internal.h"
 
 enum {
-	LAST_PICTURE_S = 8,   /* a cell that is over waits no longer than this for its picture */
+	LAST_PICTURE_S = 12,  /* a cell that is over waits no longer than this for its picture */
 	CLOSE_AFTER_MS = 400, /* a program that moves for ever may be about to end by itself */
 	LEAVE_AFTER_MS = 2500, /* a program that waits for no events is left running after so long at the latest */
 	PAUSE_MS = 250,       /* in a main loop for a moment only: looked at again after so long */
@@ -48,6 +48,11 @@ struct picture {
 	char code[64], text[256], remedy[256];
 	struct screenshot shown;
 };
+
+#define STAYED_OPEN "window_stayed_open"
+#define STAYED_OPEN_REMEDY                                                                                                       \
+	"Its windows did not close when they were asked to, so the cell was interrupted. Let the code react to the close button " \
+	"(WM_DELETE_WINDOW, pygame.QUIT), or choose another on_block."
 
 struct capture {
 	struct session *session;
@@ -319,6 +324,14 @@ static bool ask_last(struct capture *p)
 	return p->question != 0;
 }
 
+bool capture_tell_kill(const struct capture *p)
+{
+	if (p->interrupted)
+		session_override_error(p->session, "KeyboardInterrupt", STAYED_OPEN, STAYED_OPEN_REMEDY,
+			"the cell was killed, because it did not stop when interrupted");
+	return p->interrupted;
+}
+
 bool capture_finish(struct capture *p, enum cell_status status, int exit_code)
 {
 	struct cell_error *error = &p->session->outcome.error;
@@ -327,9 +340,8 @@ bool capture_finish(struct capture *p, enum cell_status status, int exit_code)
 	p->status = status;
 	p->exit_code = exit_code;
 	if (p->interrupted && status == CELL_INTERRUPTED) {
-		error->code = "window_stayed_open";
-		error->remedy = "Its windows did not close when they were asked to, so the cell was interrupted. Let the code react to the close "
-				"button (WM_DELETE_WINDOW, pygame.QUIT), or choose another on_block.";
+		error->code = STAYED_OPEN;
+		error->remedy = STAYED_OPEN_REMEDY;
 	}
 	if (p->first.info.settled) /* it was taken while the code ran, as it should be */
 		forget_later(p);

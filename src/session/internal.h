@@ -278,6 +278,7 @@ void capture_destroy(struct capture *p);              /* NULL is fine */
 void capture_begin(struct capture *p);                /* its cell starts */
 /* The code is over; true when a picture is still awaited: session_end_cell() is then called with these. */
 bool capture_finish(struct capture *p, enum cell_status status, int exit_code);
+bool capture_tell_kill(const struct capture *p); /* of a cell that is dead: true when we interrupted it, and the error says so */
 enum cell_status capture_status(const struct capture *p, int *ret_exit_code); /* as capture_finish() was told */
 void capture_loop(struct capture *p, enum wire_loop loop); /* what its guest says of main loops */
 void capture_abort(struct capture *p);                /* the interpreter is gone: no more pictures */

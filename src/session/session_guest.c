@@ -89,6 +89,8 @@ void session_end_with_guest(struct session *s, bool rolled_back)
 	} else if (s->death.out_of_memory) {
 		status = CELL_OUT_OF_MEMORY;
 		say_out_of_memory(s);
+	} else if (c->capture && capture_tell_kill(c->capture)) {
+		status = CELL_INTERRUPTED;
 	} else {
 		say_death(s, end, s->death.broken, say_state(s, rolled_back));
 	}

@@ -92,12 +92,27 @@ def test_code_that_ignores_its_close_button_is_interrupted(screen):
     assert screen.value('6 * 7') == '42'
 
 
+def test_code_that_ignores_everything_is_killed_and_told_why(screen):
+    code = WINDOW + """
+root.protocol('WM_DELETE_WINDOW', lambda: None)
+while True:
+    try:
+        root.mainloop()
+    except KeyboardInterrupt:
+        pass
+"""
+    seen = screen.execute(code, capture_screenshot=True)
+    assert seen.status == 'interrupted' and seen.error['code'] == 'window_stayed_open' and 'killed' in seen.error['message']
+    assert colours(image(seen.screenshot)).get(RED) == 20000
+    assert screen.value('6 * 7') == '42'
+
+
 def test_figures_are_windows_when_shown(science_daemon):
     with science_daemon.api() as api:
         session = api.session(display=True)
         hidden = session.execute('import matplotlib.pyplot as plt\nplt.plot([1, 2])', capture_screenshot=True).ok()
         assert hidden.displays and hidden.screenshot['windows'] == []
-        shown = session.execute("plt.figure('shown')\nplt.show(block=False)\nplt.pause(0.01)", capture_screenshot=True).ok()
+        shown = session.execute("plt.figure('shown')\nplt.show(block=False)\nplt.gcf().canvas.flush_events()", capture_screenshot=True).ok()
         assert [w['title'] for w in shown.screenshot['windows']] == ['shown'] and not shown.displays
         assert session.value('len(plt.get_fignums())') == '1'
 

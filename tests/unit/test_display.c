@@ -96,8 +96,8 @@ static void test_same_frame_again_and_again(void)
 	activity_mapped(&w.a, w.now);
 	flat_answer = true; /* nothing to be seen yet */
 	OK(!frames(&w, 60, 7, false));
-	OK(!frames(&w, 200, 7, false));
-	OK(frames(&w, 120, 7, false) && w.reason == SHOT_CAP);
+	OK(!frames(&w, 80, 7, false));
+	OK(frames(&w, 60, 7, false) && w.reason == SHOT_STILL); /* one colour is all there is */
 }
 
 static const struct shot_options loop = { .settle = true, .in_loop = true };
@@ -190,6 +190,43 @@ static void test_looks_when_there_is_something_to_see(void)
 	OK(settle_next_ns(&w.q, &w.a, false, w.now) == w.now + 50 * MS);
 	w = begin(loop);
 	OK(settle_next_ns(&w.q, &w.a, true, w.now) == w.now + SETTLE_LOOP_TICK_MS * MS);
+}
+
+static void test_sleep_before_the_first_stroke_is_not_the_end(void)
+{
+	struct world w = begin(first);
+	const struct sample reads = { .waiting = true, .near_ms = 1e12 };
+	activity_mapped(&w.a, w.now);
+	flat_answer = true;
+	OK(!look(&w, 40, reads)); /* a file, or another program */
+	OK(look(&w, 1000, reads) && w.reason == SHOT_IDLE && w.now - w.q.start_ns < 2 * SETTLE_IDLE_MS * SETTLE_FLAT_FACTOR * MS);
+	w = begin(first);
+	activity_mapped(&w.a, w.now);
+	OK(look(&w, 3, reads) && w.reason == SHOT_QUIET); /* something is to be seen */
+	w = begin(first);
+	activity_mapped(&w.a, w.now);
+	flat_answer = true;
+	OK(pass(&w, 20, 0, true, 1e12, true) && w.reason == SHOT_QUIET); /* it waits for events: one colour is all */
+}
+
+static void test_starved_program_has_longer_for_its_first_stroke(void)
+{
+	struct world w = begin(first);
+	const unsigned limit = SETTLE_MAX_MS + SETTLE_FLAT_MAX_MS;
+	activity_mapped(&w.a, w.now);
+	flat_answer = true;
+	OK(!pass(&w, limit + 1000, 0.05, false, 0, true)); /* a twentieth of a processor */
+	flat_answer = false;
+	OK(pass(&w, 10, 0.05, false, 0, true) && w.reason == SHOT_BUSY);
+	w = begin(first);
+	activity_mapped(&w.a, w.now);
+	flat_answer = true;
+	OK(!pass(&w, limit - 100, 1, false, 0, true)); /* all of one: that is how it is */
+	OK(pass(&w, 200, 1, false, 0, true));
+	w = begin(first);
+	activity_mapped(&w.a, w.now);
+	flat_answer = true;
+	OK(pass(&w, SETTLE_MAX_MS + SETTLE_STARVED_FACTOR * SETTLE_FLAT_MAX_MS + 10, 0, false, 0, true)); /* not for ever */
 }
 
 static void test_busy_counts_processor_time(void)
@@ -316,6 +353,8 @@ int main(void)
 	test_idle_waits_for_paint();
 	test_starved_animation_is_not_idle();
 	test_looks_when_there_is_something_to_see();
+	test_sleep_before_the_first_stroke_is_not_the_end();
+	test_starved_program_has_longer_for_its_first_stroke();
 	test_busy_counts_processor_time();
 	test_options();
 	test_png();
