@@ -1,5 +1,6 @@
 """What is made ahead of need: guests that wait, empty jails; and that nobody can tell from inside."""
 
+import concurrent.futures
 import contextlib
 import os
 import signal
@@ -64,8 +65,10 @@ def test_rehearsed_guests_draw_their_own_numbers(rehearsed):
 
 
 def test_sessions_made_in_a_row_stay_small(science_daemon):
+    """Several clients at once, so that no guest waits in stock for its session, however slow the machine is."""
     with science_daemon.api() as api:
-        sessions = [api.session() for _ in range(20)]
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            sessions = list(pool.map(lambda _: api.session(), range(20)))
         for session in sessions:
             session.execute('x = 1').ok()
         time.sleep(0.5)  # sessions do not rehearse, however long they wait
