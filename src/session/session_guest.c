@@ -18,7 +18,8 @@ static void say_death(struct session *s, const struct process_exit *end, bool br
 	else if (end->signaled)
 		snprintf(text, sizeof(text), "the interpreter was ended by signal %d (%s)", end->status, strsignal(end->status));
 	else
-		snprintf(text, sizeof(text), "the code ended the interpreter itself with exit code %d (os._exit)", end->status);
+		snprintf(text, sizeof(text), "the code ended the interpreter itself with exit code %d (os._exit%s)", end->status,
+			end->status ? "" : ", or it closed descriptor 1023, which is the session's own");
 	session_override_error(s, "InterpreterDied", "interpreter_died", remedy, text);
 }
 
