@@ -1,13 +1,52 @@
 """Daemons that tests share. Each test has sessions of its own and no test depends on another."""
 
 import contextlib
+import os
 import signal
+import threading
+import time
 
 import pytest
 
 import gb
 
 LONGEST_TEST = 400  # seconds; none should take a twentieth of it
+
+
+class Stalls(threading.Thread):
+    """How long the machine kept us from running at most: what a test that lost a race on a loaded machine can be told by."""
+
+    EVERY = 0.05
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.longest = 0
+
+    def run(self):
+        while True:
+            start = time.monotonic()
+            time.sleep(self.EVERY)
+            self.longest = max(self.longest, time.monotonic() - start - self.EVERY)
+
+
+stalls = Stalls()
+
+
+def pytest_sessionstart():
+    stalls.start()
+
+
+def pytest_runtest_setup():
+    stalls.longest = 0
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    if call.excinfo and not call.excinfo.errisinstance(pytest.skip.Exception):
+        stalled = f'load {os.getloadavg()[0]:.1f}, no time for the tests for up to {stalls.longest:.2f} s'
+        item.user_properties.append(('machine', stalled))
+        item.add_report_section(call.when, 'machine', stalled)
+    yield
 
 
 @pytest.fixture(scope='session', autouse=True)
