@@ -23,7 +23,7 @@ def execute_bytes(session, code=CELL):
 
 def check_answer(status, body):
     answer = json.loads(body)
-    if status != 200 or answer['status'] != 'ok' or answer['result']['text/plain'] != '6':
+    if status != 200 or answer['status'] != 'ok' or answer['result'].get('application/json') != 6:
         raise Refused(f'{status} {body[:300]!r}')
 
 

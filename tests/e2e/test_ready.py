@@ -48,7 +48,7 @@ def test_a_rehearsal_leaves_no_trace(rehearsed):
     with rehearsed.api() as api:
         session = api.session()
         assert session.execute(LOOK).ok().text == NOTHING
-        assert session.value('__import__("pandas").DataFrame({"a": [1, 2]})["a"].sum()') == '3'
+        assert session.value('__import__("pandas").DataFrame({"a": [1, 2]})["a"].sum()') in ('3', 'np.int64(3)')
 
 
 def test_rehearsed_guests_draw_their_own_numbers(rehearsed):
