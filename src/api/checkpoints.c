@@ -47,6 +47,15 @@ void answer_put_checkpoints(struct json_writer *w, struct session *s)
 	json_close(w);
 }
 
+int rollback_check(const struct checkpoint_request *q, struct error *e)
+{
+	if (!q->checkpoint == q->undo)
+		return 0;
+	error_set(e, -EINVAL, q->undo ? "$.undo: does not go with checkpoint" : "$.checkpoint: say where to: checkpoint (an id or a name) or undo");
+	error_remedy(e, "{\"checkpoint\": \"k_…\"} goes back to it; {\"undo\": true} takes the last cell back.");
+	return error_slug(e, q->undo ? "invalid_field" : "missing_field");
+}
+
 /* ---- waiting for one ------------------------------------------------------------- */
 
 /* Somebody who waits for a checkpoint or a rollback; `call` is NULL once he left or was answered. */
@@ -128,11 +137,8 @@ static void handle(struct call *c, const struct fields *fields, bool back)
 		r = call_session(c, &e, &s);
 	if (!r)
 		r = fields_decode_text(fields, body, len, &q, &e);
-	if (!r && back && !q.checkpoint && !q.undo) {
-		error_set(&e, -EINVAL, "$: say where to: checkpoint (an id or a name) or undo");
-		error_remedy(&e, "{\"checkpoint\": \"k_…\"} goes back to it; {\"undo\": true} takes the last cell back.");
-		r = error_slug(&e, "missing_field");
-	}
+	if (!r && back)
+		r = rollback_check(&q, &e);
 	http_drop_body(c->x);
 	if (r < 0)
 		call_error(c, &e);

@@ -109,6 +109,9 @@ extern const struct fields fork_fields; /* struct fork_body */
 extern const struct fields checkpoint_fields, rollback_fields; /* struct checkpoint_request */
 extern const struct fields no_fields;             /* an empty object */
 
+/* A rollback says where to, once. -EINVAL. */
+int rollback_check(const struct checkpoint_request *q, struct error *e);
+
 /* The cell that a request asks for; texts stay the request's. */
 void execute_cell_request(const struct execute_request *q, struct cell_request *ret);
 

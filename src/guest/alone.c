@@ -19,6 +19,7 @@ enum {
 	PATIENCE = 2000, /* looks, a millisecond apart or more: what is on its way out may wait for a CPU */
 	QUIET = 4,       /* looks in a row at which all slept: they wait for something, and not for the end */
 	EXITING = 0x4,   /* PF_EXITING of the kernel's */
+	CHILD_NAME = 32,
 };
 
 static uint64_t stayed; /* which threads were found to stay, the last time: not waited for again */
@@ -137,17 +138,38 @@ static bool was_killed(int proc, const char *pid)
 	return pending >> (SIGKILL - 1) & 1;
 }
 
-/* Is one of the children that run on its way out? */
-static bool child_ends(void)
+/* Is one of the children that run on its way out? Else the first of them and its name. */
+static bool child_ends(pid_t *ret_pid, char name[CHILD_NAME])
 {
 	char list[4096], *at = NULL;
 	bool ends = false;
+	*ret_pid = 0;
 	_cleanup_fd_ int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (proc < 0 || !read_text(proc, "thread-self", "children", list, sizeof(list)))
 		return false;
-	for (char *pid = strtok_r(list, " ", &at); pid && !ends; pid = strtok_r(NULL, " ", &at))
+	for (char *pid = strtok_r(list, " ", &at); pid && !ends; pid = strtok_r(NULL, " ", &at)) {
 		ends = was_killed(proc, pid);
+		if (!*ret_pid && read_text(proc, pid, "comm", name, CHILD_NAME)) {
+			*ret_pid = (pid_t)strtol(pid, NULL, 10);
+			name[strcspn(name, "\n")] = '\0';
+		}
+	}
 	return ends;
+}
+
+/* What Python knows of it, or else its name. */
+static void describe_child(PyObject *describe, pid_t pid, const char *name, char why[HELD_WHY_MAX])
+{
+	PyObject *text = PyObject_CallFunction(describe, "i", (int)pid);
+	const char *words = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
+	if (words)
+		snprintf(why, HELD_WHY_MAX, "%.*s", HELD_WHY_MAX - 1, words);
+	else if (pid)
+		snprintf(why, HELD_WHY_MAX, "a child process is running (%s, %d): end it and wait for it", name, (int)pid);
+	else
+		snprintf(why, HELD_WHY_MAX, "a child process is running: end it and wait for it");
+	Py_XDECREF(text);
+	PyErr_Clear();
 }
 
 /* Has those reaped that Python's own modules would reap by themselves, with the next process they start. */
@@ -158,21 +180,22 @@ static void reap(PyObject *reap_children)
 	PyErr_Clear();
 }
 
-static bool childless(PyObject *reap_children, char why[HELD_WHY_MAX])
+static bool childless(const struct support *support, char why[HELD_WHY_MAX])
 {
-	pid_t ended = ended_child();
-	for (unsigned look = 0; ended == 0 && look < PATIENCE && child_ends(); look++) {
+	char name[CHILD_NAME] = "";
+	pid_t running = 0, ended = ended_child();
+	for (unsigned look = 0; ended == 0 && look < PATIENCE && child_ends(&running, name); look++) {
 		rest();
 		ended = ended_child();
 	}
 	if (ended > 0) {
-		reap(reap_children);
+		reap(support->reap_children);
 		ended = ended_child();
 	}
 	if (ended > 0)
 		snprintf(why, HELD_WHY_MAX, "the child process %d has ended and nobody waited for it: wait for it", (int)ended);
 	else if (ended == 0)
-		snprintf(why, HELD_WHY_MAX, "a child process is running: end it and wait for it");
+		describe_child(support->child_text, running, name, why);
 	return ended < 0;
 }
 
@@ -184,5 +207,5 @@ bool alone_check(const struct support *support, char why[HELD_WHY_MAX])
 			describe_threads(support->threads_text, why);
 		return false;
 	}
-	return childless(support->reap_children, why);
+	return childless(support, why);
 }

@@ -12,7 +12,7 @@
 struct support {
 	PyObject *register_source, *format_error, *bundle, *flush_figures, *run_async_cell, *is_complete, *encode_answer, *reseed, *end_program, *rehearse, *preload, *define_tools,
 		*warm_up, *install, *use_display, *advise, *set_network, *find_commands, *run_command,
-		*loop_descriptors, *part_ways, *threads_text, *reap_children, *set_variables, *add_typed, *profile_words;
+		*loop_descriptors, *part_ways, *threads_text, *child_text, *reap_children, *set_variables, *add_typed, *profile_words;
 };
 
 /* Loads the embedded Python sources as module _glovebox and fills *ret. -1 with a Python error. */

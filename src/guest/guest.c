@@ -564,7 +564,7 @@ void guest_fail(int control, const char *step, int err)
 	struct buffer b = BUFFER_INIT(4096);
 	size_t start;
 	char text[256];
-	snprintf(text, sizeof(text), "%s: %s", step, strerror(err < 0 ? -err : err));
+	snprintf(text, sizeof(text), "%s%s%s", step, err ? ": " : "", err ? strerror(err < 0 ? -err : err) : "");
 	if (wire_begin(&b, WIRE_FAILED, 0, &start) == 0) {
 		wire_put(&b, WIRE_TEXT, text, strlen(text));
 		wire_end(&b, start);

@@ -34,5 +34,5 @@ bool guest_take_result(void);
 /* Sends frames at once. False in a copy made by os.fork(), which has no daemon. */
 bool guest_send_now(struct buffer *frames);
 
-/* Tells the daemon why there will be no guest, and ends the process. Plain C, no Python. */
+/* Tells the daemon why there will be no guest (what was done, and which error that gave, or 0 where the words say all), and ends the process. Plain C, no Python. */
 void __attribute__((noreturn)) guest_fail(int control, const char *step, int err);

@@ -210,7 +210,7 @@ static PyObject *part_ways(bool reseed)
 	PyObject *r = PyObject_CallFunctionObjArgs(host.support->part_ways, reseed ? Py_True : Py_False, NULL);
 	if (!r) {
 		PyErr_Clear();
-		guest_fail(GUEST_CONTROL_FD, "tasks of its event loop are pending: await them first", EBUSY);
+		guest_fail(GUEST_CONTROL_FD, "tasks of its event loop are pending: await them first", 0);
 	}
 	return r;
 }

@@ -35,7 +35,7 @@ int support_load(struct support *ret)
 		{ "set_variables", &ret->set_variables }, { "add_typed", &ret->add_typed },
 		{ "warm_up", &ret->warm_up }, { "install", &ret->install }, { "find_commands", &ret->find_commands }, { "run_command", &ret->run_command }, { "use_display", &ret->use_display },
 		{ "advise", &ret->advise }, { "profile_words", &ret->profile_words }, { "set_network", &ret->set_network },
-		{ "loop_descriptors", &ret->loop_descriptors }, { "part_ways", &ret->part_ways }, { "threads_text", &ret->threads_text }, { "reap_children", &ret->reap_children } };
+		{ "loop_descriptors", &ret->loop_descriptors }, { "part_ways", &ret->part_ways }, { "threads_text", &ret->threads_text }, { "child_text", &ret->child_text }, { "reap_children", &ret->reap_children } };
 	if (!module)
 		return -1;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -195,6 +195,9 @@ CROWDS = {
     'process pool': (
         'import multiprocessing; p = multiprocessing.Pool(1)', 'a multiprocessing pool is open', 'terminate', 'p.terminate(); p.join(); del p; import gc; gc.collect()',
     ),
+    'pool of processes': (
+        'from concurrent.futures import ProcessPoolExecutor as P; p = P(1); p.submit(int).result()', 'a ProcessPoolExecutor is open', 'shutdown', 'p.shutdown()',
+    ),
     'library': (
         'import ctypes, os, time; sem = (ctypes.c_char * 64)(); c = ctypes.CDLL(None); c.sem_init(sem, 0, 0); t = ctypes.c_ulong()\n'
         'assert c.pthread_create(ctypes.byref(t), None, c.sem_wait, sem) == 0', '1 thread of a library is running', '', 'c.sem_post(sem); c.pthread_join(t, None)',
@@ -251,10 +254,17 @@ def test_children_on_their_way_out(session, end):
 
 @row('a child process, running or not waited for')
 def test_children(session):
-    refused(session, 'import subprocess; p = subprocess.Popen(["sleep", "1000"])', 'a child process is running', 'wait for it')
+    refused(session, 'import subprocess; p = subprocess.Popen(["sleep", "1000"])', 'a child process is running (sleep, ', 'wait for it')
     session.execute('p.kill(); import os; os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)').ok()
     refused(session, '1', 'has ended and nobody waited', 'wait for it')
     allowed(session, 'p.wait()')
+
+
+@row('a child process, running or not waited for')
+def test_the_process_that_watches_shared_memory(session):
+    held = 'from multiprocessing import resource_tracker, shared_memory; m = shared_memory.SharedMemory(create=True, size=64)'
+    refused(session, held, "multiprocessing's resource tracker is running", '_stop()')
+    allowed(session, 'm.close(); m.unlink(); resource_tracker._resource_tracker._stop()')
 
 
 @row('pipes, sockets, a connection to the display')

@@ -244,8 +244,7 @@ void openenv_rollback(struct env_socket *s, const struct message *m)
 	if (!read_data(s, m, &rollback_fields, &q))
 		return;
 	struct error err = { 0 };
-	error_set(&err, -EINVAL, "$.checkpoint: say where to: checkpoint (an id or a name) or undo");
-	if (!q.checkpoint && !q.undo)
+	if (rollback_check(&q, &err) < 0)
 		refuse(s, m, NULL, &err);
 	else
 		go_back(s, m, q.checkpoint);

@@ -9,7 +9,10 @@ _NAMES = 3  # of threads, in an error
 def threads_text(count):
     """What `count` threads beside the main one are, and what to do about them."""
     threading = sys.modules.get('threading')
-    names = [t.name for t in threading.enumerate() if t is not threading.main_thread()] if threading else []
+    threads = [t for t in threading.enumerate() if t is not threading.main_thread()] if threading else []
+    names = [t.name for t in threads]
+    if any(type(t).__name__ == '_ExecutorManagerThread' for t in threads):
+        return 'a ProcessPoolExecutor is open: end it (shutdown)'
     if any('_handle_workers' in name for name in names):
         return 'a multiprocessing pool is open: end it (close or terminate, then join)'
     if names and all(name.startswith('ThreadPoolExecutor') for name in names):
@@ -20,6 +23,13 @@ def threads_text(count):
     if 'tkinter' in sys.modules or '_tkinter' in sys.modules:
         return 'a thread of Tcl is running, which tkinter keeps from its first window on: take checkpoints before that, and go back to one'
     return '1 thread of a library is running: end what started it' if count == 1 else f'{count} threads of libraries are running: end what started them'
+
+
+def child_text(pid):
+    """What the child process is, where its name says nothing; else None."""
+    tracker = sys.modules.get('multiprocessing.resource_tracker')
+    if tracker and pid == tracker._resource_tracker._pid:
+        return "multiprocessing's resource tracker is running: close and unlink shared memory, then multiprocessing.resource_tracker._resource_tracker._stop()"
 
 
 def reap_children():
