@@ -67,7 +67,7 @@ CASES += [(name, 'below') for name in WAYS if name.startswith(('np_', 'pd_', 'mp
 @pytest.fixture(scope='module')
 def seen(daemon, request):
     """What came of every case that was chosen, several at a time."""
-    chosen = [i.callspec.params for i in request.session.items if getattr(i, 'originalname', '') == 'test_contained']
+    chosen = [i.callspec.params for i in request.session.items if getattr(i, 'function', None) is test_contained]
 
     def run(case):
         with daemon.api() as api:
