@@ -103,6 +103,9 @@ def test_smolagents_stops_what_it_meets(api, code, message):
         ('x = {}\nx["key"]', 'x["key"]', "InterpreterError: Could not index {} with 'key': KeyError: 'key'"),
         ('c = {"Bhutan": 1}\nc["Butan"]', 'c["Butan"]', "InterpreterError: Could not index {'Bhutan': 1} with 'Butan': KeyError: 'Butan'. "
          "Maybe you meant one of these indexes instead: ['Bhutan']"),
+        ('x = "a"\nx.foo(3)', 'x.foo(3)', 'InterpreterError: Object a has no attribute foo'),
+        ('x = "a"\nx.foo', 'x.foo', "AttributeError: 'str' object has no attribute 'foo'"),
+        ('raise', 'raise', 'InterpreterError: Re-raise is not supported without an active exception'),
         ('x = [1]\nx[-4]', 'x[-4]', "InterpreterError: Could not index [1] with '-4': IndexError: list index out of range"),
         ('def f(v): return v[0]\nf(7)', 'f(7)', "InterpreterError: Could not index 7 with '0': TypeError: 'int' object is not subscriptable"),
         ('del x', 'del x', "InterpreterError: Cannot delete name 'x': name is not defined"),
@@ -187,6 +190,7 @@ def test_variables_stay_and_imports_are_copies(api):
     'code, message',
     [
         ('_x = 1', 'Line 1: "_x" is an invalid variable name because it starts with "_"'),
+        ('import _a.b as c', 'Line 1: "_a.b" is an invalid variable name because it starts with "_"'),
         ('a = 1\na._b', 'Line 2: "_b" is an invalid attribute name because it starts with "_".'),
         ('(x for x in []).gi_frame', 'Line 1: "gi_frame" is a restricted name, that is forbidden to access in RestrictedPython.'),
         ('from math import *', 'Line 1: "*" imports are not allowed.'),

@@ -37,7 +37,7 @@ static bool hidden_below(const char *name, const char *rule, size_t len)
 static bool rule_allows(const char *rule, const char *name)
 {
 	size_t len = strlen(rule);
-	if (!strcmp(rule, "*"))
+	if (!strcmp(rule, "*") || (!strcmp(rule, "os.path") && !strcmp(name, "posixpath"))) /* its own name */
 		return true;
 	if (len > 2 && !strcmp(rule + len - 2, ".*"))
 		return is_below(rule, name, strlen(name)) || (is_below(name, rule, len - 2) && !hidden_below(name, rule, len - 2));

@@ -130,12 +130,12 @@ static int check_augmented(struct walk *w, PyObject *node)
 	return 0;
 }
 
-/* Every part of a dotted name. */
+/* A dotted name as a whole, as RestrictedPython has it, and what is below its first part. */
 static int check_module_name(struct walk *w, PyObject *node, PyObject *name)
 {
 	PyObject *dot = PyUnicode_FromString("."), *parts = dot && name ? PyUnicode_Split(name, dot, -1) : NULL;
-	int r = 0;
-	for (Py_ssize_t i = 0; parts && r == 0 && i < PyList_GET_SIZE(parts); i++)
+	int r = check_name(w, node, name, false);
+	for (Py_ssize_t i = 1; parts && r == 0 && i < PyList_GET_SIZE(parts); i++)
 		r = check_name(w, node, PyList_GET_ITEM(parts, i), false);
 	Py_XDECREF(dot);
 	Py_XDECREF(parts);

@@ -134,11 +134,13 @@ def _words_of_text(exc, message):
         return f'Cannot unpack non-tuple value: {message}'
     if type(exc) is TypeError and ' argument after ** must be a mapping, not ' in message:
         return f'Cannot unpack non-dict value in **kwargs: {message.rpartition(" ")[2]}'
+    if type(exc) is RuntimeError and message == 'No active exception to reraise':
+        return 'Re-raise is not supported without an active exception'
     return None
 
 
 def _words_at_node(exc):
-    if type(exc) not in (KeyError, IndexError, TypeError, NameError):
+    if type(exc) not in (KeyError, IndexError, TypeError, NameError, AttributeError):
         return None
     at = _entries_in(exc, lambda code: code.co_filename in _entries)
     if not at:
@@ -148,6 +150,8 @@ def _words_at_node(exc):
     node = _node_at(tree, place) if tree is not None else None
     if type(exc) is NameError:
         return f"Cannot delete name '{exc.name}': name is not defined" if _is_deleted(node) else None
+    if type(exc) is AttributeError:
+        return _words_of_method(exc, node, tree)
     if type(node).__name__ == 'Subscript':
         return _words_of_index(exc, node, frame)
     if type(node).__name__ == 'AugAssign' and type(node.op).__name__ == 'Add' and type(exc) is TypeError:
@@ -169,6 +173,18 @@ def _node_at(tree, place):
 
 def _is_deleted(node):
     return type(node).__name__ in ('Name', 'Delete') and type(getattr(node, 'ctx', None)).__name__ != 'Load'
+
+
+def _words_of_method(exc, node, tree):
+    """Of x.name(…), which smolagents looks up in another way than x.name."""
+    import ast
+
+    name = AttributeError.name.__get__(exc)
+    if not isinstance(node, ast.Attribute) or node.attr != name:
+        return None
+    if not any(isinstance(n, ast.Call) and n.func is node for n in ast.walk(tree)):
+        return None
+    return f'Object {_show(AttributeError.obj.__get__(exc))} has no attribute {node.attr}'
 
 
 def _words_of_index(exc, node, frame):
