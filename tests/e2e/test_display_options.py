@@ -54,8 +54,13 @@ def test_size_region_scale_format(screen):
 
 def test_window_that_another_covers(screen):
     screen.execute(WINDOW + COVER).ok()
-    windows = {w['title']: w for w in screen.api.get(f'{screen.path}/windows').json()['windows']}
-    assert windows['above']['focused'] and not windows['below']['focused']
+
+    def both():
+        windows = {w['title']: w for w in screen.api.get(f'{screen.path}/windows').json()['windows']}
+        return set(windows) == {'above', 'below'} and windows['above']['focused'] and windows
+
+    windows = gb.wait_until(both, 'the upper one has the focus')
+    assert not windows['below']['focused']
     assert colours(decode(shot(screen).content), box_of(windows['below'])) == {BLUE: 20000}
     assert colours(decode(shot(screen, window=windows['below']['id']).content)) == {RED: 20000}
     assert colours(decode(shot(screen, active_window='true').content)) == {BLUE: 20000}
