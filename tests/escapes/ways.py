@@ -258,4 +258,5 @@ WAYS = {
     'pd_xslt_r': 'import pandas as pd\nx="<r><a><b>1</b></a></r>"\nst="""<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform"><xsl:template match="/"><r><a><b><xsl:value-of select="document(\'file:///etc/fonts/fonts.conf\')"/></b></a></r></xsl:template></xsl:stylesheet>"""\nt=pd.read_xml(x,stylesheet=st,parser="lxml").to_string()\nprint("ESCAPED" if len(t)>40 else "", t[:100])',
     'pd_xslt_w': 'import pandas as pd, numpy as np\nst="""<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform" xmlns:e="http://exslt.org/common" extension-element-prefixes="e"><xsl:template match="/"><e:document href="/dev/shm/xslt_out">x</e:document><r/></xsl:template></xsl:stylesheet>"""\npd.DataFrame({"a":[1]}).to_xml(stylesheet=st,parser="lxml")\nprint("ESCAPED", len(np.fromfile("/dev/shm/xslt_out","u1")))',
     'pd_scope': 'import pandas.core.computation.scope as e\nprint("ESCAPED", e.Scope(0).scope)',
+    'dt_capi': 'import datetime\nprint("ESCAPED", datetime.datetime_CAPI)',
 }

@@ -215,7 +215,7 @@ static int refuse_function(PyObject *name)
 PyObject *module_value(PyObject *module_name, PyObject *name, PyObject *value)
 {
 	PyObject *other = NULL;
-	if (PyModule_Check(value))
+	if (PyModule_Check(value) || PyCapsule_CheckExact(value))
 		return module_guard(value);
 	if (is_private(name) && !keeps(name))
 		return violation_null(NULL, POLICY_ATTRIBUTE, "Use the public names of the module.", "Forbidden access to private name: %U.%U", module_name,
