@@ -78,6 +78,8 @@ static PyObject *act(PyObject *left, PyObject *right)
 	if (!Py_IS_TYPE(left, &guard_type))
 		Py_RETURN_NOTIMPLEMENTED;
 	struct guard *g = (struct guard *)left;
+	if (g->kind == GUARD_OWNER && Py_TYPE(right) == g->known_type && g->known_version && g->known_type->tp_version_tag == g->known_version)
+		return Py_NewRef(right); /* the most frequent by far, in loops */
 	switch (g->kind) {
 	case GUARD_ATTRIBUTE:
 		return read_attribute(g, right);
