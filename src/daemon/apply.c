@@ -1,5 +1,6 @@
 /* From settings to the session table's own parameters. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/limits.h"
 #include "daemon/config.h"
@@ -25,12 +26,20 @@ static struct session_limits default_limits(const struct config *c)
 	};
 }
 
+/* Nobody can use more than the machine has; where that is less than what sessions get unasked, it is no less. */
+static uint64_t most_memory(const struct config *c)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+	uint64_t all = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+	return c->max_memory ? c->max_memory : all > c->memory ? all : c->memory;
+}
+
 static struct session_limits most_limits(const struct config *c)
 {
 	return (struct session_limits){
 		.timeout_s = c->max_timeout,
 		.output_bytes = c->max_output,
-		.memory_bytes = c->max_memory,
+		.memory_bytes = most_memory(c),
 		.processes = c->max_processes,
 		.cpus = c->max_cpus,
 		.cpu_s = c->max_cpu_time,

@@ -114,7 +114,7 @@ const struct option_row config_rows[] = {
 	{ "memory", 'm', OPTION_SIZE, AT(memory), 16 << 20, 0, "SIZE", "2G",
 	  .help = "memory of a session's interpreter" },
 	{ "max-memory", 0, OPTION_SIZE, AT(max_memory), 0, 0, "SIZE", "0",
-	  .help = "the most a session may ask for; 0: no limit" },
+	  .help = "the most a session may ask for; 0: what the machine has" },
 	{ "processes", 0, OPTION_COUNT, AT(processes), 1, 65536, "N", "256",
 	  .help = "processes and threads of a session at once" },
 	{ "max-processes", 0, OPTION_COUNT, AT(max_processes), 1, 65536, "N", "4096",

@@ -12,22 +12,23 @@
 
 /* ---- which hold ------------------------------------------------------------------- */
 
-static int too_large(struct error *e, const char *name, double asked, double max)
+static int too_large(struct error *e, const char *name, const char *setting, double asked, double max)
 {
 	error_set(e, -ERANGE, "limits.%s is %.15g, this server allows up to %.15g", name, asked, max);
-	error_remedy(e, "Ask for less, or start the server with a larger maximum.");
+	error_remedy(e, "Ask for less, or start the server with --max-%s %.15g.", setting, asked);
 	return error_slug(e, "limit_too_large");
 }
 
-#define NUMBER(member) { #member, offsetof(struct session_limits, member), true }
-#define COUNT(member) { #member, offsetof(struct session_limits, member), false }
+#define NUMBER(member, setting) { #member, setting, offsetof(struct session_limits, member), true }
+#define COUNT(member, setting) { #member, setting, offsetof(struct session_limits, member), false }
 
 static const struct {
-	const char *name;
+	const char *name, *setting; /* of the server, behind max- */
 	size_t offset;
 	bool is_double;
-} rows[] = { NUMBER(timeout_s), NUMBER(cpus), NUMBER(cpu_s), NUMBER(session_cpu_s), COUNT(output_bytes), COUNT(printed_bytes),
-	COUNT(memory_bytes), COUNT(processes), COUNT(disk_bytes), COUNT(inodes), COUNT(file_bytes), COUNT(open_files), COUNT(log_bytes) };
+} rows[] = { NUMBER(timeout_s, "timeout"), NUMBER(cpus, "cpus"), NUMBER(cpu_s, "cpu-time"), NUMBER(session_cpu_s, "session-cpu-time"),
+	COUNT(output_bytes, "output"), COUNT(printed_bytes, "printed"), COUNT(memory_bytes, "memory"), COUNT(processes, "processes"),
+	COUNT(disk_bytes, "disk"), COUNT(inodes, "inodes"), COUNT(file_bytes, "file-size"), COUNT(open_files, "open-files"), COUNT(log_bytes, "log") };
 
 static double value_at(const struct session_limits *l, size_t row)
 {
@@ -42,7 +43,7 @@ int session_settle_limits(const struct sessions_config *c, struct session_limits
 			memcpy((char *)l + rows[i].offset, (const char *)&c->defaults + rows[i].offset, sizeof(uint64_t));
 		double value = value_at(l, i), max = value_at(&c->maxima, i);
 		if (max > 0 && value > max)
-			return too_large(e, rows[i].name, value, max);
+			return too_large(e, rows[i].name, rows[i].setting, value, max);
 	}
 	return 0;
 }

@@ -234,6 +234,12 @@ def test_numbers_at_their_edges(api):
     api.delete(f'/v1/sessions/{answer.json()["id"]}')
 
 
+def test_more_memory_than_the_machine_has(api):
+    answer = post(api, '/v1/sessions', json.dumps({'limits': {'memory_bytes': 1 << 50}}).encode())
+    assert answer.status_code == 400 and answer.json()['code'] == 'limit_too_large', answer.text
+    assert '--max-memory' in answer.json()['remediation']
+
+
 def test_unicode_everywhere(api):
     session = api.session(name='名前 🧤', metadata={'ключ': 'значение', 'emoji': '😀'})
     assert session.get()['name'] == '名前 🧤' and session.get()['metadata'] == {'ключ': 'значение', 'emoji': '😀'}

@@ -108,6 +108,7 @@ def test_default_maximum_and_request(bounded, name):
     refused = bounded.post('/v1/sessions', json={'limits': {name: most + 1}})
     assert refused.status_code == 422 or refused.status_code == 400, refused.text
     assert refused.json()['code'] == 'limit_too_large' and f'limits.{name}' in refused.json()['detail']
+    assert f'--max-{FLAGS.get(name, name)} ' in refused.json()['remediation']
 
 
 def test_exec_has_a_default_and_a_maximum(bounded):
