@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
-enum { CPU_PERIOD_US = 100000, PROCS_MAX = 1 << 20, GROUPS_TEXT_MAX = 16384 };
+enum { CPU_PERIOD_US = 100000, PROCS_MAX = 1 << 20, GROUPS_TEXT_MAX = 16384, HOME_TRIES = 100 };
 
 static const char home_prefix[] = "glovebox-"; /* and the daemon's pid */
 
@@ -271,16 +271,32 @@ static void remove_stale(int parent)
 		closedir(d);
 }
 
+/* Makes a home and locks it. A daemon that cannot see us may take it for a stale one in between: then once more. */
+static int make_locked(int parent, const char *name)
+{
+	struct stat ours, there;
+	for (unsigned tries = 0; tries < HOME_TRIES; tries++) {
+		if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		_cleanup_fd_ int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0 && flock(fd, LOCK_SH) < 0)
+			return -errno;
+		if (fd >= 0 && fstat(fd, &ours) == 0 && fstatat(parent, name, &there, 0) == 0 && ours.st_ino == there.st_ino)
+			return TAKE_FD(fd);
+	}
+	return -EBUSY;
+}
+
 static int make_home_in(struct cgroup_home *h, unsigned i, const char *parent)
 {
 	_cleanup_fd_ int dir = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir >= 0)
-		remove_stale(dir);
-	if (dir < 0 || (mkdirat(dir, h->name, 0755) < 0 && errno != EEXIST))
+	if (dir < 0)
 		return -errno;
-	h->dirs[i] = openat(dir, h->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	remove_stale(dir);
+	int fd = make_locked(dir, h->name);
+	h->dirs[i] = fd < 0 ? -1 : fd;
 	snprintf(h->parents[i], sizeof(h->parents[i]), "%s", parent);
-	return h->dirs[i] < 0 || flock(h->dirs[i], LOCK_SH) < 0 ? -errno : 0;
+	return fd < 0 ? fd : 0;
 }
 
 static int try_v1(struct cgroup_home *h, const char *mount, const char *self)

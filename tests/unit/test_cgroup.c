@@ -122,6 +122,19 @@ static void real_ones(void)
 	cgroup_home_finish(&h);
 }
 
+/* A daemon that starts on this machine at the same time may find the group before it is locked, and take it away. */
+static int make_locked(const char *path)
+{
+	for (int tries = 0; tries < 100; tries++) {
+		mkdir(path, 0755);
+		int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0 && flock(fd, LOCK_SH) == 0 && access(path, F_OK) == 0)
+			return fd;
+		fd_close(fd);
+	}
+	return -1;
+}
+
 /* A daemon that was killed: its groups are gone when the next one comes. */
 static void stale_ones(void)
 {
@@ -141,9 +154,9 @@ static void stale_ones(void)
 		snprintf(left, sizeof(left), "%s/glovebox-%d", h.parents[0], (int)pid);
 	OK(access(left, F_OK) < 0);
 	/* One whose owner lives, though no process here has its pid: a daemon in a container. */
-	bool made = h.parents[0][0] && mkdir(left, 0755) == 0;
-	int lock = made ? open(left, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	OK(!made || flock(lock, LOCK_SH) == 0);
+	bool made = h.parents[0][0];
+	int lock = made ? make_locked(left) : -1;
+	OK(!made || lock >= 0);
 	cgroup_home_finish(&h);
 	cgroup_home_init(&h, "/sys/fs/cgroup", &why);
 	OK(!made || access(left, F_OK) == 0);
