@@ -264,6 +264,12 @@ static bool is_limit(const char *code)
 	return is_ours(code);
 }
 
+/* Some errors say themselves what to do. */
+static bool has_unsaid_remedy(const struct cell_error *error)
+{
+	return *error->remedy && !text_starts(error->code, "policy_") && !memmem(error->traceback, error->traceback_len, error->remedy, strlen(error->remedy));
+}
+
 /* The traceback as python prints it (which says nothing at sys.exit), then a sentence for the ends that are
  * ours. */
 static void explain(const struct run *run, const struct observation *o)
@@ -289,6 +295,8 @@ static void explain(const struct run *run, const struct observation *o)
 	else if (o->status == CELL_KILLED && error &&
 		 o->exit_code > SIGNAL_BASE) /* os._exit(5) is the code's own way to end */
 		cli_complain(page.verb, "%s", error->message);
+	else if (error && o->status == CELL_ERROR && has_unsaid_remedy(error))
+		cli_complain(page.verb, "%s", error->remedy);
 }
 
 static int write_observation(struct buffer *out, const struct observation *o)

@@ -489,7 +489,9 @@ int session_rollback(struct session *s, const char *which, checkpoint_done done,
 	} else if (!s->guest_ready || !plan_undo(s, t)) {
 		free(t);
 		error_set(e, -ENOENT, "what was before the last cell is not kept");
-		error_remedy(e, "Make the session with a larger keep_checkpoints, or take checkpoints and go back to one of them.");
+		error_remedy(e, has_named(s) ? "Go back to one of the checkpoints: to run the cells again from the session's start would end them. A larger "
+						      "keep_checkpoints keeps more cells." :
+						      "Make the session with a larger keep_checkpoints, or take checkpoints and go back to one of them.");
 		return error_slug(e, "nothing_to_undo");
 	}
 	return begin(s, t, done, userdata);

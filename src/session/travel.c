@@ -81,13 +81,15 @@ void travel_let_go(struct session *s, struct copy *c)
 	berth_count_copies(s->berth);
 }
 
-/* Of those that were made by themselves, the newest stay: the one to go back to, and as many as the session keeps. */
+/* Of those that were made by themselves, the newest stay: the one to go back to, and as many as the session keeps. After a way back the session's own state,
+ * and what undo goes back to, may be older than those. */
 static void prune(struct session *s)
 {
-	uint64_t stay = s->params.keep_checkpoints + 1, n = 0;
+	struct copy *head = s->head ? berth_copy(s->berth, s->head) : NULL;
+	uint64_t stay = s->params.keep_checkpoints + 1, n = 0, before = head && s->params.keep_checkpoints ? head->parent : 0;
 	for (struct copy *c = TAILQ_LAST(&s->berth->copies, copy_list), *older; c; c = older) {
 		older = TAILQ_PREV(c, copy_list, link);
-		if (!c->name && !c->held && c->pidfd >= 0 && n++ >= stay)
+		if (!c->name && !c->held && c->pidfd >= 0 && n++ >= stay && c->ticket != before && c->ticket != s->head)
 			travel_let_go(s, c);
 	}
 	s->weigh_due = true;

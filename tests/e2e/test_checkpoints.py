@@ -94,6 +94,25 @@ def test_undo_many(api):
     assert session.value('x') == '2'
 
 
+def test_undo_beside_a_checkpoint_of_another_branch(api):
+    """The way back leads over a copy of what was before the checkpoint, which must not have gone."""
+    session = api.session()
+
+    def run(code):
+        cell = session.execute(code).ok()['cell']
+        gb.wait_until(lambda: any(c['cell'] == cell for c in tree(session)), 'a copy after the cell')
+
+    run('x = 0')
+    run('x = 1')
+    checkpoint(session, 'branch')
+    run('x = 2')
+    rollback(session, 'branch')
+    rollback(session)
+    run('x = 7')
+    rollback(session)
+    assert session.value('x') == '0'
+
+
 def test_undo_of_nothing(api):
     session = api.session()
     session.execute('1', transaction=False).ok()

@@ -99,7 +99,9 @@ def test_toolkit_that_is_not_installed(screen):
     assert error['code'] == 'toolkit_missing' and 'apt-get install python3-wxgtk4.0' in error['remediation']
     error = screen.execute("raise ModuleNotFoundError(\"No module named 'PySide2.QtWidgets'\", name='PySide2.QtWidgets')")['error']
     assert error['code'] == 'toolkit_missing' and 'python3-pyside2.qtwidgets' in error['remediation']
-    assert screen.execute('import no_such_module')['error']['code'] is None
+    error = screen.execute('import no_such_module')['error']
+    assert error['code'] == 'module_missing' and '%pip install no_such_module' in error['remediation']
+    assert screen.execute('import os.nothing')['error']['code'] is None
 
 
 def test_windows_without_a_screen(session):

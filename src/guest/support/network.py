@@ -25,7 +25,7 @@ def advise(exc):
             found = vars(exc).get('_glovebox_advice')
             if type(found) is tuple or 'network.allow' in str(exc):  # what the proxy says reaches us as text
                 return found or (_CODE, _remedy(_asked_for(str(exc))))
-            found = advise_screen(exc)
+            found = advise_missing(exc)
             if found is not None:
                 return found
         except Exception:

@@ -38,8 +38,8 @@ _NO_SCREEN = ('$DISPLAY', 'No available video device', 'video system not initial
 _NO_OPENGL = ('Library "GL" not found', 'Unable to load OpenGL library', 'NoSuchConfigException', 'fbConfig', 'GLX', 'Could not create GL context')
 
 
-def advise_screen(exc):
-    """(a word for programs, what to do) about windows that cannot be; else None."""
+def advise_missing(exc):
+    """(a word for programs, what to do) about modules that are not there and windows that cannot be; else None."""
     import os
 
     text = f'{type(exc).__name__}: {exc}'
@@ -48,6 +48,11 @@ def advise_screen(exc):
         package = _PACKAGES.get(name) or _PACKAGES.get(name.partition('.')[0])
         if package is not None:
             return 'toolkit_missing', f'Install it on the server: apt-get install {package}. Toolkits that are there need no installation: docs/display.md lists them.'
+        if name.isidentifier() and name not in sys.stdlib_module_names:
+            return 'module_missing', (
+                f'Make the session with "additional_imports": ["{name}"], which installs the package that a module is in (glovebox run: --package NAME), '
+                f'or put %pip install {name} on a line of its own.'
+            )
     if isinstance(exc, ValueError) and str(exc).startswith('Namespace Gtk not available'):
         return 'toolkit_missing', 'Install it on the server: apt-get install gir1.2-gtk-3.0.'
     if not os.environ.get('DISPLAY') and any(words in text for words in _NO_SCREEN):
