@@ -90,6 +90,12 @@ def test_run_shows_the_traceback():
     assert "return 1 / 0" in r.stderr and r.stderr.endswith("ZeroDivisionError: division by zero\n")
 
 
+def test_run_says_what_to_do_about_an_error():
+    done = run('import no_such_module')
+    assert done.returncode == 1 and "No module named 'no_such_module'" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith('glovebox run: ') and '--package' in done.stderr.splitlines()[-1]
+
+
 def test_run_file_and_arguments(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import sys\nprint(sys.argv[1:], __name__)\n")
