@@ -65,13 +65,14 @@ def say(text):
 def run_part(name, part, effort):
     """The part's section; one that says what went wrong when it did, so that the others are still measured."""
     print(f'{name} …', file=sys.stderr, flush=True)
+    began = time.monotonic()
     try:
         section = part(effort)
     except Exception:
         section = Section(name, f'{name}: could not be measured')
         section.trouble = traceback.format_exc()
         print(section.trouble, file=sys.stderr, flush=True)
-    section.load = os.getloadavg()[0]
+    section.load, section.seconds = os.getloadavg()[0], time.monotonic() - began
     return section
 
 

@@ -75,7 +75,7 @@ def section_lines(section):
     for text in list(dict.fromkeys(failures))[:3]:
         yield f'- a failure: {text}'
     if section.load is not None:
-        yield f'- load average when it ended: {section.load:.1f}'
+        yield f'- it took {section.seconds:.0f} s; load average when it ended: {section.load:.1f}'
     yield ''
 
 

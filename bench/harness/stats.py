@@ -137,7 +137,7 @@ class Section:
     def __init__(self, name, title, remark=''):
         self.name, self.title, self.remark = name, title, remark
         self.rows, self.curves, self.facts, self.targets = [], [], [], []
-        self.load = self.trouble = None
+        self.load = self.seconds = self.trouble = None
 
     def row(self, name, unit, against=None):
         row = Row(name, unit, against)
@@ -160,6 +160,7 @@ class Section:
             'title': self.title,
             'remark': self.remark,
             'load_average': self.load,
+            'seconds': self.seconds,
             'trouble': self.trouble,
             'rows': [row.summary() for row in self.rows],
             'curves': [curve.summary() for curve in self.curves],

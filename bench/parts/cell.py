@@ -61,9 +61,11 @@ def cell(effort):
     has_kernel = kernel_available()
     theirs = section.row('ipykernel: x = 1 + 1', 'µs')
     rows = [section.row(f'glovebox: {name}', 'µs', theirs if has_kernel else health) for name in CELLS]
-    with Daemon() as daemon, contextlib.ExitStack() as stack:
-        connection = stack.enter_context(contextlib.closing(daemon.connect()))
+    asleep = section.row('glovebox --no-keep-awake: x = 1 + 1', 'µs', rows[0])
+    with Daemon() as daemon, Daemon('--no-keep-awake') as sleeper, contextlib.ExitStack() as stack:
+        connection, other = (stack.enter_context(contextlib.closing(d.connect())) for d in (daemon, sleeper))
         session = connection.create()['id']
+        slow = request_bytes('POST', f'/v1/sessions/{other.create()["id"]}/execute', {'code': 'x = 1 + 1'})
         path = f'/v1/sessions/{session}/execute'
         requests = [request_bytes('POST', path, {'code': code}) for code in CELLS.values()]
         probe = request_bytes('GET', '/health')
@@ -73,13 +75,15 @@ def cell(effort):
             kernel.wait_until_idle()
         for request in requests:
             connection.ask(request)
-        for _ in range(effort(15)):
-            for row, request, code in zip(rows, requests, CELLS.values()):
+        turns = [
+            (row, timed_cell, connection, request, 'error' if '/' in code else 'ok')
+            for row, request, code in zip(rows, requests, CELLS.values())
+        ]
+        turns += [(asleep, timed_cell, other, slow, 'ok'), (health, timed, connection, probe), (plain, in_process)]
+        for i in range(effort(15)):
+            for row, *call in turns[i % len(turns) :] + turns[: i % len(turns)]:
                 for _ in range(CHUNK):
-                    row.attempt(timed_cell, connection, request, 'error' if '/' in code else 'ok')
-            for _ in range(CHUNK):
-                health.attempt(timed, connection, probe)
-                plain.attempt(in_process)
+                    row.attempt(*call)
             if kernel:
                 for _ in range(5):
                     theirs.attempt(by_kernel, kernel)

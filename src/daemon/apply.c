@@ -75,6 +75,7 @@ int config_sessions(const struct config *c, struct error *e, struct sessions_con
 	ret->guest_module = module;
 	ret->warm_display = c->displays == DISPLAYS_READY;
 	ret->plain_displays = c->displays == DISPLAYS_PLAIN;
+	ret->keep_awake = c->keep_awake;
 	ret->state_dir = c->state_dir;
 	ret->preload = c->preload;
 	ret->rootfs = c->rootfs;

@@ -78,6 +78,9 @@ const struct option_row config_rows[] = {
 		  "new X server for each (plain)" },
 	{ "ready", 0, OPTION_COUNT, AT(ready), 0, 1000, "N", "4",
 	  .help = "guests kept ready, so that a session starts at once" },
+	{ "keep-awake", 0, OPTION_FLAG, AT(keep_awake), .fallback = "yes",
+	  .help = "on a virtual machine, while cells follow each other closely: idle CPUs wait for work instead of being given back to the host, "
+		  "so that small cells take a fifth to a third less (on unless --no-keep-awake)" },
 	{ "max-sessions", 0, OPTION_COUNT, AT(max_sessions), 1, 100000, "N", "2000",
 	  .help = "sessions alive at once" },
 	{ "max-sessions-per-token", 0, OPTION_COUNT, AT(max_sessions_per_token), 0, 100000, "N", "0",

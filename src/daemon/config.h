@@ -30,6 +30,7 @@ struct config {
 	char *state_dir; /* never NULL after config_load() */
 	int log_level;   /* enum log_level */
 	bool access_log;
+	bool keep_awake;
 	bool live_control;
 	/* security */
 	char **token; /* after config_load(): with those of token_file; NULL when there are none */

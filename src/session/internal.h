@@ -143,6 +143,7 @@ struct sessions {
 	struct sessions_config config;
 	struct nursery *nursery;
 	struct displays *displays;
+	struct awake *awake; /* NULL: CPUs sleep as they like */
 	bool displays_warmed;
 	struct session_list list;
 	void *index; /* tsearch tree by id */

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "session/awake.h"
 #include "session/internal.h"
 #include "session/set_templates.h"
 #include "session/templates.h"
@@ -326,6 +327,7 @@ int session_create(struct sessions *t, struct session_params *params, struct err
 	struct session_limits limits = params->limits;
 	_cleanup_(profile_choice_finish) struct profile_choice profile = { 0 };
 	bool ready = false;
+	awake_touch(t->awake);
 	int r = check_room(t, e);
 	if (r == 0)
 		r = session_settle_limits(&t->config, &limits, e);

@@ -123,6 +123,7 @@ struct sessions_config {
 	void (*on_session_end)(void *userdata, const char *id, const char *why);
 	bool warm_display;        /* what displays need is started ahead, not when a first session wants one */
 	bool plain_displays;      /* X servers are started, not forked from a warm one */
+	bool keep_awake;          /* CPUs of a virtual machine, while cells come */
 	void *userdata;
 };
 

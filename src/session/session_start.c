@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "session/awake.h"
 #include "session/film.h"
 #include "session/internal.h"
 
@@ -166,6 +167,7 @@ static int check_request(struct session *s, const struct cell_request *q, struct
 int session_execute(struct session *s, const char *id, const struct cell_request *q, const struct cell_observer *observer,
 	void *userdata, struct error *e, struct cell **ret)
 {
+	awake_touch(s->table->awake);
 	int r = check_request(s, q, e);
 	if (r < 0)
 		return r;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "jail/jail.h"
+#include "session/awake.h"
 #include "session/internal.h"
 #include "session/templates.h"
 
@@ -138,6 +139,8 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 		error_set(e, r, "out of memory");
 		goto fail;
 	}
+	if (config->keep_awake)
+		t->awake = awake_create(config->loop, AWAKE_DRIVER, AWAKE_DEVICE);
 	uv_timer_init(config->loop, &t->sweep);
 	t->sweep.data = t;
 	uv_timer_start(&t->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
@@ -189,6 +192,8 @@ static void end_all(struct sessions *t)
 		session_end(TAILQ_FIRST(&t->list), "the server ended");
 	displays_destroy(t->displays, displays_gone, t);
 	t->displays = NULL;
+	awake_destroy(t->awake);
+	t->awake = NULL;
 }
 
 static void on_drain(uv_timer_t *timer)

@@ -4,7 +4,9 @@ import concurrent.futures
 import contextlib
 import os
 import signal
+import struct
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -469,3 +471,39 @@ def test_reading_the_control_socket_costs_only_the_own_session(session):
     assert session.execute('1', timeout_s=2).status in ('ok', 'timeout', 'killed')
     session.reset()
     assert session.value('2') == '2'
+
+
+# ---- idle CPUs -------------------------------------------------------------------------
+
+
+def wish():
+    """The shortest time, in microseconds, in which anybody wants an idle CPU back; None where the kernel takes no wishes from us."""
+    with contextlib.suppress(OSError), open('/dev/cpu_dma_latency', 'rb', buffering=0) as device:
+        return struct.unpack('i', device.read(4))[0]
+
+
+def takes_wishes():
+    driver = Path('/sys/devices/system/cpu/cpuidle/current_driver')
+    return driver.exists() and driver.read_text() == 'haltpoll\n' and wish() is not None
+
+
+@pytest.mark.parametrize(('flags', 'wanted'), [((), True), (('--no-keep-awake',), False)])
+def test_cpus_are_kept_while_cells_follow_each_other(flags, wanted):
+    before = wish()
+    wanted = wanted and takes_wishes()
+    with gb.running_daemon('--preload', 'none', '--ready', '1', *flags) as daemon, daemon.api() as api, gb.Wire(daemon) as wire:
+        body = '{"code": "x = 1"}'
+        cell = (
+            f'POST {api.session().path}/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
+            f'Content-Length: {len(body)}\r\n\r\n{body}'
+        )
+        seen = set()
+        for _ in range(200 if wanted else 20):
+            wire.send(cell * 8)
+            for _ in range(8):
+                assert wire.answer()[0] == 200
+                seen.add(wish())
+            if wanted and 0 in seen:
+                break
+        assert (0 in seen) == wanted
+        gb.wait_until(lambda: wish() == before, 'the wish is taken back')
