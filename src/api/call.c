@@ -185,10 +185,25 @@ void call_error(struct call *c, const struct error *e)
 
 /* ---- asking -------------------------------------------------------------- */
 
-static int no_session(const char *id, struct error *e)
+static const char *id_of_name(const struct api *a, const char *name, uint64_t owner)
 {
+	struct session_info info;
+	for (struct session *s = sessions_next(a->sessions, NULL); s; s = sessions_next(a->sessions, s)) {
+		session_info(s, &info);
+		if (info.owner == owner && info.name && text_eq(info.name, name))
+			return info.id;
+	}
+	return NULL;
+}
+
+static int no_session(const struct api *a, const char *id, uint64_t owner, struct error *e)
+{
+	const char *meant = id_of_name(a, id, owner);
 	error_set(e, -ENOENT, "there is no session %.40s", id);
-	error_remedy(e, "Create one with POST /v1/sessions, or list yours with GET /v1/sessions.");
+	if (meant)
+		error_remedy(e, "That is a session's name; paths take its id, which is %s.", meant);
+	else
+		error_remedy(e, "Create one with POST /v1/sessions, or list yours with GET /v1/sessions.");
 	error_slug(e, "session_not_found");
 	return -ENOENT;
 }
@@ -199,13 +214,13 @@ int api_session(const struct api *a, const char *id, uint64_t owner, struct erro
 	struct session *s = NULL;
 	int r = session_find(a->sessions, id, e, &s);
 	if (r == -ENOENT || (r == -EIDRM && session_gone_owner(a->sessions, id) != owner))
-		return no_session(id, e);
+		return no_session(a, id, owner, e);
 	if (r < 0)
 		return r;
 	session_info(s, &info);
 	/* Somebody else's looks exactly like one that never was. */
 	if (info.owner != owner)
-		return no_session(id, e);
+		return no_session(a, id, owner, e);
 	*ret = s;
 	return 0;
 }

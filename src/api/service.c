@@ -10,7 +10,7 @@
 
 void handle_health(struct call *c)
 {
-	static const char body[] = "{\"status\":\"healthy\"}";
+	static const char body[] = "{\"status\":\"healthy\"}\n";
 	call_respond_static(c, 200, "application/json", body, sizeof(body) - 1);
 }
 

@@ -192,7 +192,7 @@ static int start_http(struct server *s, struct error *e)
 					   .max_connections = s->config->max_connections },
 		e, &s->http);
 	if (r == -EADDRINUSE && !*e->remedy)
-		error_remedy(e, "another program has it: end that one, or take another --listen");
+		error_remedy(e, "another program has it: end that one, or take another --listen (make run LISTEN=127.0.0.1:8001)");
 	if (r == 0)
 		api_set_server(s->api, s->http);
 	return r;

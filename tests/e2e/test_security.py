@@ -96,6 +96,9 @@ def test_each_token_sees_its_own_sessions(guarded):
             unknown = second.request(method, f'/v1/sessions/s_{"a" * 26}{call}', json=body)
             same = lambda a: {k: v for k, v in a.json().items() if k not in ('detail', 'request_id')}
             assert same(answer) == same(unknown), 'it looks as if it never was'
+        answer = second.get('/v1/sessions/mine')
+        gb.assert_problem(answer, 404, 'session_not_found')
+        assert mine.id not in answer.text
         assert mine.value('1') == '1'
         mine.delete()
         gb.assert_problem(second.get(mine.path), 404, 'session_not_found')

@@ -120,6 +120,16 @@ def test_unknown_session_is_404_everywhere(api, call):
         assert answer.headers['Content-Type'] == 'application/problem+json'
 
 
+def test_a_name_where_the_id_belongs_is_told_the_id(api):
+    name = f'n{time.monotonic_ns()}'
+    session = api.session(name=name)
+    gb.assert_problem(api.get(f'/v1/sessions/{name}'), 404, 'session_not_found', session.id)
+    session.delete()
+    answer = api.get(f'/v1/sessions/{name}')
+    gb.assert_problem(answer, 404, 'session_not_found', 'POST /v1/sessions')
+    assert session.id not in answer.text
+
+
 def test_deleted_session_says_so_everywhere(api):
     session = api.session()
     session.delete()

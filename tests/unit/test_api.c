@@ -219,7 +219,7 @@ static bool soon(bool (*condition)(void))
 static void services(void)
 {
 	OK(ask("GET", "/health", "Authorization: none\r\n", NULL) == 200);
-	OK_STR(body(), "{\"status\":\"healthy\"}");
+	OK_STR(body(), "{\"status\":\"healthy\"}\n");
 	OK(has("X-Request-Id: ") && has("nosniff"));
 	OK(ask("HEAD", "/health", "", NULL) == 200);
 	OK_STR(body(), "");

@@ -85,7 +85,8 @@ static void test_version(void)
 static void test_usage(void)
 {
 	OK(RUN("run") == CLI_USAGE && strstr(err_text, "nothing to run"));
-	OK(RUN("run", "/nonexistent.py") == CLI_USAGE && strstr(err_text, "/nonexistent.py: No such file"));
+	OK(RUN("run", "/nonexistent.py") == CLI_USAGE && strstr(err_text, "/nonexistent.py: No such file") && !strstr(err_text, "-c"));
+	OK(RUN("run", "print(1)") == CLI_USAGE && strstr(err_text, "glovebox run -c"));
 	OK(RUN("run", "--stdin", "-", "-") == CLI_USAGE);
 	OK(RUN("run", "--env", "NAME", "-c", "1") == CLI_USAGE && strstr(err_text, "NAME=VALUE"));
 	OK(RUN("run", "--timeout", "soon", "-c", "1") == CLI_USAGE && strstr(err_text, "--timeout: 'soon'"));

@@ -174,6 +174,7 @@ static void test_file_errors(void)
 		{ "help = yes", "unknown setting 'help'", "" },
 		{ "listen = 8000", "is not an address", "127.0.0.1:8000" },
 		{ "listen = ::1:8000", "is not an address", "[ipv6]:port" },
+		{ "listen = https://127.0.0.1:8000", "only plain HTTP", "127.0.0.1:8000" },
 		{ "listen = unix:", "listen: 'unix:' is not an address", "unix:/path" },
 		{ "timeout = 20m\nmax-timeout = 10m", "timeout is larger than max-timeout",
 			"raise max-timeout" },
