@@ -25,12 +25,14 @@ static void wish(struct awake *a, int32_t latency_us)
 		log_debug("the kernel does not take the wish for CPUs that stay");
 }
 
-/* Other drivers choose a light sleep by themselves when work keeps coming; with 0 they would burn power for nothing. */
+/* Other drivers choose a light sleep by themselves when work keeps coming; with 0 they would burn power for
+ * nothing. */
 static bool is_haltpoll(const char *driver)
 {
 	char name[32] = "";
 	_cleanup_fd_ int fd = open(driver, O_RDONLY | O_CLOEXEC);
-	return fd >= 0 && read(fd, name, sizeof(name) - 1) > 0 && strncmp(name, "haltpoll\n", sizeof("haltpoll\n") - 1) == 0;
+	return fd >= 0 && read(fd, name, sizeof(name) - 1) > 0 &&
+	       strncmp(name, "haltpoll\n", sizeof("haltpoll\n") - 1) == 0;
 }
 
 struct awake *awake_create(uv_loop_t *loop, const char *driver, const char *device)

@@ -1,11 +1,13 @@
 /*
- * Keeps a virtual machine's CPUs at hand while cells come. A small cell is four messages, each to a process that sleeps, and a
- * virtual CPU without work is given back to the host: to have it again takes longer than the work itself. The kernel can be asked
- * to let idle CPUs look out for work instead (PM QoS, /dev/cpu_dma_latency; any process that is ready has the CPU at once). That
- * costs the host time, so it is asked for only while cells follow each other closely, and taken back milliseconds after the last.
+ * Keeps a virtual machine's CPUs at hand while cells come. A small cell is four messages, each to a process
+ * that sleeps, and a virtual CPU without work is given back to the host: to have it again takes longer than
+ * the work itself. The kernel can be asked to let idle CPUs look out for work instead (PM QoS,
+ * /dev/cpu_dma_latency; any process that is ready has the CPU at once). That costs the host time, so it is
+ * asked for only while cells follow each other closely, and taken back milliseconds after the last.
  *
- * Only where it helps and is allowed: Linux as a guest with the haltpoll driver, and a daemon that may open the device. Elsewhere
- * there is no struct awake, and the functions take NULL. The kernel takes the wish back when the daemon dies.
+ * Only where it helps and is allowed: Linux as a guest with the haltpoll driver, and a daemon that may open
+ * the device. Elsewhere there is no struct awake, and the functions take NULL. The kernel takes the wish back
+ * when the daemon dies.
  */
 #pragma once
 

@@ -2,6 +2,7 @@
 After it: new random numbers."""
 
 import io
+import time
 
 
 class _Quiet:
@@ -43,10 +44,20 @@ def warm_up():
             continue
         try:
             with _Quiet():
-                part()
+                _adapt(part)
         except Exception as e:
             failed.append(f'{name}: {_brief(e)}')
     return failed
+
+
+def _adapt(part):
+    """Often enough that the interpreter has adapted the code it runs: until then it writes to it, and every child would
+    do so in pages of its own. What is slow is not worth the wait."""
+    end = time.monotonic() + 0.3
+    for _ in range(16):
+        part()
+        if time.monotonic() > end:
+            break
 
 
 def _warm_language():
@@ -194,17 +205,6 @@ def _warm_pillow():
     bundle(image)
 
 
-_PARTS = (
-    ('language', 'sys', _warm_language),
-    ('standard library', 'sys', _warm_modules),
-    ('asyncio', 'asyncio', _warm_asyncio),
-    ('numpy', 'numpy', _warm_numpy),
-    ('pandas', 'pandas', _warm_pandas),
-    ('matplotlib', 'matplotlib.pyplot', _warm_pyplot),
-    ('pillow', 'PIL.Image', _warm_pillow),
-)
-
-
 def rehearse():
     """In a guest that waits for its session: a typical first cell, so that the session's own finds all it writes to
     copied already. Small, because that memory is this guest's alone from then on."""
@@ -222,6 +222,18 @@ def rehearse():
 def _compiled(source, mode):
     """By way of a syntax tree, as a cell."""
     return compile(compile(source, '<warm>', mode, 0x400), '<warm>', mode)  # 0x400: ast.PyCF_ONLY_AST
+
+
+_PARTS = (
+    ('language', 'sys', _warm_language),
+    ('standard library', 'sys', _warm_modules),
+    ('asyncio', 'asyncio', _warm_asyncio),
+    ('numpy', 'numpy', _warm_numpy),
+    ('pandas', 'pandas', _warm_pandas),
+    ('matplotlib', 'matplotlib.pyplot', _warm_pyplot),
+    ('pillow', 'PIL.Image', _warm_pillow),
+    ('a first cell', 'sys', rehearse),
+)
 
 
 # ---- random numbers ----------------------------------------------------
