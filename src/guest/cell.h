@@ -10,7 +10,7 @@
 
 /* What support.py offers, looked up once in the zygote so that cells cannot replace it. */
 struct support {
-	PyObject *register_source, *format_error, *bundle, *flush_figures, *run_async_cell, *is_complete, *encode_answer, *reseed, *end_program, *rehearse, *preload, *define_tools,
+	PyObject *register_source, *format_error, *bundle, *flush_figures, *run_async_cell, *is_complete, *encode_answer, *reseed, *end_program, *forget_source, *preload, *define_tools,
 		*warm_up, *install, *use_display, *advise, *set_network, *find_commands, *run_command,
 		*loop_descriptors, *part_ways, *threads_text, *child_text, *reap_children, *set_variables, *add_typed, *profile_words;
 };
@@ -30,6 +30,14 @@ typedef void (*cell_send)(struct buffer *frames);
  * waited for and atexit's functions called. Returns the exit code, which counts in a copy made by os.fork().
  */
 int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct buffer *out, cell_send send);
+
+/*
+ * A typical first cell, of which nothing is left but what it wrote to. Before the first fork, often enough that the interpreter has adapted the code
+ * it runs: until then it writes to it, and every child would do so in pages of its own. In a child that has nothing to do yet, so that its
+ * session's first cell finds pages copied.
+ */
+void cell_rehearse(unsigned times);
+enum { CELL_ADAPTED = 16 };
 
 /* Whether the results of cells also come with typed markers. */
 void cell_type_result(bool yes);

@@ -120,7 +120,10 @@ static void preload(PyObject *names)
 /* The modules of a template: their first calls are made, and what is there is out of sight of every collection in its copies. */
 static void become_template(void)
 {
-	PyObject *problems = PyObject_CallNoArgs(support.warm_up), *gc = PyImport_ImportModule("gc");
+	PyObject *problems = PyObject_CallNoArgs(support.warm_up);
+	PyErr_Clear();
+	cell_rehearse(CELL_ADAPTED);
+	PyObject *gc = PyImport_ImportModule("gc");
 	PyObject *collected = gc ? PyObject_CallMethod(gc, "collect", NULL) : NULL;
 	PyObject *frozen = collected ? PyObject_CallMethod(gc, "freeze", NULL) : NULL;
 	Py_XDECREF(frozen);
@@ -419,13 +422,6 @@ static void check(const struct wire_frame *f)
 	}
 }
 
-static void rehearse(void)
-{
-	PyObject *r = PyObject_CallNoArgs(support.rehearse);
-	Py_XDECREF(r);
-	PyErr_Clear();
-}
-
 static void handle(const struct wire_frame *f)
 {
 	switch (f->type) {
@@ -439,7 +435,7 @@ static void handle(const struct wire_frame *f)
 		check(f);
 		break;
 	case WIRE_REHEARSE:
-		rehearse();
+		cell_rehearse(1);
 		break;
 	case WIRE_TOOLS:
 		tools_define(f, support.define_tools);

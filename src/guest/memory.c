@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -19,36 +19,33 @@ static int set_soft(uint64_t bytes)
 	return setrlimit(RLIMIT_DATA, &r) < 0 ? -errno : 0;
 }
 
-/* Pages in memory now that no file backs. */
-static uint64_t resident_now(void)
+enum { STATM_RESIDENT = 1, STATM_SHARED, STATM_DATA = 5, STATM_FIELDS };
+
+/* /proc/self/statm in bytes; zeros when it cannot be read. Without stdio, whose pages a guest would copy for it. */
+static void read_statm(uint64_t ret[STATM_FIELDS])
 {
-	char text[128];
-	unsigned long resident = 0, shared = 0;
+	char text[128] = "", *at = text;
 	_cleanup_fd_ int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	if (sscanf(text, "%*u %lu %lu", &resident, &shared) != 2 || shared > resident)
-		return 0;
-	return (uint64_t)(resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+	for (int i = 0; i < STATM_FIELDS; i++)
+		ret[i] = n > 0 ? strtoull(at, &at, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* Data pages now: what came from the zygote counts for the kernel, but is not the session's. */
-static uint64_t data_now(void)
+/* In memory now, and no file backs it. */
+static uint64_t resident_now(void)
 {
-	unsigned long pages = 0;
-	_cleanup_file_ FILE *f = fopen("/proc/self/statm", "re");
-	if (!f || fscanf(f, "%*u %*u %*u %*u %*u %lu", &pages) != 1)
-		return 0;
-	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t field[STATM_FIELDS];
+	read_statm(field);
+	return field[STATM_RESIDENT] > field[STATM_SHARED] ? field[STATM_RESIDENT] - field[STATM_SHARED] : 0;
 }
 
 int memory_limit(uint64_t bytes)
 {
 	if (!bytes)
 		return 0;
-	limit = data_now() + bytes;
+	uint64_t field[STATM_FIELDS];
+	read_statm(field);
+	limit = field[STATM_DATA] + bytes; /* what came from the zygote counts for the kernel, but is not the session's */
 	own_limit = bytes;
 	resident_at_birth = resident_now();
 	return set_soft(limit);

@@ -172,6 +172,7 @@ static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
 		die("warming up failed");
 	append_lines(problems, m->text, sizeof(m->text));
 	Py_DECREF(problems);
+	cell_rehearse(CELL_ADAPTED);
 	report_threads(m->text, sizeof(m->text));
 	set_guest_environment();
 	clear_main();

@@ -13,19 +13,19 @@ def register_source(filename, source):
     lines = io.StringIO(source, None).readlines()
     if lines and lines[-1][-1] != '\n':
         lines[-1] += '\n'
-    _forget(filename)
+    forget_source(filename)
     entry = (len(source), None, lines, filename)
     linecache.cache[filename] = _entries[filename] = entry
     _entries_bytes += _cost(entry)
     while _entries_bytes > MAX_SOURCES and len(_entries) > 1:
-        _forget(next(iter(_entries)))
+        forget_source(next(iter(_entries)))
 
 
 def _cost(entry):
     return entry[0] + 64 * len(entry[2])  # a str object and a list slot per line
 
 
-def _forget(filename):
+def forget_source(filename):
     global _entries_bytes
     entry = _entries.pop(filename, None)
     if entry is not None:

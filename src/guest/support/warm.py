@@ -72,7 +72,7 @@ def _warm_language():
             eval(compile(text, '<warm>', 'exec'), {})
         except Exception as e:
             format_error(e, '<warm>')
-    _forget('<warm>')
+    forget_source('<warm>')
     bundle([1, 2.5, 'x', None, {'a': (True,)}])
     bundle(sys)
     '{:>20,.2f} {!r:^5}'.format(1234567.891, 'x')
@@ -205,25 +205,6 @@ def _warm_pillow():
     bundle(image)
 
 
-def rehearse():
-    """In a guest that waits for its session: a typical first cell, so that the session's own finds all it writes to
-    copied already. Small, because that memory is this guest's alone from then on."""
-    last = 'pd.DataFrame({"a": [1, 2, 3]})["a"].sum()' if 'pandas' in sys.modules else '1 + 1'
-    first = 'import pandas as pd\n' if 'pandas' in sys.modules else 'x = 1\n'
-    register_source('<warm>', first + last)
-    try:
-        names = {'__name__': '__main__'}
-        exec(_compiled(first, 'exec'), names)
-        bundle(eval(_compiled(last, 'eval'), names))
-    finally:
-        _forget('<warm>')
-
-
-def _compiled(source, mode):
-    """By way of a syntax tree, as a cell."""
-    return compile(compile(source, '<warm>', mode, 0x400), '<warm>', mode)  # 0x400: ast.PyCF_ONLY_AST
-
-
 _PARTS = (
     ('language', 'sys', _warm_language),
     ('standard library', 'sys', _warm_modules),
@@ -232,7 +213,6 @@ _PARTS = (
     ('pandas', 'pandas', _warm_pandas),
     ('matplotlib', 'matplotlib.pyplot', _warm_pyplot),
     ('pillow', 'PIL.Image', _warm_pillow),
-    ('a first cell', 'sys', rehearse),
 )
 
 
