@@ -47,7 +47,7 @@ def first_use(effort):
         second = section.row(f'{name}: session, second', 'ms', again)
         rows[name] = before, again, first, second, section.row(f'{name}: memory copied', 'MB')
     with Daemon() as daemon, contextlib.closing(daemon.connect()) as connection:
-        for _ in range(effort(10, 3)):
+        for _ in range(effort(7, 3)):
             for name, (code, outside) in USES.items():
                 before, again, first, second, copied = rows[name]
                 time.sleep(PAUSE)

@@ -59,7 +59,7 @@ def others(effort):
             for c in contenders
             if not isinstance(c, Node)
         ]
-        for turn in range(effort(20, 3)):
+        for turn in range(effort(12, 3)):
             ours.attempt(by_server, connection, BARE)
             for contender, row in rows:
                 row.attempt(contender.once, BARE, ANSWER)

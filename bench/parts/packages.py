@@ -116,7 +116,7 @@ def packages(effort):
     with package_index.Index() as index, contextlib.ExitStack() as engines:
         flags = '--packages-index', index.url
         boxes = [(c, section.row(f'{c.name}, with pip as its entrypoint', 'ms', second)) for c in containers(engines, index, section)]
-        for _ in range(effort(5, 2)):
+        for _ in range(effort(4, 2)):
             each.attempt(pip_and_python, index)
             for contender, row in boxes:
                 row.attempt(container_with_pip, contender, index)
@@ -127,7 +127,7 @@ def packages(effort):
             create_and_run(near, ['gbdep'], 'import gbdep; gbdep.seen', "'1.1'")
             while b'is warm' not in Path(kept.log).read_bytes():
                 time.sleep(0.1)
-            for _ in range(effort(200, 20)):
+            for _ in range(effort(120, 20)):
                 none.attempt(create_and_run, near, None, '"1.1"', "'1.1'")
                 time.sleep(PAUSE)
                 second.attempt(create_and_run, near, ['gbdep'], '"1.1"', "'1.1'")

@@ -125,13 +125,13 @@ def start(effort):
     with Daemon() as warm, Daemon('--ready', '0') as bare, contextlib.ExitStack() as stack:
         near, far = (stack.enter_context(contextlib.closing(d.connect())) for d in (warm, bare))
         has_kernel = kernel_available()
-        rounds = effort(300, 20)
+        rounds = effort(200, 20)
         for i in range(rounds):
             ready.attempt(create_and_run, near, created)
             time.sleep(PAUSE)
             demand.attempt(create_and_run, far)
             time.sleep(PAUSE)
-            if i % max(rounds // effort(12), 1) == 0:
+            if i % max(rounds // effort(10), 1) == 0:
                 python.attempt(lambda: python_once(CELL) * 1e3)
                 if has_kernel:
                     kernel.attempt(start_kernel)

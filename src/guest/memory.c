@@ -32,10 +32,8 @@ static void read_statm(uint64_t ret[STATM_FIELDS])
 }
 
 /* In memory now, and no file backs it. */
-static uint64_t resident_now(void)
+static uint64_t resident(const uint64_t field[STATM_FIELDS])
 {
-	uint64_t field[STATM_FIELDS];
-	read_statm(field);
 	return field[STATM_RESIDENT] > field[STATM_SHARED] ? field[STATM_RESIDENT] - field[STATM_SHARED] : 0;
 }
 
@@ -47,7 +45,7 @@ int memory_limit(uint64_t bytes)
 	read_statm(field);
 	limit = field[STATM_DATA] + bytes; /* what came from the zygote counts for the kernel, but is not the session's */
 	own_limit = bytes;
-	resident_at_birth = resident_now();
+	resident_at_birth = resident(field);
 	return set_soft(limit);
 }
 
@@ -69,5 +67,9 @@ void memory_reset_peak(void)
 
 bool memory_has_room_for_copy(void)
 {
-	return !own_limit || resident_now() <= resident_at_birth + own_limit / 2;
+	uint64_t field[STATM_FIELDS];
+	if (!own_limit)
+		return true;
+	read_statm(field);
+	return resident(field) <= resident_at_birth + own_limit / 2;
 }
