@@ -266,8 +266,10 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 
 static void rehearse_once(const char *code)
 {
+	char name[32];
 	_cleanup_buffer_ struct buffer unread = BUFFER_INIT(LIMIT_CODE_BYTES);
-	PyObject *filename = PyUnicode_FromString("<cell 0>"), *source = PyUnicode_FromString(code);
+	snprintf(name, sizeof(name), "<cell %u>", 0U);
+	PyObject *filename = PyUnicode_FromString(name), *source = PyUnicode_FromString(code);
 	PyObject *known = filename && source ? PyObject_CallFunctionObjArgs(support.register_source, filename, source, NULL) : NULL;
 	PyObject *value = known ? source_run(code, strlen(code), filename) : NULL;
 	if (value && show_value(value, &unread, 0) == 0)

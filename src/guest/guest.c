@@ -422,6 +422,15 @@ static void check(const struct wire_frame *f)
 	}
 }
 
+/* What a first cell does, and what comes before it, as far as it can be done without knowing either. */
+static void rehearse(void)
+{
+	cell_rehearse(1);
+	stdin_closed();
+	memory_reset_peak();
+	memory_weigh();
+}
+
 static void handle(const struct wire_frame *f)
 {
 	switch (f->type) {
@@ -435,7 +444,7 @@ static void handle(const struct wire_frame *f)
 		check(f);
 		break;
 	case WIRE_REHEARSE:
-		cell_rehearse(1);
+		rehearse();
 		break;
 	case WIRE_TOOLS:
 		tools_define(f, support.define_tools);

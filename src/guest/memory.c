@@ -10,8 +10,8 @@
 
 enum { MEMORY_LENT = 64 << 20 };
 
-static uint64_t limit, own_limit, resident_at_birth;
-static bool lent;
+static uint64_t limit, own_limit, data_at_birth, resident_at_birth;
+static bool lent, weighed;
 
 static int set_soft(uint64_t bytes)
 {
@@ -37,15 +37,24 @@ static uint64_t resident(const uint64_t field[STATM_FIELDS])
 	return field[STATM_RESIDENT] > field[STATM_SHARED] ? field[STATM_RESIDENT] - field[STATM_SHARED] : 0;
 }
 
+void memory_weigh(void)
+{
+	uint64_t field[STATM_FIELDS];
+	read_statm(field);
+	data_at_birth = field[STATM_DATA];
+	resident_at_birth = resident(field);
+	weighed = true;
+}
+
 int memory_limit(uint64_t bytes)
 {
 	if (!bytes)
 		return 0;
-	uint64_t field[STATM_FIELDS];
-	read_statm(field);
-	limit = field[STATM_DATA] + bytes; /* what came from the zygote counts for the kernel, but is not the session's */
+	if (!weighed)
+		memory_weigh();
+	weighed = false; /* a limit that comes later is for a copy, which was born with more */
+	limit = data_at_birth + bytes; /* what came from the zygote counts for the kernel, but is not the session's */
 	own_limit = bytes;
-	resident_at_birth = resident(field);
 	return set_soft(limit);
 }
 

@@ -4,6 +4,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Looks at what the process was born with, for the next memory_limit(), which has no time for it then. */
+void memory_weigh(void);
+
 /* Lets the process use `bytes` of data beyond what it was born with; 0 for no limit. */
 int memory_limit(uint64_t bytes);
 
