@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 import traceback
@@ -144,6 +145,9 @@ def measure(arguments, tell):
 
 
 def main():
+    # Whoever ends the bench ends its servers, also when a shell started it with `&`, which has it ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     arguments = parse_arguments()
     if not os.access(build_dir() / 'glovebox', os.X_OK):
         raise SystemExit(f'there is no {build_dir() / "glovebox"}: run make, or set GLOVEBOX_BUILD')
