@@ -152,11 +152,7 @@ static int read_text(const char *name, size_t max, struct error *e, char **ret, 
 		error_set(e, r, "%s is larger than %zu MB", standard ? "standard input" : name, max >> 20);
 		return error_remedy(e, "let the code read large data from a file instead");
 	}
-	if (r < 0)
-		error_set_errno(e, r, "%s", standard ? "standard input" : name);
-	if (r == -ENOENT && strpbrk(name, "(=; \n"))
-		error_remedy(e, "code itself is given with -c: glovebox run -c '…'");
-	return r < 0 ? r : 0;
+	return r < 0 ? error_set_errno(e, r, "%s", standard ? "standard input" : name) : 0;
 }
 
 static int read_code(const struct options *o, const char *name, struct error *e, char **ret, size_t *ret_len)
@@ -168,6 +164,8 @@ static int read_code(const struct options *o, const char *name, struct error *e,
 		r = *ret ? 0 : error_set_errno(e, -ENOMEM, "the code");
 	} else {
 		r = read_text(name, LIMIT_CODE_BYTES, e, ret, ret_len);
+		if (r == -ENOENT && strpbrk(name, "(=; \n"))
+			error_remedy(e, "code itself is given with -c: glovebox run -c '…'");
 	}
 	if (r < 0)
 		return r;

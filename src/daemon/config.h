@@ -30,7 +30,6 @@ struct config {
 	char *state_dir; /* never NULL after config_load() */
 	int log_level;   /* enum log_level */
 	bool access_log;
-	bool keep_awake;
 	bool live_control;
 	/* security */
 	char **token; /* after config_load(): with those of token_file; NULL when there are none */
@@ -44,6 +43,7 @@ struct config {
 	int displays;   /* enum config_displays */
 	char *profile, **additional_imports; /* of every session; profile NULL: python */
 	unsigned ready, max_sessions, max_sessions_per_token, queue;
+	bool keep_awake;
 	double ttl, idle_timeout;
 	uint64_t log, max_log;
 	/* dialects */
