@@ -45,7 +45,7 @@ clean: ## remove everything that was built
 format: ## lay the C code out by .clang-format
 	@find src tests bench -name '*.[ch]' -print0 | xargs -0 -r $(FORMAT) -i
 
-bench: bench-peers ## measure speed and memory beside what people use instead (about ten minutes)
+bench: bench-peers ## measure speed and memory beside what people use instead (ten to thirteen minutes)
 	@BUILD=$(BUILD) bench/run
 
 bench-check: bench-peers ## measure, and fail when a ratio is worse than the accepted one in bench/ratios.json
