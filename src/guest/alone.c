@@ -183,14 +183,19 @@ static void reap(PyObject *reap_children)
 static bool childless(const struct support *support, char why[HELD_WHY_MAX])
 {
 	char name[CHILD_NAME] = "";
-	pid_t running = 0, ended = ended_child();
-	for (unsigned look = 0; ended == 0 && look < PATIENCE && child_ends(&running, name); look++) {
-		rest();
+	pid_t running = 0, ended = 0;
+	bool stays = false;
+	for (unsigned look = 0; look < PATIENCE; look++) {
 		ended = ended_child();
-	}
-	if (ended > 0) {
-		reap(support->reap_children);
-		ended = ended_child();
+		if (ended > 0) {
+			reap(support->reap_children);
+			ended = ended_child();
+		}
+		if (ended || stays)
+			break;
+		stays = !child_ends(&running, name); /* or went meanwhile: the next look tells */
+		if (!stays)
+			rest();
 	}
 	if (ended > 0)
 		snprintf(why, HELD_WHY_MAX, "the child process %d has ended and nobody waited for it: wait for it", (int)ended);
