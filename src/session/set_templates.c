@@ -128,7 +128,7 @@ static void retire(struct nursery *n)
 
 /* ---- warming up ------------------------------------------------------------------------ */
 
-/* What the process has for itself. */
+/* What the process has without files; a part of it is shared with all that come from the same zygote. */
 static uint64_t own_bytes(pid_t pid)
 {
 	char path[64];

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,33 +17,139 @@
 
 #define HUGE ((uintptr_t)2 << 20)
 
-/* True for a line of /proc/self/maps that is anonymous, private, writable and not a stack. */
-static bool wanted(const char *line, uintptr_t *ret_start, uintptr_t *ret_end)
+enum {
+	MAPPINGS_MAX = 1024,
+	HEAP_WORTH = 128 << 10, /* of a huge page that is filled up, so much must be there already */
+	CHUNK = 32 << 10,       /* below what malloc would map */
+	SMALL_PAGE = 4096,
+};
+
+/* ---- what there is ----------------------------------------------------------------- */
+
+enum kind { OTHER, HEAP, CODE };
+
+static struct mapping {
+	uintptr_t start, end;
+	enum kind kind;
+} mappings[MAPPINGS_MAX]; /* ascending */
+static size_t n_mappings;
+
+/* Private memory without a file is the heap's, Python's or malloc's, unless it is the stack. */
+static enum kind kind_of(const char *flags, unsigned long inode, const char *line)
+{
+	if (!inode && flags[1] == 'w' && flags[3] == 'p' && !strstr(line, "[stack]"))
+		return HEAP;
+	return inode && strcmp(flags, "r-xp") == 0 ? CODE : OTHER;
+}
+
+static void look(void)
 {
 	unsigned long start, end, inode;
-	char flags[8];
-	if (sscanf(line, "%lx-%lx %7s %*x %*s %lu", &start, &end, flags, &inode) != 4)
-		return false;
-	if (inode || flags[1] != 'w' || flags[3] != 'p' || strstr(line, "[stack]"))
-		return false;
-	*ret_start = (start + HUGE - 1) & ~(HUGE - 1);
-	*ret_end = end & ~(HUGE - 1);
-	return *ret_end > *ret_start;
+	char line[512], flags[8];
+	_cleanup_file_ FILE *f = fopen("/proc/self/maps", "re");
+	for (n_mappings = 0; f && n_mappings < MAPPINGS_MAX && fgets(line, sizeof(line), f);)
+		if (sscanf(line, "%lx-%lx %7s %*x %*s %lu", &start, &end, flags, &inode) == 4)
+			mappings[n_mappings++] = (struct mapping){ start, end, kind_of(flags, inode, line) };
+}
+
+static uintptr_t up(uintptr_t at)
+{
+	return (at + HUGE - 1) & -HUGE;
+}
+
+static uintptr_t down(uintptr_t at)
+{
+	return at & -HUGE;
+}
+
+/* ---- the heap ---------------------------------------------------------------------- */
+
+/* Moves the end of malloc's memory into the next huge page. Nothing else can fill this one up: that memory must be able to grow. */
+static void fill_malloc(void)
+{
+	uintptr_t end = up((uintptr_t)sbrk(0));
+	for (char *p = NULL; (uintptr_t)p + CHUNK < end && (p = malloc(CHUNK));)
+		; /* taken for good */
+}
+
+static void fill(uintptr_t start, uintptr_t end)
+{
+	if (end > start) /* where it cannot, small pages remain */
+		mmap((void *)start, end - start, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+}
+
+/* A huge page of which a part is the heap's and the rest is nobody's: that becomes memory too. */
+static void fill_up(uintptr_t block)
+{
+	uintptr_t end = block + HUGE, at = block, brk = (uintptr_t)sbrk(0), there = 0;
+	const struct mapping *first = mappings, *last;
+	for (; first < mappings + n_mappings && first->end <= block; first++)
+		;
+	for (last = first; last < mappings + n_mappings && last->start < end; last++) {
+		if (last->kind != HEAP || (last->end == brk && brk < end))
+			return;
+		there += (last->end < end ? last->end : end) - (last->start > block ? last->start : block);
+	}
+	if (there < HEAP_WORTH)
+		return;
+	for (; first < last; at = first++->end)
+		fill(at, first->start);
+	fill(at, end);
 }
 
 void pages_collapse(void)
 {
-	/* All ranges first: collapsing changes the map that is being read. */
-	enum { RANGES_MAX = 512 };
-	static uintptr_t ranges[RANGES_MAX][2];
-	unsigned n = 0;
-	char line[512];
-	_cleanup_file_ FILE *f = fopen("/proc/self/maps", "re");
-	while (f && n < RANGES_MAX && fgets(line, sizeof(line), f))
-		n += wanted(line, &ranges[n][0], &ranges[n][1]);
-	for (unsigned i = 0; i < n; i++)
-		for (uintptr_t at = ranges[i][0]; at < ranges[i][1]; at += HUGE)
+	fill_malloc();
+	look();
+	for (size_t i = 0; i < n_mappings; i++) {
+		if (mappings[i].kind != HEAP)
+			continue;
+		fill_up(down(mappings[i].start));
+		fill_up(down(mappings[i].end));
+	}
+	look();
+	for (size_t i = 0; i < n_mappings; i++)
+		for (uintptr_t at = up(mappings[i].start); mappings[i].kind == HEAP && at < down(mappings[i].end); at += HUGE)
 			madvise((void *)at, HUGE, MADV_COLLAPSE);
+}
+
+/* ---- code -------------------------------------------------------------------------- */
+
+/* Whether half of the pages are there: warming up ran what is in them, or the kernel had it close by. */
+static bool in_use(uintptr_t start, uintptr_t end)
+{
+	const uint64_t present = 1ULL << 63;
+	uint64_t entry;
+	size_t n = 0;
+	_cleanup_file_ FILE *map = fopen("/proc/self/pagemap", "re");
+	if (!map || fseeko(map, (off_t)(start / SMALL_PAGE * sizeof(entry)), SEEK_SET) < 0)
+		return false;
+	for (uintptr_t at = start; at < end && fread(&entry, sizeof(entry), 1, map) == 1; at += SMALL_PAGE)
+		n += (entry & present) != 0;
+	return n >= (end - start) / SMALL_PAGE / 2;
+}
+
+static void copy_code(uintptr_t start, uintptr_t end)
+{
+	size_t size = end - start;
+	char *room = mmap(NULL, size + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (room == MAP_FAILED)
+		return;
+	char *copy = (char *)up((uintptr_t)room);
+	memcpy(copy, (const void *)start, size);
+	if (madvise(copy, size, MADV_COLLAPSE) == 0 && mprotect(copy, size, PROT_READ | PROT_EXEC) == 0)
+		mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)start);
+	munmap(room, size + HUGE); /* without what was moved away */
+}
+
+void pages_copy_code(void)
+{
+	look();
+	for (size_t i = 0; i < n_mappings; i++) {
+		uintptr_t start = up(mappings[i].start), end = down(mappings[i].end);
+		if (mappings[i].kind == CODE && start < end && in_use(start, end))
+			copy_code(start, end);
+	}
 }
 
 /* ---- mappings -------------------------------------------------------------------- */

@@ -183,6 +183,7 @@ static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
 	heap_settle();
 	pages_merge();
 	pages_collapse();
+	pages_copy_code();
 	hot_prepare();
 }
 

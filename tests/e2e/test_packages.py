@@ -666,7 +666,7 @@ def test_a_set_that_is_kept_ready(index):
 
 
 def test_a_set_that_many_ask_for_gets_a_template(index):
-    args = ['--packages-index', index.url, '--packages-template-after', '2', '--packages-template-memory', '15M', '--preload', 'none']
+    args = ['--packages-index', index.url, '--packages-template-after', '2', '--packages-template-memory', '24M', '--preload', 'none']
     with gb.running_daemon(*args) as daemon, daemon.api() as api:
         kinds = [api.session(packages=['gbpure==1.0']).info['template'] for _ in range(3)]
         assert kinds == ['default'] * 3  # nobody waits for it
