@@ -117,16 +117,13 @@ int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct 
 	struct berth **ret)
 {
 	struct berth *b, *best = NULL;
-	/* The readiest one in stock, the oldest of those. */
+	/* The readiest one in stock; of those, the one that has rehearsed last: what it touched may still lie in caches. */
 	TAILQ_FOREACH(b, &n->berths, link)
 		if (berth_is_stock(b) && b->kind.set == kind->set && b->kind.disk_bytes == kind->disk_bytes && b->kind.inodes == kind->inodes && b->kind.exec == kind->exec &&
 			b->kind.network.net == kind->network.net && kind->network.net != JAIL_NET_ALLOW &&
 			(kind->set || !kind->template || b->spare || b->state == BERTH_JAIL) && /* a guest is of one template, a jail of none */
-			(!best || b->state > best->state)) {
+			(!best || b->state > best->state || (b->state == best->state && b->rehearsed)))
 			best = b;
-			if (b->state == BERTH_READY)
-				break;
-		}
 	if (!best && kind->set) {
 		*ret_ready = false;
 		return nursery_nest(n, set_template_copy(kind->set), true, kind, limits, owner, ret);
