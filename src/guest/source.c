@@ -1,7 +1,9 @@
 #include "guest/source.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "guest/closing.h"
 #include "guest/memory.h"
 #include "guest/policy/policy.h"
 #include "guest/steps.h"
@@ -10,7 +12,80 @@ static PyObject *find_commands_in, *run_command, *run_async_cell; /* support.py'
 static PyObject *compile_builtin, *ast_expr, *ast_expression, *globals;
 static int future_flags; /* `from __future__` of earlier cells goes on, as in the interactive interpreter */
 
-/* ---- compiling ---------------------------------------------------------------- */
+struct parts {
+	PyObject *statements, *expression; /* code; either may be NULL */
+};
+
+static void parts_drop(struct parts *p)
+{
+	Py_CLEAR(p->statements);
+	Py_CLEAR(p->expression);
+}
+
+/* ---- compiling text ------------------------------------------------------------ */
+
+static const int text_flags = PyCF_SOURCE_IS_UTF8 | PyCF_IGNORE_COOKIE | PyCF_ALLOW_TOP_LEVEL_AWAIT;
+
+static PyObject *compile_text(const char *text, PyObject *filename, int start)
+{
+	PyCompilerFlags flags = _PyCompilerFlags_INIT;
+	flags.cf_flags = text_flags | future_flags;
+	PyObject *code = Py_CompileStringObject(text, filename, start, &flags, -1);
+	if (code)
+		future_flags |= ((PyCodeObject *)code)->co_flags & PyCF_MASK;
+	return code;
+}
+
+/* The expression on its own, in the line where it was. */
+static PyObject *compile_closing(const char *code, size_t len, size_t start, PyObject *filename)
+{
+	size_t lines = 0;
+	while (strchr(" \t\n", code[len - 1])) /* an indented empty line would be an error there */
+		len--;
+	for (const char *p = code; (p = memchr(p, '\n', (size_t)(code + start - p))); p++)
+		lines++;
+	char *text = malloc(lines + len - start + 1);
+	if (!text)
+		return PyErr_NoMemory();
+	memset(text, '\n', lines);
+	memcpy(text + lines, code + start, len - start);
+	text[lines + len - start] = '\0';
+	PyObject *expression = compile_text(text, filename, Py_eval_input);
+	free(text);
+	return expression;
+}
+
+/* Without a tree, where the text is plain enough. False when it is not, and when it does not compile: then the tree's way has the error. */
+static bool compile_plain(const char *code, size_t len, PyObject *filename, struct parts *ret)
+{
+	size_t start = 0;
+	int flags = future_flags;
+	char *before;
+	switch (closing_find(code, len, &start)) {
+	case CLOSING_STATEMENT:
+		ret->statements = compile_text(code, filename, Py_file_input);
+		break;
+	case CLOSING_EXPRESSION:
+		if (start && (before = strndup(code, start))) {
+			ret->statements = compile_text(before, filename, Py_file_input);
+			free(before);
+		}
+		if (!start || ret->statements)
+			ret->expression = compile_closing(code, len, start, filename);
+		if (!ret->expression)
+			Py_CLEAR(ret->statements);
+		break;
+	default:
+		return false;
+	}
+	if (ret->statements || ret->expression)
+		return true;
+	PyErr_Clear();
+	future_flags = flags;
+	return false;
+}
+
+/* ---- compiling a tree ---------------------------------------------------------- */
 
 static PyObject *compile_ast(PyObject *tree, PyObject *filename, const char *mode)
 {
@@ -28,7 +103,7 @@ static PyObject *compile_ast(PyObject *tree, PyObject *filename, const char *mod
 static PyObject *parse(const char *code, PyObject *filename)
 {
 	PyCompilerFlags flags = _PyCompilerFlags_INIT;
-	flags.cf_flags = PyCF_ONLY_AST | PyCF_SOURCE_IS_UTF8 | PyCF_IGNORE_COOKIE | PyCF_ALLOW_TOP_LEVEL_AWAIT | future_flags;
+	flags.cf_flags = PyCF_ONLY_AST | text_flags | future_flags;
 	policy_trust(true);
 	PyObject *tree = Py_CompileStringObject(code, filename, Py_file_input, &flags, -1);
 	policy_trust(false);
@@ -73,6 +148,23 @@ static PyObject *split_last(PyObject *body, const char *code, size_t len)
 	return expression;
 }
 
+/* Both parts, or -1 with an error: a cell with an error in its last line runs nothing. */
+static int compile_tree(PyObject *tree, PyObject *filename, const char *code, size_t len, struct parts *ret)
+{
+	PyObject *body = PyObject_GetAttrString(tree, "body");
+	PyObject *expression = body ? split_last(body, code, len) : NULL;
+	if (!PyErr_Occurred() && PyList_GET_SIZE(body))
+		ret->statements = compile_ast(tree, filename, "exec");
+	if (!PyErr_Occurred() && expression)
+		ret->expression = compile_ast(expression, filename, "eval");
+	Py_XDECREF(expression);
+	Py_XDECREF(body);
+	if (!PyErr_Occurred())
+		return 0;
+	parts_drop(ret);
+	return -1;
+}
+
 /* ---- running ------------------------------------------------------------------ */
 
 static bool awaits(PyObject *code)
@@ -80,45 +172,19 @@ static bool awaits(PyObject *code)
 	return code && ((PyCodeObject *)code)->co_flags & CO_COROUTINE;
 }
 
-/* Runs the statements and then the closing expression (either may be NULL) in __main__. A cell with a top-level await anywhere
- * runs as a whole on the session's event loop. */
-static PyObject *run_parts(PyObject *first, PyObject *second)
+/* Runs the statements and then the closing expression in __main__. A cell with a top-level await anywhere runs as a whole on the session's
+ * event loop. Returns the value of the expression (a new reference, None when there is none), or NULL with an error. */
+static PyObject *run_parts(const struct parts *p)
 {
 	memory_lend(false);
-	if (awaits(first) || awaits(second))
-		return PyObject_CallFunctionObjArgs(run_async_cell, first ? first : Py_None, second ? second : Py_None,
+	if (awaits(p->statements) || awaits(p->expression))
+		return PyObject_CallFunctionObjArgs(run_async_cell, p->statements ? p->statements : Py_None, p->expression ? p->expression : Py_None,
 			globals, NULL);
-	PyObject *value = first ? PyEval_EvalCode(first, globals, globals) : Py_NewRef(Py_None);
-	if (!value || !second)
+	PyObject *value = p->statements ? PyEval_EvalCode(p->statements, globals, globals) : Py_NewRef(Py_None);
+	if (!value || !p->expression)
 		return value;
 	Py_DECREF(value);
-	return PyEval_EvalCode(second, globals, globals);
-}
-
-/* The value of the last expression (a new reference, None when there is none), or NULL with an error. */
-static PyObject *run_tree(PyObject *tree, PyObject *filename, const char *code, size_t len)
-{
-	PyObject *body = PyObject_GetAttrString(tree, "body"), *expression = NULL, *value = NULL;
-	PyObject *first = NULL, *second = NULL;
-	if (!body)
-		return NULL;
-	expression = split_last(body, code, len);
-	if (!expression && PyErr_Occurred())
-		goto out;
-	/* Both are compiled before either runs: a cell with an error in its last line runs nothing. */
-	if (PyList_GET_SIZE(body) && !(first = compile_ast(tree, filename, "exec")))
-		goto out;
-	if (expression && !(second = compile_ast(expression, filename, "eval")))
-		goto out;
-	steps_end(STEP_COMPILE);
-	value = run_parts(first, second);
-	steps_end(STEP_RUN);
-out:
-	Py_XDECREF(first);
-	Py_XDECREF(second);
-	Py_XDECREF(expression);
-	Py_DECREF(body);
-	return value;
+	return PyEval_EvalCode(p->expression, globals, globals);
 }
 
 /* ---- lines that are no Python --------------------------------------------------- */
@@ -171,16 +237,31 @@ static PyObject *after_commands(const char *code, size_t len)
 	return rest;
 }
 
-PyObject *source_run(const char *code, size_t len, PyObject *filename)
+static int compile_cell(const char *code, size_t len, PyObject *filename, struct parts *ret)
 {
-	PyObject *tree = parse(code, filename), *rest = tree ? NULL : after_commands(code, len), *value = NULL;
+	if (!policy_active() && compile_plain(code, len, filename, ret))
+		return 0;
+	PyObject *tree = parse(code, filename), *rest = tree ? NULL : after_commands(code, len);
 	Py_ssize_t rest_len = (Py_ssize_t)len;
+	int r = -1;
 	if (rest && (code = PyUnicode_AsUTF8AndSize(rest, &rest_len)))
 		tree = parse(code, filename);
 	if (tree && (!policy_active() || policy_check(tree, code, (size_t)rest_len) == 0))
-		value = run_tree(tree, filename, code, (size_t)rest_len);
+		r = compile_tree(tree, filename, code, (size_t)rest_len, ret);
 	Py_XDECREF(tree);
 	Py_XDECREF(rest);
+	return r;
+}
+
+PyObject *source_run(const char *code, size_t len, PyObject *filename)
+{
+	struct parts parts = { 0 };
+	if (compile_cell(code, len, filename, &parts) < 0)
+		return NULL;
+	steps_end(STEP_COMPILE);
+	PyObject *value = run_parts(&parts);
+	steps_end(STEP_RUN);
+	parts_drop(&parts);
 	return value;
 }
 
