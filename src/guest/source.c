@@ -55,8 +55,9 @@ static PyObject *compile_closing(const char *code, size_t len, size_t start, PyO
 	return expression;
 }
 
-/* Without a tree, where the text is plain enough. False when it is not, and when it does not compile: then the tree's way has the error. */
-static bool compile_plain(const char *code, size_t len, PyObject *filename, struct parts *ret)
+/* Without a tree, where the text is plain enough. 0 when it is not, and when it does not compile: then the tree's way has the error. -1 with an error
+ * that is not the text's: an interrupt, while a warning is shown. */
+static int compile_plain(const char *code, size_t len, PyObject *filename, struct parts *ret)
 {
 	size_t start = 0;
 	int flags = future_flags;
@@ -76,13 +77,15 @@ static bool compile_plain(const char *code, size_t len, PyObject *filename, stru
 			Py_CLEAR(ret->statements);
 		break;
 	default:
-		return false;
+		return 0;
 	}
 	if (ret->statements || ret->expression)
-		return true;
-	PyErr_Clear();
+		return 1;
 	future_flags = flags;
-	return false;
+	if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+		return -1;
+	PyErr_Clear();
+	return 0;
 }
 
 /* ---- compiling a tree ---------------------------------------------------------- */
@@ -239,11 +242,12 @@ static PyObject *after_commands(const char *code, size_t len)
 
 static int compile_cell(const char *code, size_t len, PyObject *filename, struct parts *ret)
 {
-	if (!policy_active() && compile_plain(code, len, filename, ret))
-		return 0;
+	int r = policy_active() ? 0 : compile_plain(code, len, filename, ret);
+	if (r)
+		return r > 0 ? 0 : -1;
 	PyObject *tree = parse(code, filename), *rest = tree ? NULL : after_commands(code, len);
 	Py_ssize_t rest_len = (Py_ssize_t)len;
-	int r = -1;
+	r = -1;
 	if (rest && (code = PyUnicode_AsUTF8AndSize(rest, &rest_len)))
 		tree = parse(code, filename);
 	if (tree && (!policy_active() || policy_check(tree, code, (size_t)rest_len) == 0))
