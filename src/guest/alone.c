@@ -186,10 +186,10 @@ static bool childless(const struct support *support, char why[HELD_WHY_MAX])
 	pid_t running = 0, ended = 0;
 	bool stays = false;
 	for (unsigned look = 0; look < PATIENCE; look++) {
-		ended = ended_child();
-		if (ended > 0) {
+		/* While some are reaped others may end. */
+		for (pid_t before = 0; (ended = ended_child()) > 0 && ended != before; before = ended) {
 			reap(support->reap_children);
-			ended = ended_child();
+			stays = false;
 		}
 		if (ended || stays)
 			break;

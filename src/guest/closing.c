@@ -46,23 +46,35 @@ static bool is_one_of(const char *word, size_t len, const char *const *list)
 /* A line that begins with one of these is, or belongs to, a statement, unless it is in brackets. */
 static const char *const keywords[] = { "assert", "async", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if",
 	"import", "nonlocal", "pass", "raise", "return", "try", "while", "with", NULL };
-/* Words that begin a statement in some places and are names in others. */
-static const char *const sometimes[] = { "case", "match", "type", NULL };
+/* Words that begin a statement in some places and are names in others; or an expression that is one as a statement only. */
+static const char *const sometimes[] = { "case", "match", "type", "yield", NULL };
 /* A text with one of these before it holds expressions. */
 static const char formatted[] = "fFtT";
 
 /* ---- the last statement ------------------------------------------------------------- */
 
+enum { DEPTH_MAX = 32 };
+
 struct scan {
 	const char *at, *end;
-	unsigned depth;  /* of brackets */
+	char open[DEPTH_MAX]; /* brackets */
+	unsigned depth;
 	bool compound;   /* begins with a keyword */
 	bool assigns;
 	bool colon, over; /* outside of brackets: a colon; the end of the line */
 };
 
+/*
+ * Since 3.12 a text with expressions may go on in the next line, within the braces of one: then the last line begins there, and what looks like a text,
+ * or a comment, may be neither. But the brace that closes is somewhere in it: so braces count wherever they are.
+ */
+static bool has_brace(const char *start, const char *end)
+{
+	return memchr(start, '}', (size_t)(end - start));
+}
+
 /* Past the text that begins at this quote; false when it does not end in its line. */
-static bool skip_text(struct scan *s)
+static bool find_end(struct scan *s)
 {
 	char quote = *s->at++;
 	for (; s->at < s->end && *s->at != '\n'; s->at++) {
@@ -76,16 +88,30 @@ static bool skip_text(struct scan *s)
 	return false;
 }
 
-/* The same for a text with expressions. Since 3.12 these may hold its own quote: it ends with the first one where none is open, which is clear when there
- * are neither other quotes nor braces that stand for themselves. */
+static bool skip_text(struct scan *s)
+{
+	const char *start = s->at;
+	return find_end(s) && !has_brace(start, s->at);
+}
+
+static bool skip_comment(struct scan *s)
+{
+	const char *start = s->at;
+	while (s->at < s->end && *s->at != '\n')
+		s->at++;
+	return !has_brace(start, s->at);
+}
+
+/* A text with expressions. Since 3.12 these may hold its own quote: it ends with the first one where none is open, which is clear when there are no
+ * other quotes, no comments and no braces that stand for themselves. */
 static bool skip_formatted(struct scan *s)
 {
 	const char *start = s->at + 1;
 	int open = 0;
-	if (!skip_text(s))
+	if (!find_end(s))
 		return false;
 	for (const char *p = start; p < s->at - 1; p++) {
-		if (strchr("'\"\\", *p) || (strchr("{}", *p) && p[1] == *p))
+		if (strchr("'\"\\#", *p) || (strchr("{}", *p) && p[1] == *p))
 			return false;
 		open += (*p == '{') - (*p == '}');
 	}
@@ -122,6 +148,21 @@ static bool take_equals(struct scan *s)
 	return p[-1] != ':';
 }
 
+static bool take_bracket(struct scan *s)
+{
+	static const char opening[] = "([{", closing[] = ")]}";
+	const char *kind = strchr(opening, *s->at);
+	if (kind) {
+		if (s->depth == DEPTH_MAX)
+			return false;
+		s->open[s->depth++] = closing[kind - opening];
+	} else if (s->depth == 0 || s->open[--s->depth] != *s->at) {
+		return false; /* the line is in brackets itself */
+	}
+	s->at++;
+	return true;
+}
+
 static bool take_other(struct scan *s)
 {
 	switch (*s->at) {
@@ -129,20 +170,14 @@ static bool take_other(struct scan *s)
 	case '"':
 		return skip_text(s);
 	case '#':
-		while (s->at < s->end && *s->at != '\n')
-			s->at++;
-		return true;
+		return skip_comment(s);
 	case '(':
 	case '[':
 	case '{':
-		s->depth++;
-		break;
 	case ')':
 	case ']':
 	case '}':
-		if (s->depth-- == 0)
-			return false; /* the line is in brackets itself */
-		break;
+		return take_bracket(s);
 	case '=':
 		if (s->depth == 0 && !s->compound)
 			return take_equals(s);
@@ -182,7 +217,7 @@ enum closing closing_find(const char *code, size_t len, size_t *ret_start)
 	while (start + word < s.end && in_word(start[word]))
 		word++;
 	s.compound = is_one_of(start, word, keywords);
-	if (is_one_of(start, word, sometimes) || (!word && !strchr("'\"([{-+~*.", *start)))
+	if (is_one_of(start, word, sometimes) || (!word && !strchr("'\"([{-+~.", *start)))
 		return CLOSING_UNSURE;
 	while (s.at < s.end)
 		if (!take(&s))

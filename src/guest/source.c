@@ -10,6 +10,7 @@
 
 static PyObject *find_commands_in, *run_command, *run_async_cell; /* support.py's */
 static PyObject *compile_builtin, *ast_expr, *ast_expression, *globals;
+static PyObject *warnings, *filters_name, *all_are_errors; /* the module's names; "filters"; a list of filters */
 static int future_flags; /* `from __future__` of earlier cells goes on, as in the interactive interpreter */
 
 struct parts {
@@ -30,10 +31,7 @@ static PyObject *compile_text(const char *text, PyObject *filename, int start)
 {
 	PyCompilerFlags flags = _PyCompilerFlags_INIT;
 	flags.cf_flags = text_flags | future_flags;
-	PyObject *code = Py_CompileStringObject(text, filename, start, &flags, -1);
-	if (code)
-		future_flags |= ((PyCodeObject *)code)->co_flags & PyCF_MASK;
-	return code;
+	return Py_CompileStringObject(text, filename, start, &flags, -1);
 }
 
 /* The expression on its own, in the line where it was. */
@@ -55,37 +53,41 @@ static PyObject *compile_closing(const char *code, size_t len, size_t start, PyO
 	return expression;
 }
 
-/* Without a tree, where the text is plain enough. 0 when it is not, and when it does not compile: then the tree's way has the error. -1 with an error
- * that is not the text's: an interrupt, while a warning is shown. */
-static int compile_plain(const char *code, size_t len, PyObject *filename, struct parts *ret)
+static void compile_parts(enum closing closing, const char *code, size_t len, size_t start, PyObject *filename, struct parts *ret)
+{
+	char *before;
+	if (closing == CLOSING_STATEMENT) {
+		ret->statements = compile_text(code, filename, Py_file_input);
+		return;
+	}
+	ret->expression = compile_closing(code, len, start, filename);
+	if (ret->expression && start) {
+		before = strndup(code, start);
+		ret->statements = before ? compile_text(before, filename, Py_file_input) : NULL;
+		free(before);
+		if (!ret->statements)
+			Py_CLEAR(ret->expression);
+	}
+}
+
+/*
+ * Without a tree, where the text is plain enough. False when it is not, and when it does not compile or the compiler has a warning: then the tree's
+ * way has the error, and warns. So a warning is an error here, and runs no code.
+ */
+static bool compile_plain(const char *code, size_t len, PyObject *filename, struct parts *ret)
 {
 	size_t start = 0;
-	int flags = future_flags;
-	char *before;
-	switch (closing_find(code, len, &start)) {
-	case CLOSING_STATEMENT:
-		ret->statements = compile_text(code, filename, Py_file_input);
-		break;
-	case CLOSING_EXPRESSION:
-		if (start && (before = strndup(code, start))) {
-			ret->statements = compile_text(before, filename, Py_file_input);
-			free(before);
-		}
-		if (!start || ret->statements)
-			ret->expression = compile_closing(code, len, start, filename);
-		if (!ret->expression)
-			Py_CLEAR(ret->statements);
-		break;
-	default:
-		return 0;
-	}
-	if (ret->statements || ret->expression)
-		return 1;
-	future_flags = flags;
-	if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
-		return -1;
+	enum closing closing = closing_find(code, len, &start);
+	PyObject *filters = PyDict_GetItem(warnings, filters_name); /* borrowed */
+	if (closing == CLOSING_UNSURE || !filters || memmem(code, len, "__future__", 10))
+		return false;
+	Py_INCREF(filters);
+	if (PyDict_SetItem(warnings, filters_name, all_are_errors) == 0)
+		compile_parts(closing, code, len, start, filename, ret);
 	PyErr_Clear();
-	return 0;
+	PyDict_SetItem(warnings, filters_name, filters); /* it has the place already: nothing can fail */
+	Py_DECREF(filters);
+	return ret->statements || ret->expression;
 }
 
 /* ---- compiling a tree ---------------------------------------------------------- */
@@ -242,12 +244,11 @@ static PyObject *after_commands(const char *code, size_t len)
 
 static int compile_cell(const char *code, size_t len, PyObject *filename, struct parts *ret)
 {
-	int r = policy_active() ? 0 : compile_plain(code, len, filename, ret);
-	if (r)
-		return r > 0 ? 0 : -1;
+	if (!policy_active() && compile_plain(code, len, filename, ret))
+		return 0;
 	PyObject *tree = parse(code, filename), *rest = tree ? NULL : after_commands(code, len);
 	Py_ssize_t rest_len = (Py_ssize_t)len;
-	r = -1;
+	int r = -1;
 	if (rest && (code = PyUnicode_AsUTF8AndSize(rest, &rest_len)))
 		tree = parse(code, filename);
 	if (tree && (!policy_active() || policy_check(tree, code, (size_t)rest_len) == 0))
@@ -286,5 +287,8 @@ int source_prepare(const struct support *support, PyObject *main_globals)
 	compile_builtin = get("builtins", "compile");
 	ast_expr = get("ast", "Expr");
 	ast_expression = get("ast", "Expression");
-	return compile_builtin && ast_expr && ast_expression ? 0 : -1;
+	warnings = get("warnings", "__dict__");
+	filters_name = PyUnicode_InternFromString("filters");
+	all_are_errors = Py_BuildValue("[(sOOOi)]", "error", Py_None, PyExc_Warning, Py_None, 0);
+	return compile_builtin && ast_expr && ast_expression && warnings && filters_name && all_are_errors ? 0 : -1;
 }

@@ -530,7 +530,7 @@ void berth_rehearse(struct berth *b)
 {
 	_cleanup_buffer_ struct buffer frame = BUFFER_INIT(0);
 	size_t start;
-	b->rehearsed = true;
+	b->rehearsed_ms = uv_now(b->nursery->config.loop);
 	if (wire_begin(&frame, WIRE_REHEARSE, 0, &start) == 0) {
 		wire_end(&frame, start);
 		guest_send(b->guest, &frame);

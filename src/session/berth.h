@@ -35,7 +35,7 @@ struct berth {
 	unsigned open_polls;
 	bool init_reaped, jail_asked;
 	bool spare;        /* in stock, and its jail gets no guest before somebody wants it */
-	bool rehearsed;    /* its guest is prepared for a first cell */
+	uint64_t rehearsed_ms; /* when its guest was told to prepare for a first cell, by the loop; 0: it was not */
 	uint64_t ready_ms; /* since when, by the loop */
 	uint64_t asked_ns; /* when the zygote was asked for the guest */
 	unsigned sweeps; /* asked of the init and not answered yet */

@@ -26,6 +26,7 @@ enum {
 	FAILURES_MAX = 5,         /* in a row, before those who wait are told */
 	PRELOAD_ARGS_MAX = 256,
 	REHEARSE_MS = 100,        /* a guest that waited so long uses the time */
+	REHEARSAL_MS = 20,        /* which takes this long, or less */
 	SPARE_JAILS = 4,          /* empty ones, a third of the time that a guest forked on demand takes */
 };
 
@@ -68,7 +69,7 @@ static uint64_t rehearse_stock(struct nursery *n)
 	uint64_t now = uv_now(n->config.loop), next = 0;
 	struct berth *b;
 	TAILQ_FOREACH(b, &n->berths, link) {
-		if (!berth_is_stock(b) || b->state != BERTH_READY || b->rehearsed)
+		if (!berth_is_stock(b) || b->state != BERTH_READY || b->rehearsed_ms)
 			continue;
 		if (now >= b->ready_ms + REHEARSE_MS) {
 			berth_rehearse(b);
@@ -113,16 +114,23 @@ void nursery_stock_changed(struct nursery *n)
 		uv_timer_start(&n->refill, on_refill, wait, 0);
 }
 
+/* Is the guest of one readier than that of another? Of those that have rehearsed it is the last: what it touched may still lie in caches. */
+static bool is_readier(const struct nursery *n, const struct berth *b, const struct berth *than)
+{
+	if (!than || b->state != than->state)
+		return !than || b->state > than->state;
+	return b->rehearsed_ms > than->rehearsed_ms && b->rehearsed_ms + REHEARSAL_MS <= uv_now(n->config.loop);
+}
+
 int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner, bool *ret_ready,
 	struct berth **ret)
 {
 	struct berth *b, *best = NULL;
-	/* The readiest one in stock; of those, the one that has rehearsed last: what it touched may still lie in caches. */
 	TAILQ_FOREACH(b, &n->berths, link)
 		if (berth_is_stock(b) && b->kind.set == kind->set && b->kind.disk_bytes == kind->disk_bytes && b->kind.inodes == kind->inodes && b->kind.exec == kind->exec &&
 			b->kind.network.net == kind->network.net && kind->network.net != JAIL_NET_ALLOW &&
 			(kind->set || !kind->template || b->spare || b->state == BERTH_JAIL) && /* a guest is of one template, a jail of none */
-			(!best || b->state > best->state || (b->state == best->state && b->rehearsed)))
+			is_readier(n, b, best))
 			best = b;
 	if (!best && kind->set) {
 		*ret_ready = false;

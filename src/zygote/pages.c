@@ -18,7 +18,7 @@
 #define HUGE ((uintptr_t)2 << 20)
 
 enum {
-	MAPPINGS_MAX = 1024,
+	MAPPINGS_MAX = 4096,
 	HEAP_WORTH = 128 << 10, /* of a huge page that is filled up, so much must be there already */
 	CHUNK = 32 << 10,       /* below what malloc would map */
 	SMALL_PAGE = 4096,
@@ -68,7 +68,8 @@ static uintptr_t down(uintptr_t at)
 static void fill_malloc(void)
 {
 	uintptr_t end = up((uintptr_t)sbrk(0));
-	for (char *p = NULL; (uintptr_t)p + CHUNK < end && (p = malloc(CHUNK));)
+	unsigned left = 2 * HUGE / CHUNK;
+	for (char *p = NULL; left && (uintptr_t)p + CHUNK < end && (p = malloc(CHUNK)); left--)
 		; /* taken for good */
 }
 

@@ -35,6 +35,7 @@ static void expressions(void)
 	OK_STR(closing("a <= b != c >= d"), "a <= b != c >= d");
 	OK_STR(closing("'a = b'"), "'a = b'");
 	OK_STR(closing("b'\\'=' # = ["), "b'\\'=' # = [");
+	OK_STR(closing("[({x: [y]})]"), "[({x: [y]})]");
 	OK_STR(closing("if x:\n  y\nz"), "z");
 	OK_STR(closing("-1"), "-1");
 	OK_STR(closing("[x for x in y if x == 1]"), "[x for x in y if x == 1]");
@@ -59,7 +60,6 @@ static void statements(void)
 	OK_STR(closing("if x:\n    y\nelse:\n    z = 'a'\n"), "");
 	OK_STR(closing("def f(x=1, *, y: int = 2) -> int:\n    return {x: 'y'}[x]\n\n    # more\n"), "");
 	OK_STR(closing("import os"), "");
-	OK_STR(closing("*a, b = c"), "");
 	OK_STR(closing("(a, b) = c"), "");
 }
 
@@ -85,6 +85,18 @@ static void unclear(void)
 	OK(!closing("f'{x:{y}}'"));
 	OK(!closing("f'\\'{x}'"));
 	OK(!closing("f'{\nx}'"));
+	OK(!closing("total = 3\nf'{\ntotal:*=#10x}'")); /* of 3.12 and later */
+	OK(!closing("f'{\nx\nif y else z:#x}'"));
+	OK(!closing("g(\nf'{x\n\nif x else y:#}')"));
+	OK(!closing("x=1\nf\"{\nx: ='}'\" # \""));
+	OK(!closing("f'{\nx:0=(}' # '"));
+	OK(!closing("f'{x #}' = [\n}'  # '"));
+	OK(!closing("x = 1  # }"));
+	OK(!closing("(]"));
+	OK(!closing("((((((((((((((((((((((((((((((((((1))))))))))))))))))))))))))))))))))"));
+	OK(!closing("*a, b"));
+	OK(!closing("*a, b = c"));
+	OK(!closing("yield x"));
 	OK(!closing("lambda x=1: x"));
 	OK(!closing("x: int"));
 	OK(!closing("(x\n"));
