@@ -244,6 +244,7 @@ def test_threads_on_their_way_out(session, threads):
     'p.kill(); del p',
     'q = multiprocessing.Process(target=int); q.start(); r = subprocess.Popen(["true"])\n'
     'for o in (q, r): os.waitid(os.P_PID, o.pid, os.WEXITED | os.WNOWAIT)\nos.killpg(p.pid, 9); del o, p, q, r',
+    'q = [multiprocessing.Process(target=signal.pause) for _ in range(12)]; [o.start() for o in q]; [o.kill() for o in q]; p.kill(); del p, q',
 ])  # fmt: skip
 def test_children_on_their_way_out(session, end):
     """Those that the kernel, or Python by itself, waits for."""

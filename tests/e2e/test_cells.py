@@ -402,6 +402,18 @@ def test_warnings_go_to_stderr(session):
     assert 'SyntaxWarning' in session.execute('1 is 1').ok().stderr
 
 
+@pytest.mark.parametrize('code, status', [
+    ('x = 1\nx is 1', 'ok'),
+    ('x = 1\nx is 1\n*[1],', 'ok'),
+    ('x = 1\nx is 1\nreturn 5', 'error'),
+])  # fmt: skip
+def test_the_compiler_warns_once(session, code, status):
+    seen = session.execute(code)
+    assert seen.status == status and seen.stderr.count('SyntaxWarning') == 1
+    filters = session.value('import warnings; warnings.filters')
+    assert filters != '[]' and 'error' not in filters
+
+
 def test_help_and_breakpoint_do_not_hang(session):
     assert 'Return the number of items' in session.execute('help(len)', timeout_s=20).ok().stdout
     seen = session.execute('breakpoint()', timeout_s=20)
