@@ -10,7 +10,7 @@
 
 static PyObject *find_commands_in, *run_command, *run_async_cell; /* support.py's */
 static PyObject *compile_builtin, *ast_expr, *ast_expression, *globals;
-static PyObject *warnings, *filters_name, *all_are_errors; /* the module's names; "filters"; a list of filters */
+static PyObject *warnings, *filters_name; /* the module's names; "filters" */
 static int future_flags; /* `from __future__` of earlier cells goes on, as in the interactive interpreter */
 
 struct parts {
@@ -70,9 +70,18 @@ static void compile_parts(enum closing closing, const char *code, size_t len, si
 	}
 }
 
+/* The filters with one before them that makes an error of every warning about this file. Others go on: a collection may run somebody's finalizer meanwhile. */
+static PyObject *refusing(PyObject *filters, PyObject *filename)
+{
+	PyObject *list = Py_BuildValue("[(sOOOi)]", "error", Py_None, PyExc_Warning, filename, 0);
+	if (list && PyList_SetSlice(list, 1, 1, filters) < 0)
+		Py_CLEAR(list);
+	return list;
+}
+
 /*
  * Without a tree, where the text is plain enough. False when it is not, and when it does not compile or the compiler has a warning: then the tree's
- * way has the error, and warns. So a warning is an error here, and runs no code.
+ * way has the error, and warns. So a warning is an error here, and is not shown.
  */
 static bool compile_plain(const char *code, size_t len, PyObject *filename, struct parts *ret)
 {
@@ -81,12 +90,14 @@ static bool compile_plain(const char *code, size_t len, PyObject *filename, stru
 	PyObject *filters = PyDict_GetItem(warnings, filters_name); /* borrowed */
 	if (closing == CLOSING_UNSURE || !filters || memmem(code, len, "__future__", 10))
 		return false;
+	PyObject *stricter = refusing(filters, filename);
 	Py_INCREF(filters);
-	if (PyDict_SetItem(warnings, filters_name, all_are_errors) == 0)
+	if (stricter && PyDict_SetItem(warnings, filters_name, stricter) == 0)
 		compile_parts(closing, code, len, start, filename, ret);
 	PyErr_Clear();
 	PyDict_SetItem(warnings, filters_name, filters); /* it has the place already: nothing can fail */
 	Py_DECREF(filters);
+	Py_XDECREF(stricter);
 	return ret->statements || ret->expression;
 }
 
@@ -289,6 +300,5 @@ int source_prepare(const struct support *support, PyObject *main_globals)
 	ast_expression = get("ast", "Expression");
 	warnings = get("warnings", "__dict__");
 	filters_name = PyUnicode_InternFromString("filters");
-	all_are_errors = Py_BuildValue("[(sOOOi)]", "error", Py_None, PyExc_Warning, Py_None, 0);
-	return compile_builtin && ast_expr && ast_expression && warnings && filters_name && all_are_errors ? 0 : -1;
+	return compile_builtin && ast_expr && ast_expression && warnings && filters_name ? 0 : -1;
 }
