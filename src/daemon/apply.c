@@ -78,6 +78,7 @@ int config_sessions(const struct config *c, struct error *e, struct sessions_con
 	ret->keep_awake = c->keep_awake;
 	ret->state_dir = c->state_dir;
 	ret->preload = c->preload;
+	ret->learn = true;
 	ret->rootfs = c->rootfs;
 	ret->ready_guests = c->ready;
 	ret->max_sessions = c->max_sessions;

@@ -264,27 +264,22 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 	return o.exit_code;
 }
 
+static void say_nothing(struct buffer *frames)
+{
+	(void)frames;
+}
+
 static void rehearse_once(const char *code)
 {
-	char name[32];
 	_cleanup_buffer_ struct buffer unread = BUFFER_INIT(LIMIT_CODE_BYTES);
-	snprintf(name, sizeof(name), "<cell %u>", 0U);
-	PyObject *filename = PyUnicode_FromString(name), *source = PyUnicode_FromString(code);
-	PyObject *known = filename && source ? PyObject_CallFunctionObjArgs(support.register_source, filename, source, NULL) : NULL;
-	PyObject *value = known ? source_run(code, strlen(code), filename) : NULL;
-	if (value && show_value(value, &unread, 0) == 0)
-		flush_figures();
-	PyErr_Clear();
+	cell_run(code, strlen(code), 0, false, &unread, say_nothing);
+	PyObject *filename = PyUnicode_FromString("<cell 0>");
 	PyObject *forgotten = filename ? PyObject_CallOneArg(support.forget_source, filename) : NULL;
 	PyDict_DelItemString(PyModule_GetDict(PyImport_AddModule("__main__")), "pd");
 	PyErr_Clear();
 	PyDict_DelItemString(PyEval_GetBuiltins(), "_");
 	PyErr_Clear();
-	steps_put(&unread); /* nobody's time */
 	Py_XDECREF(forgotten);
-	Py_XDECREF(value);
-	Py_XDECREF(known);
-	Py_XDECREF(source);
 	Py_XDECREF(filename);
 }
 

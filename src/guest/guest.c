@@ -610,6 +610,12 @@ static void add_working_directory(void)
 	Py_XDECREF(here);
 }
 
+void guest_rehearse(void)
+{
+	random_renew(support.reseed);
+	rehearse();
+}
+
 void guest_settle(void)
 {
 	at_fork_settle();

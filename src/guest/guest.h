@@ -22,6 +22,9 @@ int guest_prepare(const struct support *support);
 /* In the zygote, when all is imported and warm: makes what every guest would otherwise make for itself. */
 void guest_settle(void);
 
+/* What a guest does first and what its first cell does, without a guest. */
+void guest_rehearse(void);
+
 /* In the guest, inside its jail, with GUEST_CONTROL_FD, 1 and 2 in place: serves cells until the daemon hangs up. */
 void __attribute__((noreturn)) guest_run(void);
 

@@ -5,17 +5,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/maps.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
 enum {
+	MAPS_MAX = 4096,
 	RANGES_MAX = 512,
 	PAGES_MAX = 512,  /* cells that write to more tell little about the next one */
 	LESSONS_MAX = 8,  /* tried, to find a small cell; a look takes as long as a fifth of a copy */
@@ -37,15 +38,14 @@ static uintptr_t page_size;
 
 void hot_prepare(void)
 {
-	char line[512], flags[8];
-	unsigned long start, end;
+	static struct map maps[MAPS_MAX];
+	size_t n = maps_look(maps, MAPS_MAX);
 	page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
-	_cleanup_file_ FILE *f = fopen("/proc/self/maps", "re");
-	while (f && n_ranges < RANGES_MAX && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx %7s", &start, &end, flags) != 3 || flags[1] != 'w' || flags[3] != 'p')
+	for (size_t i = 0; i < n && n_ranges < RANGES_MAX; i++) {
+		if (!maps[i].writable || !maps[i].private)
 			continue;
-		ranges[n_ranges].start = start;
-		ranges[n_ranges++].end = end;
+		ranges[n_ranges].start = maps[i].start;
+		ranges[n_ranges++].end = maps[i].end;
 	}
 }
 

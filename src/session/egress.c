@@ -161,7 +161,7 @@ static void start(struct nursery *n)
 	n->proxy.on_closed = on_closed;
 	if (n->destroying)
 		return;
-	int r = helper_start(&n->proxy, n->config.loop, "/proc/self/exe", argv, envp, -1);
+	int r = helper_start(&n->proxy, n->config.loop, "/proc/self/exe", argv, envp, (const int[HELPER_EXTRA]){ -1 });
 	if (r < 0) {
 		log_error("the proxy does not start: %s", strerror(-r));
 		restart_later(n);

@@ -71,7 +71,7 @@ static int watch(struct helper *h, uv_loop_t *loop)
 	return 0;
 }
 
-int helper_start(struct helper *h, uv_loop_t *loop, const char *path, char *const argv[], char *const envp[], int extra_fd)
+int helper_start(struct helper *h, uv_loop_t *loop, const char *path, char *const argv[], char *const envp[], const int extra[HELPER_EXTRA])
 {
 	int pair[2];
 	int r = fd_socketpair(SOCK_SEQPACKET, pair);
@@ -79,10 +79,15 @@ int helper_start(struct helper *h, uv_loop_t *loop, const char *path, char *cons
 		return r;
 	_cleanup_fd_ int near = pair[0], far = pair[1], null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int out = h->silent ? null : STDERR_FILENO;
-	int fds[5] = { null, out, out, far, extra_fd };
+	int fds[4 + HELPER_EXTRA] = { null, out, out, far };
+	size_t n = 4;
 	if (null < 0)
 		return -errno;
-	int pidfd = process_spawn(path, argv, envp, fds, extra_fd >= 0 ? 5 : 4, NULL);
+	while (n < 4 + HELPER_EXTRA && extra[n - 4] >= 0) {
+		fds[n] = extra[n - 4];
+		n++;
+	}
+	int pidfd = process_spawn(path, argv, envp, fds, n, NULL);
 	if (pidfd < 0)
 		return pidfd;
 	fd_set_nonblock(near, 1);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <uv.h>
 
-enum { HELPER_MESSAGE_MAX = 4096, HELPER_FDS_MAX = 32 };
+enum { HELPER_MESSAGE_MAX = 4096, HELPER_FDS_MAX = 32, HELPER_EXTRA = 2 };
 
 struct helper {
 	uv_poll_t socket_poll, exit_poll;
@@ -22,8 +22,9 @@ struct helper {
 	void (*on_closed)(struct helper *h); /* after helper_close(): the memory may be used again */
 };
 
-/* Starts path with [0: /dev/null, 1 and 2: our stderr, 3: the socket, 4: extra_fd when >= 0]. Callbacks are set by the caller. */
-int helper_start(struct helper *h, uv_loop_t *loop, const char *path, char *const argv[], char *const envp[], int extra_fd);
+/* Starts path with [0: /dev/null, 1 and 2: our stderr, 3: the socket, from 4 on: those of `extra` up to the first that is negative]. Callbacks are
+ * set by the caller. */
+int helper_start(struct helper *h, uv_loop_t *loop, const char *path, char *const argv[], char *const envp[], const int extra[HELPER_EXTRA]);
 
 /* -EAGAIN when its queue is full. Descriptors stay the caller's. */
 int helper_send(struct helper *h, const void *data, size_t len, const int *fds, size_t n_fds);

@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "session/berth.h"
 #include "session/rootfs.h"
@@ -334,11 +336,11 @@ static int start_jailer(struct nursery *n)
 	n->jailer.on_message = on_jailer_message;
 	n->jailer.on_exit = on_helper_exit;
 	n->jailer.on_closed = on_jailer_closed;
-	return helper_start(&n->jailer, n->config.loop, "/proc/self/exe", argv, envp, -1);
+	return helper_start(&n->jailer, n->config.loop, "/proc/self/exe", argv, envp, (const int[HELPER_EXTRA]){ -1 });
 }
 
 /* The environment is built from nothing, before exec: clearing it later would leave it readable in /proc. */
-int nursery_start_zygote(struct nursery *n, struct helper *h, char *const *modules)
+int nursery_start_zygote(struct nursery *n, struct helper *h, char *const *modules, int book)
 {
 	char *argv[PRELOAD_ARGS_MAX + 16];
 	static char *envp[] = { (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"LANG=C.UTF-8", (char *)"LC_ALL=C.UTF-8",
@@ -354,15 +356,42 @@ int nursery_start_zygote(struct nursery *n, struct helper *h, char *const *modul
 	for (size_t i = 0; modules[i] && i < PRELOAD_ARGS_MAX; i++)
 		argv[at++] = modules[i];
 	argv[at] = NULL;
-	return helper_start(h, n->config.loop, own_tree ? "/proc/self/exe" : GLOVEBOX_PYTHON, argv, envp, n->jailer.pidfd);
+	return helper_start(h, n->config.loop, own_tree ? "/proc/self/exe" : GLOVEBOX_PYTHON, argv, envp,
+		(const int[HELPER_EXTRA]){ n->jailer.pidfd, book });
+}
+
+/* What was learnt about the template: a file of its own for other modules or another system. -1 where nothing is to be learnt. */
+static int open_book(const struct nursery *n)
+{
+	struct sha256 s;
+	struct stat st;
+	char path[4096], hex[SHA256_HEX + 1];
+	if (!n->config.learn || !ZYGOTE_LEARNS || !n->config.preload[0])
+		return -1;
+	sha256_init(&s);
+	for (size_t i = 0; n->config.preload[i]; i++)
+		sha256_add(&s, n->config.preload[i], strlen(n->config.preload[i]) + 1);
+	if (n->config.rootfs)
+		sha256_add(&s, n->config.rootfs, strlen(n->config.rootfs));
+	sha256_end(&s, hex);
+	snprintf(path, sizeof(path), "%s/layout", n->config.state_dir);
+	mkdir(path, 0700);
+	snprintf(path, sizeof(path), "%s/layout/%.16s", n->config.state_dir, hex);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		log_warning("%s: %s; sessions start slower than they could", path, strerror(errno));
+	else if (fstat(fd, &st) == 0 && st.st_size == 0)
+		log_info("the first start with these modules: they are imported twice, to learn what a session's first cell touches");
+	return fd;
 }
 
 static int start_zygote(struct nursery *n)
 {
+	_cleanup_fd_ int book = open_book(n);
 	n->zygote.on_message = on_zygote_message;
 	n->zygote.on_exit = on_helper_exit;
 	n->zygote.on_closed = on_zygote_closed;
-	return nursery_start_zygote(n, &n->zygote, n->config.preload);
+	return nursery_start_zygote(n, &n->zygote, n->config.preload, book);
 }
 
 /* Starts what does not run: the jailer first, and once it answers the zygote. */

@@ -49,6 +49,7 @@ struct nursery_config {
 	const char *rootfs;   /* the system that sessions see instead of the host's, or NULL */
 	const char *shown;    /* directories that jails see as well, see tree_prepare(); or NULL */
 	char *const *preload; /* NULL at the end */
+	bool learn;           /* what a first cell touches, and keep it in state_dir */
 	char *const *plain_preload; /* the same without anything of the system's packages */
 	unsigned stock;       /* ready berths kept */
 	uint64_t template_bytes; /* memory of the templates of package sets; 0: no limit */

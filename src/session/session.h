@@ -100,6 +100,7 @@ struct sessions_config {
 	const char *rootfs;       /* the system tree that sessions see instead of the host's, or NULL */
 	const char *shown;        /* what jails see besides the system: lines "HOST DIRECTORY<tab>NAME" (as /NAME), or NULL */
 	char **preload;           /* the template: NULL for the default list, an empty list for none */
+	bool learn;               /* at the first start with a template: how to lay it out in memory (zygote/layout.h) */
 	unsigned ready_guests;    /* kept ahead */
 	uint64_t template_bytes;  /* memory of all templates but the default one; 0: no limit */
 	enum jail_exec default_exec; /* what those in stock may start too; sessions that ask for another kind wait for a fork */

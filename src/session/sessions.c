@@ -124,6 +124,7 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 		.shown = config->shown,
 		.template_bytes = config->template_bytes,
 		.preload = t->owned_preload,
+		.learn = config->learn,
 		.plain_preload = (char *const *)plain_preload,
 		.stock = config->ready_guests,
 		.kind = { .disk_bytes = config->defaults.disk_bytes, .inodes = config->defaults.inodes, .exec = config->default_exec,

@@ -107,7 +107,7 @@ static void start(struct template *t)
 	t->helper.on_message = on_message;
 	t->helper.on_exit = on_exit_of;
 	t->helper.on_closed = on_closed;
-	if (nursery_start_zygote(n, &t->helper, n->config.plain_preload) < 0)
+	if (nursery_start_zygote(n, &t->helper, n->config.plain_preload, -1) < 0)
 		t->failures = FAILURES_MAX;
 }
 

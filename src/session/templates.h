@@ -20,5 +20,5 @@ void template_start(struct nursery *n);   /* the jailer is up: if it waits for i
 void template_destroy(struct nursery *n); /* ends it; asynchronous */
 
 /* nursery.c: starts a zygote that imports the modules. */
-int nursery_start_zygote(struct nursery *n, struct helper *h, char *const *modules);
+int nursery_start_zygote(struct nursery *n, struct helper *h, char *const *modules, int book);
 void nursery_spawned(struct nursery *n, const void *message, int *fds, size_t n_fds);

@@ -129,6 +129,17 @@ static void fill_pools(size_t size)
 		PyObject_Free(run[--n]);
 }
 
+size_t heap_block_size(size_t size)
+{
+	return size > BLOCK_MAX ? size : size ? (size + BLOCK_STEP - 1) / BLOCK_STEP * BLOCK_STEP : BLOCK_STEP;
+}
+
+void heap_fill(size_t size)
+{
+	if (size <= BLOCK_MAX)
+		fill_pools(size);
+}
+
 /* Takes malloc's free chunks of at least this size, for good, until one has to be cut from the end of the
  * heap. */
 static void fill_chunks(size_t size, uintptr_t heap_end)

@@ -8,8 +8,16 @@
  */
 #pragma once
 
+#include <stddef.h>
+
 /* From here on until heap_settle(), arenas come from such regions. */
 void heap_begin(void);
+
+/* How large a block Python's allocator makes of this. */
+size_t heap_block_size(size_t size);
+
+/* The blocks of this size that come next lie side by side. */
+void heap_fill(size_t size);
 
 /* No hole is left between what is alive. From here on, in guests, the first arenas are Python's own, which are small; those of a heap that has
  * grown lie in huge pages again, because it may be copied itself (src/guest/park.h). */

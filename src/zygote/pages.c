@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/maps.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
@@ -26,30 +27,17 @@ enum {
 
 /* ---- what there is ----------------------------------------------------------------- */
 
-enum kind { OTHER, HEAP, CODE };
-
-static struct mapping {
-	uintptr_t start, end;
-	enum kind kind;
-} mappings[MAPPINGS_MAX]; /* ascending */
+static struct map mappings[MAPPINGS_MAX];
 static size_t n_mappings;
-
-/* Private memory without a file is the heap's, Python's or malloc's, unless it is the stack. */
-static enum kind kind_of(const char *flags, unsigned long inode, const char *line)
-{
-	if (!inode && flags[1] == 'w' && flags[3] == 'p' && !strstr(line, "[stack]"))
-		return HEAP;
-	return inode && strcmp(flags, "r-xp") == 0 ? CODE : OTHER;
-}
 
 static void look(void)
 {
-	unsigned long start, end, inode;
-	char line[512], flags[8];
-	_cleanup_file_ FILE *f = fopen("/proc/self/maps", "re");
-	for (n_mappings = 0; f && n_mappings < MAPPINGS_MAX && fgets(line, sizeof(line), f);)
-		if (sscanf(line, "%lx-%lx %7s %*x %*s %lu", &start, &end, flags, &inode) == 4)
-			mappings[n_mappings++] = (struct mapping){ start, end, kind_of(flags, inode, line) };
+	n_mappings = maps_look(mappings, MAPPINGS_MAX);
+}
+
+static bool is_code(const struct map *m)
+{
+	return m->executable && m->private && m->of_file && !m->writable;
 }
 
 static uintptr_t up(uintptr_t at)
@@ -83,11 +71,11 @@ static void fill(uintptr_t start, uintptr_t end)
 static void fill_up(uintptr_t block)
 {
 	uintptr_t end = block + HUGE, at = block, brk = (uintptr_t)sbrk(0), there = 0;
-	const struct mapping *first = mappings, *last;
+	const struct map *first = mappings, *last;
 	for (; first < mappings + n_mappings && first->end <= block; first++)
 		;
 	for (last = first; last < mappings + n_mappings && last->start < end; last++) {
-		if (last->kind != HEAP || (last->end == brk && brk < end))
+		if (!map_is_heap(last) || (last->end == brk && brk < end))
 			return;
 		there += (last->end < end ? last->end : end) - (last->start > block ? last->start : block);
 	}
@@ -103,14 +91,14 @@ void pages_collapse(void)
 	fill_malloc();
 	look();
 	for (size_t i = 0; i < n_mappings; i++) {
-		if (mappings[i].kind != HEAP)
+		if (!map_is_heap(&mappings[i]))
 			continue;
 		fill_up(down(mappings[i].start));
 		fill_up(down(mappings[i].end));
 	}
 	look();
 	for (size_t i = 0; i < n_mappings; i++)
-		for (uintptr_t at = up(mappings[i].start); mappings[i].kind == HEAP && at < down(mappings[i].end); at += HUGE)
+		for (uintptr_t at = up(mappings[i].start); map_is_heap(&mappings[i]) && at < down(mappings[i].end); at += HUGE)
 			madvise((void *)at, HUGE, MADV_COLLAPSE);
 }
 
@@ -148,7 +136,7 @@ void pages_copy_code(void)
 	look();
 	for (size_t i = 0; i < n_mappings; i++) {
 		uintptr_t start = up(mappings[i].start), end = down(mappings[i].end);
-		if (mappings[i].kind == CODE && start < end && in_use(start, end))
+		if (is_code(&mappings[i]) && start < end && in_use(start, end))
 			copy_code(start, end);
 	}
 }

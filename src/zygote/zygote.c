@@ -31,6 +31,7 @@
 #include "jail/jail.h"
 #include "wire/wire.h"
 #include "zygote/heap.h"
+#include "zygote/layout.h"
 #include "zygote/pages.h"
 #include "zygote/title.h"
 #include "zygote/zygote.h"
@@ -42,6 +43,8 @@ static void __attribute__((noreturn)) die(const char *what)
 {
 	struct wire_zygote m = { .event = WIRE_ZYGOTE_PROBLEM, .err = -EIO };
 	snprintf(m.text, sizeof(m.text), "%s", what);
+	if (layout_is_scout())
+		_exit(1); /* the zygote will find the same, and say so */
 	if (PyErr_Occurred())
 		PyErr_Print();
 	fd_send(ZYGOTE_SOCKET_FD, &m, sizeof(m), NULL, 0);
@@ -150,12 +153,21 @@ static void report_threads(char *text, size_t size)
 		snprintf(text + len, size - len, "threads: a preloaded module runs %u threads; sessions may hang in it\n", n - 1);
 }
 
+/* What every guest does, from its fork to the end of a first cell. */
+static void start_as_a_guest(void)
+{
+	PyOS_BeforeFork();
+	PyOS_AfterFork_Child();
+	guest_rehearse();
+}
+
 /* Imports the template and runs typical first calls, then freezes all of it so that no collection in a guest writes to it. */
 static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
 {
 	heap_begin();
 	set_environ("MPLCONFIGDIR", cache);
 	PyGC_Disable();
+	layout_begin(fcntl(ZYGOTE_BOOK_FD, F_GETFD) < 0 ? -1 : ZYGOTE_BOOK_FD);
 	if (support_load(&support) < 0 || guest_prepare(&support) < 0)
 		die("the guest's own parts do not load");
 	PyObject *installed = PyObject_CallNoArgs(support.install);
@@ -167,12 +179,15 @@ static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
 		die("preloading failed");
 	append_lines(problems, m->text, sizeof(m->text));
 	Py_DECREF(problems);
+	layout_mark("first calls");
 	problems = PyObject_CallNoArgs(support.warm_up);
 	if (!problems)
 		die("warming up failed");
 	append_lines(problems, m->text, sizeof(m->text));
 	Py_DECREF(problems);
+	layout_mark("first cells");
 	cell_rehearse(CELL_ADAPTED);
+	layout_mark("the rest");
 	report_threads(m->text, sizeof(m->text));
 	set_guest_environment();
 	clear_main();
@@ -180,6 +195,7 @@ static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
 	guest_settle();
 	call_gc("collect");
 	call_gc("freeze");
+	layout_end(start_as_a_guest);
 	heap_settle();
 	pages_merge();
 	pages_collapse();

@@ -1,7 +1,14 @@
 /* How the session layer starts a zygote: descriptors beside 0, 1, 2, and the program's arguments. */
 #pragma once
 
-enum { ZYGOTE_SOCKET_FD = 3, ZYGOTE_JAILER_FD = 4 };
+enum { ZYGOTE_SOCKET_FD = 3, ZYGOTE_JAILER_FD = 4, ZYGOTE_BOOK_FD = 5 /* may be missing: zygote/layout.h */ };
+
+/* Whether it can find out what a first cell touches (zygote/trace.h). */
+#ifdef __x86_64__
+enum { ZYGOTE_LEARNS = 1 };
+#else
+enum { ZYGOTE_LEARNS = 0 };
+#endif
 
 /*
  * argv: python3 -I -B -X utf8 -c ZYGOTE_BOOT path-of-the-module cache-dir module…

@@ -135,10 +135,28 @@ def remove_left_folders():
             shutil.rmtree(path, ignore_errors=True)
 
 
+class Layouts:
+    """What daemons learnt about their modules at their first start: the next one has it from here."""
+
+    folder = Path(tempfile.gettempdir()) / f'{FOLDERS}{os.getpid()}-layout'
+
+    @classmethod
+    def give(cls, state):
+        if cls.folder.exists():
+            shutil.copytree(cls.folder, state / 'layout')
+
+    @classmethod
+    def keep(cls, state):
+        cls.folder.mkdir(exist_ok=True)
+        for learnt in (state / 'layout').glob('*'):
+            if learnt.stat().st_size and not (cls.folder / learnt.name).exists():
+                shutil.copy(learnt, cls.folder)
+
+
 class Daemon:
     """`glovebox serve` on a free port, with a state directory of its own."""
 
-    def __init__(self, *args, env=None, wait=True, listen='127.0.0.1:0', token=None, before=(), user=None):
+    def __init__(self, *args, env=None, wait=True, listen='127.0.0.1:0', token=None, before=(), user=None, learnt=True):
         self.dir = Path(tempfile.mkdtemp(prefix=f'{FOLDERS}{os.getpid()}-'))
         self.log_path = self.dir / 'log'
         self.token = token
@@ -146,6 +164,8 @@ class Daemon:
         program = PROGRAM
         if user is not None:
             program, before = self._give_to(user), (*before, *as_user(user))
+        elif learnt:
+            Layouts.give(self.dir / 'state')
         argv = [*before, *WITH_US, program, 'serve', '--listen', listen, '--state-dir', self.dir / 'state', *args]
         with open(self.log_path, 'wb') as log:
             self.process = subprocess.Popen(
@@ -192,6 +212,7 @@ class Daemon:
     def wait_ready(self):
         with self.api() as api:
             wait_until(lambda: api.get('/readyz').status_code == 200, 'the daemon is ready')
+        Layouts.keep(self.dir / 'state')
 
     def settled_fds(self):
         """Open descriptors when as many guests wait as were asked for, so that nothing under way looks like a leak."""

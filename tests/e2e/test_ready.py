@@ -32,7 +32,7 @@ def rehearsed(science_daemon):
     def all_did():
         waiting = guests(science_daemon)
         with contextlib.suppress(OSError):
-            return len(waiting) == science_daemon.ready and min(map(private_mb, waiting)) > 2
+            return len(waiting) == science_daemon.ready and min(map(private_mb, waiting)) > 0.8
         return False
 
     gb.wait_until(all_did, 'guests in stock copied what a first cell writes to')
@@ -73,7 +73,7 @@ def test_sessions_made_in_a_row_stay_small(science_daemon):
             session.execute('x = 1').ok()
         time.sleep(0.5)  # sessions do not rehearse, however long they wait
         sizes = [private_mb(session.get()['pid']) for session in sessions]
-        assert statistics.median(sizes) < 2, sizes
+        assert statistics.median(sizes) < 0.8, sizes
         for session in sessions:
             session.delete()
 

@@ -1,0 +1,348 @@
+#include "zygote/layout.h"
+
+#include "guest/python.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fds.h"
+#include "zygote/book.h"
+#include "zygote/heap.h"
+#include "zygote/trace.h"
+
+enum {
+	RECORDS = 1 << 22, /* addresses that the scout remembers; a power of two */
+	SIZE_BITS = 13,    /* of BOOK_SIZE_MAX */
+	PLACES = 2 * BOOK_ENTRIES_MAX,
+	TRACE_SECONDS = 30,
+};
+
+static enum { IDLE, SCOUT, PLACING } doing;
+static int book_fd = -1;
+static PyMemAllocatorEx usual; /* of both domains whose blocks are Python's own */
+
+static struct report {
+	size_t n;
+	struct book_entry entries[BOOK_ENTRIES_MAX];
+} *report; /* shared by the scout and the zygote */
+
+static void *zeros(size_t size, int flags)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | flags, -1, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* ---- names of allocations ------------------------------------------------------------ */
+
+static uint64_t mark;     /* what was marked last … */
+static uint32_t ordinal; /* … and how many allocations ago */
+
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ x >> 31) * 0x7fb5d329728ea185ULL;
+	x = (x ^ x >> 27) * 0x81dadef4bc2dd44dULL;
+	return x ^ x >> 33;
+}
+
+void layout_mark(const char *what)
+{
+	mark = 0;
+	for (; *what; what++)
+		mark = mix(mark + (unsigned char)*what + 1);
+	ordinal = 0;
+}
+
+static uint64_t next_name(size_t size)
+{
+	uint64_t name = mix(mark ^ mix((uint64_t)++ordinal << 32 ^ size));
+	return name ? name : 1;
+}
+
+/* A finder of modules that finds none, but hears of every import. */
+static PyObject *on_import(PyObject *self, PyObject *args)
+{
+	PyObject *module = PyTuple_Size(args) > 0 ? PyTuple_GET_ITEM(args, 0) : NULL;
+	const char *name = module ? PyUnicode_AsUTF8(module) : NULL;
+	(void)self;
+	if (name)
+		layout_mark(name);
+	PyErr_Clear();
+	Py_RETURN_NONE;
+}
+
+static PyMethodDef on_import_def = { "find_spec", on_import, METH_VARARGS, NULL };
+static PyObject *finder;
+
+static bool watch_imports(void)
+{
+	PyObject *types = PyImport_ImportModule("types"), *path = PySys_GetObject("meta_path"); /* path is borrowed */
+	PyObject *function = PyCFunction_New(&on_import_def, NULL);
+	finder = types ? PyObject_CallMethod(types, "SimpleNamespace", NULL) : NULL;
+	bool done = finder && function && path && PyObject_SetAttrString(finder, "find_spec", function) == 0 && PyList_Insert(path, 0, finder) == 0;
+	Py_XDECREF(function);
+	Py_XDECREF(types);
+	PyErr_Clear();
+	return done;
+}
+
+static void unwatch_imports(void)
+{
+	PyObject *path = PySys_GetObject("meta_path");
+	for (Py_ssize_t i = 0; path && PyList_Check(path) && i < PyList_GET_SIZE(path); i++)
+		if (PyList_GET_ITEM(path, i) == finder) {
+			PySequence_DelItem(path, i);
+			break;
+		}
+	PyErr_Clear();
+	Py_CLEAR(finder);
+}
+
+/* ---- the scout: which address has which name ------------------------------------------- */
+
+static struct record {
+	uint64_t place; /* address and size, which is 0 when it was freed */
+	uint64_t name;
+} *records; /* by address */
+static size_t n_records;
+
+static struct record *record_of(const void *at)
+{
+	size_t i = mix((uintptr_t)at) % RECORDS;
+	while (records[i].place && records[i].place >> SIZE_BITS != (uintptr_t)at)
+		i = (i + 1) % RECORDS;
+	return &records[i];
+}
+
+static void remember(const void *at, size_t size, uint64_t name)
+{
+	struct record *r = at && size <= BOOK_SIZE_MAX ? record_of(at) : NULL;
+	if (!r || (!r->place && ++n_records > RECORDS / 8 * 7))
+		return;
+	*r = (struct record){ (uint64_t)(uintptr_t)at << SIZE_BITS | (size ? size : 1), name };
+}
+
+static void forget(const void *at)
+{
+	struct record *r = at ? record_of(at) : NULL;
+	if (r && r->place)
+		r->place = (uint64_t)(uintptr_t)at << SIZE_BITS;
+}
+
+/* What was touched, and is not in the report yet. */
+static void add_to_report(enum book_use use)
+{
+	for (size_t i = 0; i < RECORDS && report->n < BOOK_ENTRIES_MAX; i++) {
+		size_t size = records[i].place & ((1 << SIZE_BITS) - 1);
+		const void *at = (const void *)(uintptr_t)(records[i].place >> SIZE_BITS);
+		if (!size || !trace_touched(at, size))
+			continue;
+		report->entries[report->n++] = (struct book_entry){ records[i].name, (uint32_t)size, use };
+		forget(at);
+	}
+}
+
+/* ---- the zygote: a place for each name --------------------------------------------------- */
+
+static struct place {
+	uint64_t name;
+	void *block; /* NULL once it was given away */
+} *places; /* by name */
+static size_t n_met;
+
+static struct place *place_of(uint64_t name)
+{
+	size_t i = name % PLACES;
+	while (places[i].name && places[i].name != name)
+		i = (i + 1) % PLACES;
+	return &places[i];
+}
+
+static void *take_place(uint64_t name)
+{
+	struct place *p = place_of(name);
+	void *block = p->block;
+	n_met += block != NULL;
+	p->block = NULL;
+	return block;
+}
+
+static int by_use_and_size(const void *a, const void *b)
+{
+	const struct book_entry *x = a, *y = b;
+	return x->use != y->use ? (x->use < y->use ? -1 : 1) : x->size < y->size ? -1 : x->size > y->size;
+}
+
+/* Those of one size after the other, which is how Python's allocator has them side by side; what is only read, apart from what is written to. */
+static void set_places_aside(void)
+{
+	size_t class = 0;
+	qsort(report->entries, report->n, sizeof(report->entries[0]), by_use_and_size);
+	for (size_t i = 0; i < report->n; i++) {
+		const struct book_entry *e = &report->entries[i];
+		size_t size = heap_block_size(e->size);
+		if (size != class)
+			heap_fill(class = size);
+		struct place *p = place_of(e->name);
+		if (!p->name)
+			*p = (struct place){ e->name, PyObject_Malloc(size) };
+	}
+}
+
+static void free_places(void)
+{
+	for (size_t i = 0; i < PLACES; i++)
+		PyObject_Free(places[i].block);
+	munmap(places, PLACES * sizeof(*places));
+	places = NULL;
+}
+
+/* ---- the allocator while a template is imported -------------------------------------------- */
+
+static void *name_and_malloc(void *unused, size_t size)
+{
+	uint64_t name = next_name(size);
+	void *p = doing == PLACING ? take_place(name) : NULL;
+	(void)unused;
+	if (!p && (p = usual.malloc(usual.ctx, size)) && doing == SCOUT)
+		remember(p, size, name);
+	return p;
+}
+
+static void *name_and_calloc(void *unused, size_t n, size_t size)
+{
+	uint64_t name = next_name(n * size);
+	void *p = doing == PLACING ? take_place(name) : NULL;
+	(void)unused;
+	if (p)
+		return memset(p, 0, n * size);
+	if ((p = usual.calloc(usual.ctx, n, size)) && doing == SCOUT)
+		remember(p, n * size, name);
+	return p;
+}
+
+/* What grows has no name, and stays where it is. */
+static void *name_and_realloc(void *unused, void *old, size_t size)
+{
+	if (!old)
+		return name_and_malloc(unused, size);
+	if (doing == SCOUT)
+		forget(old);
+	return usual.realloc(usual.ctx, old, size);
+}
+
+static void forget_and_free(void *unused, void *p)
+{
+	(void)unused;
+	if (doing == SCOUT)
+		forget(p);
+	usual.free(usual.ctx, p);
+}
+
+/* Both domains are one allocator's, unless somebody asked for another. */
+static bool is_usual(void)
+{
+	PyMemAllocatorEx mem;
+	PyMem_GetAllocator(PYMEM_DOMAIN_OBJ, &usual);
+	PyMem_GetAllocator(PYMEM_DOMAIN_MEM, &mem);
+	return mem.malloc == usual.malloc && mem.free == usual.free && mem.ctx == usual.ctx;
+}
+
+static void set_allocator(PyMemAllocatorEx *a)
+{
+	PyMem_SetAllocator(PYMEM_DOMAIN_OBJ, a);
+	PyMem_SetAllocator(PYMEM_DOMAIN_MEM, a);
+}
+
+static void begin(void)
+{
+	PyMemAllocatorEx ours = { NULL, name_and_malloc, name_and_calloc, name_and_realloc, forget_and_free };
+	layout_mark("start");
+	set_allocator(&ours);
+	watch_imports();
+}
+
+/* ---- both ---------------------------------------------------------------------------------- */
+
+bool layout_is_scout(void)
+{
+	return doing == SCOUT;
+}
+
+static void become_scout(pid_t zygote)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	doing = SCOUT;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	dup2(null, STDOUT_FILENO);
+	dup2(null, STDERR_FILENO);
+	fd_close(null);
+	records = zeros(RECORDS * sizeof(*records), MAP_PRIVATE | MAP_NORESERVE);
+	if (!records || getppid() != zygote)
+		_exit(1);
+	madvise(records, RECORDS * sizeof(*records), MADV_HUGEPAGE); /* touched all over, for every allocation */
+}
+
+static void send_scout(void)
+{
+	int status = -1;
+	pid_t zygote = getpid(), scout = fork();
+	if (scout == 0) {
+		become_scout(zygote);
+		return;
+	}
+	if (scout < 0 || waitpid(scout, &status, 0) < 0 || status || !report->n)
+		fprintf(stderr, "glovebox: what a first cell touches could not be learnt (%x); the next start tries again\n", (unsigned)status);
+	else
+		book_write(book_fd, report->entries, report->n);
+}
+
+void layout_begin(int book)
+{
+	book_fd = book;
+	if (book < 0 || !is_usual() || !(report = zeros(sizeof(*report), MAP_SHARED)))
+		return;
+	report->n = book_read(book, report->entries);
+	if (!report->n)
+		send_scout();
+	if (doing != SCOUT) {
+		places = report->n ? zeros(PLACES * sizeof(*places), MAP_PRIVATE) : NULL;
+		if (!places)
+			return;
+		set_places_aside();
+		doing = PLACING;
+	}
+	begin();
+}
+
+void layout_end(void (*first_cell)(void))
+{
+	if (doing != IDLE) {
+		unwatch_imports();
+		set_allocator(&usual);
+	}
+	if (doing == SCOUT) {
+		alarm(TRACE_SECONDS);
+		if (trace_run(TRACE_WRITES, first_cell))
+			add_to_report(BOOK_WRITTEN);
+		if (trace_run(TRACE_ALL, first_cell))
+			add_to_report(BOOK_READ);
+		_exit(0);
+	}
+	if (doing == PLACING) {
+		free_places();
+		if (n_met < report->n / 8 * 7)
+			book_write(book_fd, NULL, 0); /* other modules than when it was written */
+	}
+	doing = IDLE;
+	if (report)
+		munmap(report, sizeof(*report));
+	fd_close_clear(&book_fd);
+}
