@@ -184,12 +184,13 @@ int files_report(struct buffer *out, uint32_t serial)
 	struct report p = { .out = out, .serial = serial };
 	struct stat before = { 0 };
 	int r = 0;
-	if (stat(top, &before) == 0 && looked && !last.n && is_empty(&before))
+	if (!looked) /* the zygote's cells: what is there is not ours */
+		return 0;
+	if (stat(top, &before) == 0 && !last.n && is_empty(&before))
 		return 0;
 	look(&now);
 	note_empty(&before, &now);
-	if (looked)
-		r = compare(&last, &now, &p);
+	r = compare(&last, &now, &p);
 	p.cut |= now.cut;
 	if (p.open) {
 		if (r == 0 && p.cut)
@@ -198,7 +199,6 @@ int files_report(struct buffer *out, uint32_t serial)
 	}
 	look_finish(&last);
 	last = now;
-	looked = true;
 	return r;
 }
 
