@@ -271,8 +271,11 @@ static void say_nothing(struct buffer *frames)
 
 static void rehearse_once(const char *code)
 {
+	static const char *const left[] = { "last_type", "last_value", "last_traceback", "last_exc" };
 	_cleanup_buffer_ struct buffer unread = BUFFER_INIT(LIMIT_CODE_BYTES);
-	cell_run(code, strlen(code), 0, false, &unread, say_nothing);
+	int failed = cell_run(code, strlen(code), 0, false, &unread, say_nothing);
+	for (size_t i = 0; failed && i < sizeof(left) / sizeof(left[0]); i++)
+		PySys_SetObject(left[i], NULL);
 	PyObject *filename = PyUnicode_FromString("<cell 0>");
 	PyObject *forgotten = filename ? PyObject_CallOneArg(support.forget_source, filename) : NULL;
 	PyDict_DelItemString(PyModule_GetDict(PyImport_AddModule("__main__")), "pd");

@@ -167,7 +167,6 @@ static int check_request(struct session *s, const struct cell_request *q, struct
 int session_execute(struct session *s, const char *id, const struct cell_request *q, const struct cell_observer *observer,
 	void *userdata, struct error *e, struct cell **ret)
 {
-	awake_touch(s->table->awake);
 	int r = check_request(s, q, e);
 	if (r < 0)
 		return r;
@@ -209,6 +208,7 @@ int session_execute(struct session *s, const char *id, const struct cell_request
 	s->used_ns = clock_now_ns();
 	*ret = c;
 	session_start_next(s);
+	awake_touch(s->table->awake); /* the cell is on its way: nobody waits for this */
 	return 0;
 }
 

@@ -29,7 +29,7 @@ size_t book_read(int fd, struct book_entry *ret)
 	if (head.n > BOOK_ENTRIES_MAX || fd_read_full(fd, ret, head.n * sizeof(*ret)) < 0 || head.sum != sum_of(ret, head.n))
 		return 0;
 	for (size_t i = 0; i < head.n; i++)
-		if (!ret[i].size || ret[i].size > BOOK_SIZE_MAX || ret[i].use >= BOOK_USES)
+		if (!ret[i].name || !ret[i].size || ret[i].size > BOOK_SIZE_MAX || ret[i].use >= BOOK_USES)
 			return 0;
 	return head.n;
 }

@@ -1,6 +1,6 @@
 /*
- * What was learnt about a template, kept in a file between starts: the allocations, by name and size, of what a first cell touches. Nothing depends on
- * its being right; one that is spoilt or of another kind counts as none.
+ * What was learnt about a template, kept in a file between starts: the allocations, by name and size, of what a first cell touches. One that is spoilt, or of
+ * another kind, counts as none; one that is wrong costs what was hoped for from it.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ enum {
 enum book_use { BOOK_WRITTEN, BOOK_READ, BOOK_USES };
 
 struct book_entry {
-	uint64_t name;
+	uint64_t name; /* not 0 */
 	uint32_t size; /* 1 to BOOK_SIZE_MAX */
 	uint32_t use;  /* enum book_use */
 };

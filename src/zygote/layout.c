@@ -2,6 +2,7 @@
 
 #include "guest/python.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fds.h"
+#include "guest/near.h"
 #include "zygote/book.h"
 #include "zygote/heap.h"
 #include "zygote/trace.h"
@@ -30,6 +32,7 @@ static int book_fd = -1;
 static PyMemAllocatorEx usual; /* of both domains whose blocks are Python's own */
 
 static struct report {
+	int status; /* of the process that traced */
 	size_t n;
 	struct book_entry entries[BOOK_ENTRIES_MAX];
 } *report; /* shared by the scout and the zygote */
@@ -62,23 +65,23 @@ void layout_mark(const char *what)
 
 static uint64_t next_name(size_t size)
 {
-	uint64_t name = mix(mark ^ mix((uint64_t)++ordinal << 32 ^ size));
+	uint64_t name = mix(mix(mark ^ ++ordinal) ^ size);
 	return name ? name : 1;
 }
 
 /* A finder of modules that finds none, but hears of every import. */
-static PyObject *on_import(PyObject *self, PyObject *args)
+static PyObject *on_import(PyObject *self, PyObject *args, PyObject *keywords)
 {
 	PyObject *module = PyTuple_Size(args) > 0 ? PyTuple_GET_ITEM(args, 0) : NULL;
 	const char *name = module ? PyUnicode_AsUTF8(module) : NULL;
-	(void)self;
+	(void)self, (void)keywords;
 	if (name)
 		layout_mark(name);
 	PyErr_Clear();
 	Py_RETURN_NONE;
 }
 
-static PyMethodDef on_import_def = { "find_spec", on_import, METH_VARARGS, NULL };
+static PyMethodDef on_import_def = { "find_spec", (PyCFunction)(void (*)(void))on_import, METH_VARARGS | METH_KEYWORDS, NULL };
 static PyObject *finder;
 
 static bool watch_imports(void)
@@ -136,24 +139,64 @@ static void forget(const void *at)
 		r->place = (uint64_t)(uintptr_t)at << SIZE_BITS;
 }
 
+static size_t size_of(const struct record *r)
+{
+	return r->place & ((1 << SIZE_BITS) - 1);
+}
+
+static const void *address_of(const struct record *r)
+{
+	return (const void *)(uintptr_t)(r->place >> SIZE_BITS);
+}
+
 /* What was touched, and is not in the report yet. */
 static void add_to_report(enum book_use use)
 {
-	for (size_t i = 0; i < RECORDS && report->n < BOOK_ENTRIES_MAX; i++) {
-		size_t size = records[i].place & ((1 << SIZE_BITS) - 1);
-		const void *at = (const void *)(uintptr_t)(records[i].place >> SIZE_BITS);
-		if (!size || !trace_touched(at, size))
+	for (struct record *r = records; r < records + RECORDS && report->n < BOOK_ENTRIES_MAX; r++) {
+		if (!size_of(r) || !trace_touched(address_of(r), size_of(r)))
 			continue;
-		report->entries[report->n++] = (struct book_entry){ records[i].name, (uint32_t)size, use };
-		forget(at);
+		report->entries[report->n++] = (struct book_entry){ r->name, (uint32_t)size_of(r), use };
+		forget(address_of(r));
 	}
+}
+
+/* In a process of its own: there, as in a guest, the threads that a module has started are not. */
+static void __attribute__((noreturn)) trace(void (*first_cell)(void))
+{
+	sigset_t its;
+	sigemptyset(&its);
+	sigaddset(&its, SIGALRM);
+	signal(SIGALRM, SIG_DFL);
+	sigprocmask(SIG_UNBLOCK, &its, NULL);
+	alarm(TRACE_SECONDS);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!trace_begin())
+		_exit(1);
+	for (const struct record *r = records; r < records + RECORDS; r++)
+		if (size_of(r))
+			trace_watch(address_of(r), size_of(r));
+	trace_run(TRACE_WRITES, first_cell);
+	add_to_report(BOOK_WRITTEN);
+	trace_run(TRACE_ALL, first_cell);
+	add_to_report(BOOK_READ);
+	_exit(0);
+}
+
+static int wait_for(pid_t child)
+{
+	int status = -1;
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
 }
 
 /* ---- the zygote: a place for each name --------------------------------------------------- */
 
 static struct place {
 	uint64_t name;
-	void *block; /* NULL once it was given away */
+	void *block;
+	uint32_t size;
+	bool given; /* away */
 } *places; /* by name */
 static size_t n_met;
 
@@ -165,13 +208,14 @@ static struct place *place_of(uint64_t name)
 	return &places[i];
 }
 
-static void *take_place(uint64_t name)
+static void *take_place(uint64_t name, size_t size)
 {
 	struct place *p = place_of(name);
-	void *block = p->block;
-	n_met += block != NULL;
-	p->block = NULL;
-	return block;
+	if (!p->block || p->given || heap_block_size(p->size) != heap_block_size(size))
+		return NULL;
+	p->given = true;
+	n_met++;
+	return p->block;
 }
 
 static int by_use_and_size(const void *a, const void *b)
@@ -192,24 +236,31 @@ static void set_places_aside(void)
 			heap_fill(class = size);
 		struct place *p = place_of(e->name);
 		if (!p->name)
-			*p = (struct place){ e->name, PyObject_Malloc(size) };
+			*p = (struct place){ .name = e->name, .block = PyObject_Malloc(size), .size = e->size };
 	}
 }
 
-static void free_places(void)
+/* Those that were not met are free for others. */
+static void leave_places(void)
 {
-	for (size_t i = 0; i < PLACES; i++)
-		PyObject_Free(places[i].block);
+	near_prepare(n_met);
+	for (size_t i = 0; i < PLACES; i++) {
+		if (places[i].given)
+			near_add(places[i].block, places[i].size);
+		else
+			PyObject_Free(places[i].block);
+	}
 	munmap(places, PLACES * sizeof(*places));
 	places = NULL;
 }
 
 /* ---- the allocator while a template is imported -------------------------------------------- */
 
+/* Where it was wrapped by another one, as tracemalloc does, it stays and does nothing. */
 static void *name_and_malloc(void *unused, size_t size)
 {
 	uint64_t name = next_name(size);
-	void *p = doing == PLACING ? take_place(name) : NULL;
+	void *p = doing == PLACING ? take_place(name, size) : NULL;
 	(void)unused;
 	if (!p && (p = usual.malloc(usual.ctx, size)) && doing == SCOUT)
 		remember(p, size, name);
@@ -219,7 +270,7 @@ static void *name_and_malloc(void *unused, size_t size)
 static void *name_and_calloc(void *unused, size_t n, size_t size)
 {
 	uint64_t name = next_name(n * size);
-	void *p = doing == PLACING ? take_place(name) : NULL;
+	void *p = doing == PLACING ? take_place(name, n * size) : NULL;
 	(void)unused;
 	if (p)
 		return memset(p, 0, n * size);
@@ -255,18 +306,26 @@ static bool is_usual(void)
 	return mem.malloc == usual.malloc && mem.free == usual.free && mem.ctx == usual.ctx;
 }
 
-static void set_allocator(PyMemAllocatorEx *a)
-{
-	PyMem_SetAllocator(PYMEM_DOMAIN_OBJ, a);
-	PyMem_SetAllocator(PYMEM_DOMAIN_MEM, a);
-}
+static PyMemAllocatorEx ours = { NULL, name_and_malloc, name_and_calloc, name_and_realloc, forget_and_free };
+static const PyMemAllocatorDomain domains[] = { PYMEM_DOMAIN_OBJ, PYMEM_DOMAIN_MEM };
 
 static void begin(void)
 {
-	PyMemAllocatorEx ours = { NULL, name_and_malloc, name_and_calloc, name_and_realloc, forget_and_free };
 	layout_mark("start");
-	set_allocator(&ours);
+	for (int i = 0; i < 2; i++)
+		PyMem_SetAllocator(domains[i], &ours);
 	watch_imports();
+}
+
+static void end(void)
+{
+	PyMemAllocatorEx now;
+	unwatch_imports();
+	for (int i = 0; i < 2; i++) {
+		PyMem_GetAllocator(domains[i], &now);
+		if (now.malloc == ours.malloc)
+			PyMem_SetAllocator(domains[i], &usual);
+	}
 }
 
 /* ---- both ---------------------------------------------------------------------------------- */
@@ -292,21 +351,25 @@ static void become_scout(pid_t zygote)
 
 static void send_scout(void)
 {
-	int status = -1;
 	pid_t zygote = getpid(), scout = fork();
 	if (scout == 0) {
 		become_scout(zygote);
 		return;
 	}
-	if (scout < 0 || waitpid(scout, &status, 0) < 0 || status || !report->n)
-		fprintf(stderr, "glovebox: what a first cell touches could not be learnt (%x); the next start tries again\n", (unsigned)status);
-	else
-		book_write(book_fd, report->entries, report->n);
+	int status = wait_for(scout), r = 0;
+	if (status || report->status || !report->n) {
+		int sig = WIFSIGNALED(status) ? WTERMSIG(status) : WIFSIGNALED(report->status) ? WTERMSIG(report->status) : 0;
+		fprintf(stderr, "what a session's first cell touches could not be learnt%s%s; the next start tries again\n", sig ? ": " : "", sig ? strsignal(sig) : "");
+		report->n = 0;
+	} else if ((r = book_write(book_fd, report->entries, report->n)) < 0) {
+		fprintf(stderr, "what a session's first cell touches could not be kept in the state directory: %s\n", strerror(-r));
+	}
 }
 
 void layout_begin(int book)
 {
 	book_fd = book;
+	fcntl(book, F_SETFD, FD_CLOEXEC);
 	if (book < 0 || !is_usual() || !(report = zeros(sizeof(*report), MAP_SHARED)))
 		return;
 	report->n = book_read(book, report->entries);
@@ -324,20 +387,17 @@ void layout_begin(int book)
 
 void layout_end(void (*first_cell)(void))
 {
-	if (doing != IDLE) {
-		unwatch_imports();
-		set_allocator(&usual);
-	}
+	if (doing != IDLE)
+		end();
 	if (doing == SCOUT) {
-		alarm(TRACE_SECONDS);
-		if (trace_run(TRACE_WRITES, first_cell))
-			add_to_report(BOOK_WRITTEN);
-		if (trace_run(TRACE_ALL, first_cell))
-			add_to_report(BOOK_READ);
+		pid_t tracer = fork();
+		if (tracer == 0)
+			trace(first_cell);
+		report->status = wait_for(tracer);
 		_exit(0);
 	}
 	if (doing == PLACING) {
-		free_places();
+		leave_places();
 		if (n_met < report->n / 8 * 7)
 			book_write(book_fd, NULL, 0); /* other modules than when it was written */
 	}

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -16,7 +17,8 @@ enum {
 	RANGES_MAX = 64,
 	RANGE_MIN = 256 << 10, /* smaller mappings are libraries' own */
 	PATIENCE = 24,         /* traps in a page that told nothing new */
-	OPEN_MAX = 8,          /* pages that one instruction writes to */
+	UNWATCHED = 255,       /* in place of patience */
+	OPEN_MAX = 8,          /* pages that one instruction touches */
 	STACK = 64 << 10,
 	SINGLE_STEP = 0x100, /* of the flags register */
 };
@@ -43,11 +45,12 @@ static void on_access(int sig, siginfo_t *info, void *context)
 {
 	uintptr_t at = (uintptr_t)info->si_addr;
 	struct range *r = range_of(at);
-	if (!r) { /* not ours: the instruction is tried again, and ends the process */
+	size_t page = r ? (at - r->start) / PAGE : 0;
+	if (!r || r->patience[page] == UNWATCHED) { /* not ours: the instruction is tried again, and ends the process */
 		signal(sig, SIG_DFL);
 		return;
 	}
-	size_t granule = (at - r->start) / GRANULE, page = (at - r->start) / PAGE;
+	size_t granule = (at - r->start) / GRANULE;
 	uint8_t bit = (uint8_t)(1 << granule % 8);
 	if (!(r->touched[granule / 8] & bit))
 		r->patience[page] = 0;
@@ -68,35 +71,25 @@ static void on_step(int sig, siginfo_t *info, void *context)
 	((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)SINGLE_STEP;
 }
 
+/* Never a part of the mapping beside it, which may be the heap's. */
 static void *zeros(size_t size)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	return p == MAP_FAILED ? NULL : p;
 }
 
-static void forget(void)
+bool trace_begin(void)
 {
-	for (; n_ranges; n_ranges--) {
-		const struct range *r = &ranges[n_ranges - 1];
-		munmap(r->touched, (r->end - r->start) / GRANULE / 8);
-		munmap(r->patience, (r->end - r->start) / PAGE);
-	}
-}
-
-/* The heap, but not where this module's own variables may lie. */
-static bool look(void)
-{
-	uintptr_t own = (uintptr_t)ranges;
 	struct map *maps = zeros(MAPS_MAX * sizeof(*maps));
 	size_t n = maps ? maps_look(maps, MAPS_MAX) : 0;
 	for (size_t i = 0; i < n && n_ranges < RANGES_MAX; i++) {
-		const struct map *m = &maps[i];
-		size_t size = m->end - m->start;
-		if (!map_is_heap(m) || m->executable || size < RANGE_MIN || (own >= m->start && own < m->end) || m->start == (uintptr_t)maps)
+		size_t size = maps[i].end - maps[i].start;
+		if (!map_is_heap(&maps[i]) || maps[i].executable || size < RANGE_MIN)
 			continue;
-		struct range r = { m->start, m->end, zeros(size / GRANULE / 8), zeros(size / PAGE) };
+		struct range r = { maps[i].start, maps[i].end, zeros(size / GRANULE / 8), zeros(size / PAGE) };
 		if (!r.touched || !r.patience)
 			break;
+		memset(r.patience, UNWATCHED, size / PAGE);
 		ranges[n_ranges++] = r;
 	}
 	if (maps)
@@ -104,31 +97,54 @@ static bool look(void)
 	return n_ranges > 0;
 }
 
-static void protect(int protection)
+void trace_watch(const void *block, size_t size)
 {
-	for (size_t i = 0; i < n_ranges; i++)
-		mprotect((void *)ranges[i].start, ranges[i].end - ranges[i].start, protection);
+	uintptr_t at = (uintptr_t)block;
+	struct range *r = range_of(at);
+	if (r && size && size <= r->end - at)
+		memset(r->patience + (at - r->start) / PAGE, 0, (at + size - 1) / PAGE - at / PAGE + 1);
 }
 
-bool trace_run(enum trace what, void (*code)(void))
+static void protect(const struct range *r, int protection)
+{
+	size_t n = (r->end - r->start) / PAGE;
+	for (size_t i = 0, k; i < n; i = k) {
+		for (k = i + 1; k < n && (r->patience[k] == UNWATCHED) == (r->patience[i] == UNWATCHED); k++)
+			;
+		if (r->patience[i] != UNWATCHED)
+			mprotect((void *)(r->start + i * PAGE), (k - i) * PAGE, protection);
+	}
+}
+
+static void forget(struct range *r)
+{
+	memset(r->touched, 0, (r->end - r->start) / GRANULE / 8);
+	for (size_t i = 0; i < (r->end - r->start) / PAGE; i++)
+		if (r->patience[i] != UNWATCHED)
+			r->patience[i] = 0;
+}
+
+void trace_run(enum trace what, void (*code)(void))
 {
 	stack_t stack = { .ss_sp = zeros(STACK), .ss_size = STACK }, old_stack;
 	struct sigaction access = { .sa_sigaction = on_access, .sa_flags = SA_SIGINFO | SA_ONSTACK }, step = access, old_access, old_step;
 	step.sa_sigaction = on_step;
-	forget();
-	if (!stack.ss_sp || !look() || sigaltstack(&stack, &old_stack) < 0)
-		return false;
+	for (size_t i = 0; i < n_ranges; i++)
+		forget(&ranges[i]);
+	if (!stack.ss_sp || sigaltstack(&stack, &old_stack) < 0)
+		return;
 	sigaction(SIGSEGV, &access, &old_access);
 	sigaction(SIGTRAP, &step, &old_step);
 	allowed = what == TRACE_WRITES ? PROT_READ : PROT_NONE;
-	protect(allowed);
+	for (size_t i = 0; i < n_ranges; i++)
+		protect(&ranges[i], allowed);
 	code();
-	protect(PROT_READ | PROT_WRITE);
+	for (size_t i = 0; i < n_ranges; i++)
+		protect(&ranges[i], PROT_READ | PROT_WRITE);
 	sigaction(SIGSEGV, &old_access, NULL);
 	sigaction(SIGTRAP, &old_step, NULL);
 	sigaltstack(&old_stack, NULL);
 	munmap(stack.ss_sp, STACK);
-	return true;
 }
 
 bool trace_touched(const void *block, size_t size)
@@ -145,15 +161,24 @@ bool trace_touched(const void *block, size_t size)
 
 #else
 
-bool trace_run(enum trace what, void (*code)(void))
+bool trace_begin(void)
 {
-	(void)what, (void)code;
 	return false;
 }
 
-bool trace_touched(const void *at, size_t size)
+void trace_watch(const void *block, size_t size)
 {
-	(void)at, (void)size;
+	(void)block, (void)size;
+}
+
+void trace_run(enum trace what, void (*code)(void))
+{
+	(void)what, (void)code;
+}
+
+bool trace_touched(const void *block, size_t size)
+{
+	(void)block, (void)size;
 	return false;
 }
 

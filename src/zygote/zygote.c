@@ -153,7 +153,7 @@ static void report_threads(char *text, size_t size)
 		snprintf(text + len, size - len, "threads: a preloaded module runs %u threads; sessions may hang in it\n", n - 1);
 }
 
-/* What every guest does, from its fork to the end of a first cell. */
+/* Most of what a guest does, from its fork to the end of a first cell. */
 static void start_as_a_guest(void)
 {
 	PyOS_BeforeFork();

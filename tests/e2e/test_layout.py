@@ -90,9 +90,17 @@ def test_a_book_about_something_else_is_thrown_away(tmp_path):
         assert LEARNING in daemon.log() and book.read_bytes()[:7] == b'gbbook1'
 
 
-def test_importing_twice_is_not_seen(tmp_path):
-    """Neither what a module prints nor a failure is told twice."""
-    with server(tmp_path / 'state', '--preload', 'this,no_such_module') as daemon:
-        log = daemon.log()
-        assert log.count('The Zen of Python') <= 1
-        assert log.count('not preloaded') == 1, log
+def test_nothing_of_it_is_seen(tmp_path):
+    """Neither in the log, where a module that fails is told of once, nor in sessions."""
+    look = 'import sys; [type(f).__name__ for f in sys.meta_path], sys.getallocatedblocks() > 10_000'
+    seen = []
+    for _ in range(2):
+        with server(tmp_path / 'state', '--preload', 'json,no_such_module') as daemon, daemon.api() as api:
+            seen.append(api.session().value(look))
+            gb.wait_until(lambda: 'ready after' in daemon.log(), 'it says that it is ready')
+            assert daemon.log().count('not preloaded') == 1, daemon.log()
+    (tmp_path / 'other').mkdir()
+    (tmp_path / 'other/layout').touch()
+    with server(tmp_path / 'other', '--preload', 'json') as daemon, daemon.api() as api:
+        seen.append(api.session().value(look))
+    assert len(set(seen)) == 1, seen

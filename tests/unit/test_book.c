@@ -19,7 +19,7 @@ static void write_and_read(void)
 	static struct book_entry some[BOOK_ENTRIES_MAX];
 	int fd = file();
 	for (size_t i = 0; i < BOOK_ENTRIES_MAX; i++)
-		some[i] = (struct book_entry){ i * 0x123456789abcdefULL, (uint32_t)(i % BOOK_SIZE_MAX + 1), i % BOOK_USES };
+		some[i] = (struct book_entry){ (i + 1) * 0x123456789abcdefULL, (uint32_t)(i % BOOK_SIZE_MAX + 1), i % BOOK_USES };
 	OK(book_read(fd, got) == 0);
 	OK(book_write(fd, some, BOOK_ENTRIES_MAX) == 0);
 	OK(book_read(fd, got) == BOOK_ENTRIES_MAX);
@@ -56,8 +56,8 @@ static void spoilt(void)
 
 static void impossible(void)
 {
-	const struct book_entry wrong[] = { { 1, 0, BOOK_WRITTEN }, { 1, BOOK_SIZE_MAX + 1, BOOK_WRITTEN }, { 1, 16, BOOK_USES } };
-	for (int i = 0; i < 3; i++) {
+	const struct book_entry wrong[] = { { 0, 16, BOOK_WRITTEN }, { 1, 0, BOOK_WRITTEN }, { 1, BOOK_SIZE_MAX + 1, BOOK_WRITTEN }, { 1, 16, BOOK_USES } };
+	for (int i = 0; i < 4; i++) {
 		int fd = file();
 		book_write(fd, &wrong[i], 1);
 		OK(book_read(fd, got) == 0);

@@ -21,6 +21,7 @@ static void touch_some(void)
 	memory[PAGE + 100]++;
 	sum += memory[3 * PAGE + 64];
 	memcpy(memory + 5 * PAGE - 100, memory + 9 * PAGE, 200); /* over the end of a page */
+	memory[20 * PAGE] = 1;
 	for (int i = 0; i < 1000; i++)
 		memory[7 * PAGE]++;
 }
@@ -28,7 +29,7 @@ static void touch_some(void)
 static void writes(void)
 {
 	memory[9 * PAGE] = 'x';
-	OK(trace_run(TRACE_WRITES, touch_some));
+	trace_run(TRACE_WRITES, touch_some);
 	OK(trace_touched(memory, 1));
 	OK(trace_touched(memory, 16));
 	OK(!trace_touched(memory + 16, 16));
@@ -39,8 +40,9 @@ static void writes(void)
 	OK(trace_touched(memory + 4 * PAGE, PAGE));
 	OK(trace_touched(memory + 5 * PAGE, 96));
 	OK(trace_touched(memory + 7 * PAGE, 1));
-	OK(!trace_touched(memory + 8 * PAGE, SIZE - 8 * PAGE));
+	OK(!trace_touched(memory + 8 * PAGE, 12 * PAGE));
 	OK(!trace_touched(&memory, sizeof(memory))); /* not the heap's */
+	OK(!trace_touched(memory + 20 * PAGE, PAGE)); /* not watched */
 	OK(memory[5 * PAGE - 100] == 'x'); /* it was run, and once */
 	OK(memory[PAGE + 100] == 1);
 	OK((unsigned char)memory[7 * PAGE] == 1000 % 256);
@@ -48,7 +50,7 @@ static void writes(void)
 
 static void reads_too(void)
 {
-	OK(trace_run(TRACE_ALL, touch_some));
+	trace_run(TRACE_ALL, touch_some);
 	OK(trace_touched(memory + 3 * PAGE + 64, 1));
 	OK(!trace_touched(memory + 3 * PAGE, 64));
 	OK(trace_touched(memory + 9 * PAGE, 200));
@@ -79,10 +81,7 @@ static void use_old_block(void)
 
 static void with_malloc(void)
 {
-	old_block = malloc(100000);
-	for (int i = 0; i < 32; i++)
-		memset(malloc(60000), 1, 60000); /* a heap large enough to be looked at */
-	OK(trace_run(TRACE_ALL, use_old_block));
+	trace_run(TRACE_ALL, use_old_block);
 	OK(trace_touched(old_block + 40000, 1));
 	OK(!trace_touched(old_block + 50000, 40000));
 }
@@ -108,14 +107,23 @@ static void faults(void)
 
 int main(void)
 {
+	char *blocks[32];
+	for (int i = 0; i < 32; i++)
+		blocks[i] = malloc(100000); /* a heap large enough to be looked at */
+	old_block = blocks[7];
 	memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 #ifdef __x86_64__
+	OK(trace_begin());
+	trace_watch(memory, 20 * PAGE);
+	trace_watch(memory + 21 * PAGE, SIZE - 21 * PAGE);
+	for (int i = 0; i < 32; i++)
+		trace_watch(blocks[i], 100000);
 	writes();
 	reads_too();
 	with_malloc();
 	faults();
 #else
-	OK(!trace_run(TRACE_WRITES, touch_some) && !memory[0]);
+	OK(!trace_begin());
 #endif
 	return tap_done();
 }
