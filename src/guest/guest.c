@@ -18,7 +18,6 @@
 #include "guest/at_fork.h"
 #include "guest/files.h"
 #include "guest/memory.h"
-#include "guest/near.h"
 #include "guest/packages.h"
 #include "guest/park.h"
 #include "guest/policy/policy.h"
@@ -446,9 +445,6 @@ static void handle(const struct wire_frame *f)
 		break;
 	case WIRE_REHEARSE:
 		rehearse();
-		break;
-	case WIRE_SOON:
-		near_fetch();
 		break;
 	case WIRE_TOOLS:
 		tools_define(f, support.define_tools);

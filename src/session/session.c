@@ -322,18 +322,6 @@ static int choose_profile(const struct sessions_config *c, const struct session_
 	return profiles_choose(c->profiles, params->profile, c->default_profile, all, e, ret);
 }
 
-/* The answer is out, and what comes next is a cell. */
-static void on_given(uv_timer_t *timer)
-{
-	struct session *s = timer->data;
-	_cleanup_buffer_ struct buffer frame = BUFFER_INIT(0);
-	size_t start;
-	if (!s->guest_ready || !berth_guest(s->berth) || wire_begin(&frame, WIRE_SOON, 0, &start) < 0)
-		return;
-	wire_end(&frame, start);
-	guest_send(berth_guest(s->berth), &frame);
-}
-
 int session_create(struct sessions *t, struct session_params *params, struct error *e, struct session **ret)
 {
 	struct session_limits limits = params->limits;
@@ -392,7 +380,6 @@ int session_create(struct sessions *t, struct session_params *params, struct err
 		s->warm = s->guest_ready = true;
 		t->stats.taken_ready++;
 		stats_observe(&t->stats.create_seconds, 0);
-		uv_timer_start(&s->nudge, on_given, 0, 0);
 	}
 	*ret = s;
 	return 0;

@@ -30,7 +30,6 @@ enum wire_type {
 	WIRE_PARK_NEXT, /* the same, when a cell was run and nothing came after it for a moment */
 	WIRE_REPLAY,    /* as EXECUTE, silently: to get from a copy's state to a later one. Serial 0: answer REPLAYED */
 	WIRE_LIVE,      /* to a parked copy: TICKET, RESTORE, MOVE, RESEED; brings control, stdout, stderr: make a live guest of yourself */
-	WIRE_SOON,      /* a session has you now: its first cell may come at any moment */
 	/* guest → daemon */
 	WIRE_READY = 32, /* it is in its jail and waits */
 	WIRE_FAILED,     /* TEXT: it could not get there */

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/fds.h"
-#include "guest/near.h"
 #include "zygote/book.h"
 #include "zygote/heap.h"
 #include "zygote/trace.h"
@@ -194,9 +193,8 @@ static int wait_for(pid_t child)
 
 static struct place {
 	uint64_t name;
-	void *block;
-	uint32_t size;
-	bool given; /* away */
+	void *block; /* NULL once it was given away */
+	size_t size; /* of the block */
 } *places; /* by name */
 static size_t n_met;
 
@@ -211,11 +209,12 @@ static struct place *place_of(uint64_t name)
 static void *take_place(uint64_t name, size_t size)
 {
 	struct place *p = place_of(name);
-	if (!p->block || p->given || heap_block_size(p->size) != heap_block_size(size))
+	void *block = p->block;
+	if (!block || p->size != heap_block_size(size))
 		return NULL;
-	p->given = true;
+	p->block = NULL;
 	n_met++;
-	return p->block;
+	return block;
 }
 
 static int by_use_and_size(const void *a, const void *b)
@@ -236,20 +235,15 @@ static void set_places_aside(void)
 			heap_fill(class = size);
 		struct place *p = place_of(e->name);
 		if (!p->name)
-			*p = (struct place){ .name = e->name, .block = PyObject_Malloc(size), .size = e->size };
+			*p = (struct place){ e->name, PyObject_Malloc(size), size };
 	}
 }
 
 /* Those that were not met are free for others. */
 static void leave_places(void)
 {
-	near_prepare(n_met);
-	for (size_t i = 0; i < PLACES; i++) {
-		if (places[i].given)
-			near_add(places[i].block, places[i].size);
-		else
-			PyObject_Free(places[i].block);
-	}
+	for (size_t i = 0; i < PLACES; i++)
+		PyObject_Free(places[i].block);
 	munmap(places, PLACES * sizeof(*places));
 	places = NULL;
 }
