@@ -16,7 +16,7 @@ from harness.daemon import Daemon
 from harness.stats import Section
 
 PYTHON = '/usr/bin/python3'
-RUNS = 14
+RUNS = 10
 DISPLAYS = 200
 LATER = 2  # seconds after which the picture is taken again
 SLEEP = 0.5  # what the old way waits for a window to be painted

@@ -83,16 +83,16 @@ static PyObject *on_import(PyObject *self, PyObject *args, PyObject *keywords)
 static PyMethodDef on_import_def = { "find_spec", (PyCFunction)(void (*)(void))on_import, METH_VARARGS | METH_KEYWORDS, NULL };
 static PyObject *finder;
 
-static bool watch_imports(void)
+static void watch_imports(void)
 {
 	PyObject *types = PyImport_ImportModule("types"), *path = PySys_GetObject("meta_path"); /* path is borrowed */
 	PyObject *function = PyCFunction_New(&on_import_def, NULL);
 	finder = types ? PyObject_CallMethod(types, "SimpleNamespace", NULL) : NULL;
-	bool done = finder && function && path && PyObject_SetAttrString(finder, "find_spec", function) == 0 && PyList_Insert(path, 0, finder) == 0;
+	if (finder && function && path && PyObject_SetAttrString(finder, "find_spec", function) == 0)
+		PyList_Insert(path, 0, finder);
 	Py_XDECREF(function);
 	Py_XDECREF(types);
 	PyErr_Clear();
-	return done;
 }
 
 static void unwatch_imports(void)
