@@ -379,7 +379,7 @@ static int open_book(const struct nursery *n)
 	snprintf(path, sizeof(path), "%s/layout/%.16s", n->config.state_dir, hex);
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		log_warning("%s: %s; sessions start slower than they could", path, strerror(errno));
+		log_warning("%s: %s; sessions start slower than they could (make it writable, or name another place with --state-dir)", path, strerror(errno));
 	else if (fstat(fd, &st) == 0 && st.st_size == 0)
 		log_info("the first start with these modules: they are imported twice, to learn what a session's first cell touches");
 	return fd;

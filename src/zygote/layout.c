@@ -356,7 +356,7 @@ static void send_scout(void)
 		fprintf(stderr, "what a session's first cell touches could not be learnt%s%s; the next start tries again\n", sig ? ": " : "", sig ? strsignal(sig) : "");
 		report->n = 0;
 	} else if ((r = book_write(book_fd, report->entries, report->n)) < 0) {
-		fprintf(stderr, "what a session's first cell touches could not be kept in the state directory: %s\n", strerror(-r));
+		fprintf(stderr, "what a session's first cell touches could not be kept in the state directory: %s; make room there, or each start imports the modules twice\n", strerror(-r));
 	}
 }
 

@@ -1,6 +1,7 @@
 """What the tests drive: a daemon of their own, its API, its command line, and a view of it through /proc."""
 
 import asyncio
+import atexit
 import contextlib
 import json
 import os
@@ -151,6 +152,9 @@ class Layouts:
         for learnt in (state / 'layout').glob('*'):
             if learnt.stat().st_size and not (cls.folder / learnt.name).exists():
                 shutil.copy(learnt, cls.folder)
+
+
+atexit.register(shutil.rmtree, Layouts.folder, ignore_errors=True)
 
 
 class Daemon:
