@@ -7,6 +7,7 @@
 #include "guest/answer.h"
 #include "guest/frame.h"
 #include "guest/memory.h"
+#include "guest/memory_error.h"
 #include "guest/policy/policy.h"
 
 static PyObject *format_error, *advise, *profile_words; /* support.py's */
@@ -197,6 +198,10 @@ struct outcome fault_report(struct buffer *out, uint32_t serial, PyObject *filen
 	PyObject *tb = PyException_GetTraceback(exception);
 	PySys_SetObject("last_traceback", tb ? tb : Py_None);
 	Py_XDECREF(tb);
+	if (memory_error_in(exception)) {
+		memory_error_release(exception);
+		memory_leave_room();
+	}
 	Py_DECREF(exception);
 	memory_lend(false);
 	return o;

@@ -2,15 +2,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 
-enum { MEMORY_LENT = 64 << 20 };
+enum {
+	MEMORY_LENT = 64 << 20,
+	MEMORY_ROOM = 16 << 20,     /* free for the cell after an error about memory */
+	MEMORY_ROOM_MAX = 32 << 20, /* beyond the limit, however many such errors there were */
+};
 
 static uint64_t limit, own_limit, data_at_birth, resident_at_birth;
+static uint64_t beyond; /* the limit: MEMORY_ROOM_MAX at most */
 static bool lent, weighed;
 
 static int set_soft(uint64_t bytes)
@@ -55,14 +61,34 @@ int memory_limit(uint64_t bytes)
 	weighed = false; /* a limit that comes later is for a copy, which was born with more */
 	limit = data_at_birth + bytes; /* what came from the zygote counts for the kernel, but is not the session's */
 	own_limit = bytes;
+	beyond = 0;
 	return set_soft(limit);
+}
+
+static uint64_t data_in_use(void)
+{
+	uint64_t field[STATM_FIELDS];
+	read_statm(field);
+	return field[STATM_DATA];
 }
 
 void memory_lend(bool on)
 {
+	if (on && beyond && data_in_use() + MEMORY_ROOM <= limit)
+		beyond = 0;
 	if (limit && on != lent)
-		set_soft(on ? limit + MEMORY_LENT : limit);
+		set_soft(limit + (on ? MEMORY_LENT : beyond));
 	lent = on;
+}
+
+void memory_leave_room(void)
+{
+	uint64_t needed = data_in_use() + MEMORY_ROOM;
+	if (!limit || needed <= limit + beyond)
+		return;
+	beyond = needed - limit < MEMORY_ROOM_MAX ? needed - limit : MEMORY_ROOM_MAX;
+	if (!lent)
+		set_soft(limit + beyond);
 }
 
 void memory_reset_peak(void)
@@ -79,6 +105,10 @@ bool memory_has_room_for_copy(void)
 	uint64_t field[STATM_FIELDS];
 	if (!own_limit)
 		return true;
+	read_statm(field);
+	if (resident(field) <= resident_at_birth + own_limit / 2)
+		return true;
+	malloc_trim(0); /* what was freed counts, too, until the system has it back */
 	read_statm(field);
 	return resident(field) <= resident_at_birth + own_limit / 2;
 }
