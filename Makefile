@@ -9,7 +9,7 @@ MESON ?= meson
 FORMAT ?= clang-format
 
 .DEFAULT_GOAL := all
-.PHONY: all deps run test install uninstall clean format bench bench-check bench-peers help
+.PHONY: all deps run test check install uninstall clean format bench bench-check bench-peers help
 
 all: $(BUILD)/build.ninja ## build build/glovebox and what it needs
 	@ninja -C $(BUILD)
@@ -31,6 +31,11 @@ test: ## install what is missing, build, and run every test; ends with `N passed
 	@scripts/install-deps --test
 	@$(MAKE) --no-print-directory all
 	@BUILD=$(BUILD) scripts/run-tests
+
+check: ## the quick part of the tests, for daily work (under four minutes)
+	@scripts/install-deps --test
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) scripts/run-tests --quick
 
 install: all ## install under PREFIX (/usr/local), below DESTDIR when packaging
 	@$(MESON) configure $(BUILD) --prefix=$(PREFIX)
