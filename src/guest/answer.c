@@ -40,9 +40,9 @@ static PyObject *final_answer(PyObject *self, PyObject *args, PyObject *kwargs)
 	PyObject *value = only_argument(args, kwargs); /* borrowed */
 	if (!value)
 		return NULL;
-	if (!stops)
-		return keep(value);
 	Py_XSETREF(given, Py_NewRef(value));
+	if (!stops)
+		return Py_NewRef(value); /* as tinyAgent's: `x = final_answer(9) + 1` */
 	PyErr_SetObject(stop_type, value);
 	return NULL;
 }
@@ -67,7 +67,7 @@ static PyObject *final_var(PyObject *self, PyObject *name)
 
 static PyMethodDef functions[] = {
 	{ "final_answer", (PyCFunction)(void (*)(void))final_answer, METH_VARARGS | METH_KEYWORDS,
-		"final_answer(value)\n--\n\nGives the value as the answer of the whole task." },
+		"final_answer(value)\n--\n\nGives the value as the answer of the whole task, and returns it." },
 	{ "FINAL", final, METH_O, "FINAL(value)\n--\n\nGives the value as the answer of the whole task." },
 	{ "FINAL_VAR", final_var, METH_O, "FINAL_VAR(name)\n--\n\nGives the variable of that name as the answer of the whole task." },
 };

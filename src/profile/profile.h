@@ -28,6 +28,7 @@ struct profile_table {
 	bool final_answer_stops; /* final_answer() ends the cell */
 	bool fresh_namespace;    /* every cell starts without variables */
 	bool top_imports;        /* a rule allows the module and everything below it */
+	bool permissive;         /* RestrictedPython's rules without those that ordinary programs break: restricted.c */
 };
 
 /* The built-in ones; a NULL name ends them. The first is the default. */

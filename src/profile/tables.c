@@ -79,6 +79,11 @@ static const char *const restricted_refuses[] = { "names and attributes that beg
 	"augmented assignment to attributes and items", "imports beyond the list, and modules reached through other modules",
 	"frames, code objects, str.format fields that walk to refused attributes",
 	"files outside /workspace and /tmp, processes, sockets, native libraries", NULL };
+static const char *const permissive_refuses[] = { "names and attributes that begin with an underscore, but for __name__, methods of classes and super().__init__",
+	"async, await, except*, type parameters, import *, metaclass=", "eval, exec, compile, open, input, globals, locals, vars, dir",
+	"imports beyond the list, and modules reached through other modules",
+	"frames, code objects, str.format fields that walk to refused attributes",
+	"files outside /workspace and /tmp, processes, sockets, native libraries", NULL };
 static const char *const tinyagent_refuses[] = { "imports beyond the list", "every builtin beyond the list, classes and exceptions among them",
 	"attributes with two underscores, frames, code objects", "files outside /workspace and /tmp, processes, sockets, native libraries", NULL };
 
@@ -93,6 +98,9 @@ const struct profile_table profile_tables[] = {
 	{ .name = "restricted", .base = PROFILE_RESTRICTED, .stands_for = "RestrictedPython 8",
 		.summary = "Its refused names, attributes, statements and texts, with annotations and match allowed; loops run at full speed.",
 		.imports = restricted_imports, .builtins = restricted_builtins, .refuses = restricted_refuses },
+	{ .name = "restrictedpython", .base = PROFILE_RESTRICTED, .stands_for = "coding_env's RestrictedPythonExecutor",
+		.summary = "As restricted, with what ordinary programs need: x.a += 1, x[i] += 1, __name__, nonlocal, methods such as __repr__.",
+		.imports = restricted_imports, .builtins = restricted_builtins, .refuses = permissive_refuses, .permissive = true },
 	{ .name = "tinyagent", .base = PROFILE_TINYAGENT, .stands_for = "tinyAgent 0.73.3's PythonExecutor",
 		.summary = "Its 21 builtins, no variables kept between cells, final_answer() lets the code go on.",
 		.imports = tinyagent_imports, .builtins = tinyagent_builtins, .refuses = tinyagent_refuses, .fresh_namespace = true,
@@ -105,7 +113,7 @@ const struct profile_table profile_tables[] = {
 
 const struct profile_table *profile_find(const char *name)
 {
-	static const char *const aliases[][2] = { { "restrictedpython", "restricted" }, { "RestrictedPython", "restricted" },
+	static const char *const aliases[][2] = { { "RestrictedPython", "restrictedpython" },
 		{ "local", "smolagents" }, { "tinyAgent", "tinyagent" }, { "cpython", "python" }, { "none", "python" } };
 	for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
 		if (!strcmp(name, aliases[i][0]))

@@ -15,7 +15,7 @@ import pytest
 sys.path.insert(0, str(gb.ROOT / 'clients/python/src'))
 
 import glovebox  # noqa: E402
-from glovebox import AsyncCodingEnv, AsyncGlovebox, CodeAction, CodeExecutor, CodingEnv, Glovebox, Notebook, Tool, tool  # noqa: E402
+from glovebox import AsyncCodingEnv, AsyncGlovebox, CodeAction, CodingEnv, Glovebox, SessionExecutor, SessionNotebook, Tool, tool  # noqa: E402
 from glovebox._net import Frames, frame  # noqa: E402
 from glovebox.tools import describe, schema_of  # noqa: E402
 
@@ -535,6 +535,53 @@ def test_coding_env_from_docker(tmp_path, daemon, monkeypatch):
         CodingEnv.from_docker_image('nope')
 
 
+class Provider:
+    """As OpenEnv's providers; the container is the daemon of the tests."""
+
+    def __init__(self, url):
+        self.url, self.calls = url, []
+
+    def start_container(self, image, **kwargs):
+        self.calls.append(('start', image, kwargs))
+        return self.url
+
+    def wait_for_ready(self, base_url, timeout_s=30.0):
+        self.calls.append(('wait', base_url, timeout_s))
+        if timeout_s < 1:
+            raise TimeoutError(f'Container at {base_url} did not become ready within {timeout_s}s')
+
+    def stop_container(self):
+        self.calls.append(('stop',))
+
+
+def test_coding_env_from_a_provider(daemon):
+    provider = Provider(daemon.url)
+    env = CodingEnv.from_docker_image('coding-env:latest', provider, ['pandas', 'math'], 'smolagents', timeout_s=120.0, step_timeout_s=0.5)
+    with env:
+        env.reset()
+        assert env.step(CodeAction('import time\ntime.sleep(60)')).observation.exit_code == 124, 'step_timeout_s is about steps'
+        assert provider.calls == [
+            ('start', 'coding-env:latest', {'env_vars': {'ADDITIONAL_IMPORTS': 'pandas,math', 'EXECUTOR_BACKEND': 'smolagents'}}),
+            ('wait', daemon.url, 120.0),
+        ]
+    assert provider.calls[-1] == ('stop',)
+    provider.calls.clear()
+    CodingEnv.from_docker_image('coding-env:latest', provider=provider, env_vars={'A': 'b'}).close()
+    assert provider.calls == [('start', 'coding-env:latest', {'env_vars': {'A': 'b'}}), ('wait', daemon.url, 30.0), ('stop',)]
+    with pytest.raises(TimeoutError, match='within 0.1s'):
+        CodingEnv.from_docker_image('coding-env:latest', provider, timeout_s=0.1)
+    assert provider.calls[-1] == ('stop',), 'a container that is not ready is not left behind'
+
+
+def test_coding_env_waits_for_its_server(tmp_path, monkeypatch):
+    fake = tmp_path / 'docker'
+    fake.write_text('#!/bin/sh\n[ "$1" = run ] && echo c0ffee\n[ "$1" = logs ] && echo "installing pandas"\nexit 0\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv('PATH', f'{tmp_path}:{os.environ["PATH"]}')
+    with pytest.raises(glovebox.GloveboxError, match='(?s)did not become ready within 0.3 s.*installing pandas'):
+        CodingEnv.from_docker_image('glovebox', timeout_s=0.3)
+
+
 def test_values_of_any_type(s):
     import datetime
 
@@ -549,17 +596,17 @@ def test_values_of_any_type(s):
         s.box.request('POST', f'/v1/sessions/{s.id}/execute', {'code': '1', 'variables': [1]})
 
 
-def test_executor_and_notebook(s, box):
-    executor = CodeExecutor(s)
+def test_session_executor_and_notebook(s, box):
+    executor = SessionExecutor(s)
     assert executor.execute('a + b', {'a': 1, 'b': 2}).value == 3
     assert executor.execute('a').value == 1
-    book = Notebook(executor)
+    book = SessionNotebook(executor)
     assert book.execute('import math as m\nfrom os import path\nx = m.pi').ok
     assert book.imports == ['import math as m', 'from os import path']
     assert book.execute('m.floor(2.5), path.sep').value == [2, '/']
     assert book.execute('x').error.type == 'NameError', 'only imports are remembered'
     assert not book.execute('import json\n1/0').ok and len(book.imports) == 2
-    with CodeExecutor(box=box, timeout=5) as own:
+    with SessionExecutor(box=box, timeout=5) as own:
         assert own.session.info()['limits']['timeout_s'] == 5
         id = own.session.id
     with pytest.raises(glovebox.SessionGone):

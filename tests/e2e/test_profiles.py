@@ -217,6 +217,57 @@ def test_restricted_refuses_in_restrictedpythons_words(api, code, message):
     assert seen.error['message'].startswith(message)
 
 
+ORDINARY = """
+from dataclasses import dataclass
+
+@dataclass
+class Ball:
+    x: int
+    dx: int = 2
+    def __post_init__(self):
+        self.seen = {}
+    def __repr__(self):
+        return f"<ball at {self.x}>"
+
+class Red(Ball):
+    def __init__(self):
+        super().__init__(1)
+
+def main():
+    ball, turns = Red(), 0
+    def move():
+        nonlocal turns
+        turns += 1
+        ball.x += ball.dx
+        ball.seen["n"] = 1
+        ball.seen["n"] += turns
+    move()
+    print(ball, ball.seen, turns)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_permissive_restricted_runs_ordinary_programs(api):
+    assert api.run(ORDINARY, profile='restrictedpython').ok().stdout == "<ball at 3> {'n': 2} 1\n"
+    assert api.run(ORDINARY, profile='restricted').status == 'refused', 'the strict one stays RestrictedPython'
+    assert api.run('print(1)', profile='RestrictedPython').ok().stdout == '1\n'
+
+
+@pytest.mark.parametrize(
+    'code',
+    [
+        '_x = 1', 'x._y', 'x._y += 1', 'print(__builtins__)', '__name__ = "x"', 'x.__class__', 'x.__init__()', 'super().__init__.__globals__', 'super().__class__',
+        'class A:\n    def __getattr__(self, n): pass', 'class A:\n    def __getattribute__(self, n): pass', 'class A:\n    __array_interface__ = {}',
+        'def __repr__(): pass', 'try:\n    1 .foo\nexcept AttributeError as e:\n    e.obj += 1', 'def f():\n    _a = 1\n    def g():\n        nonlocal _a',
+        'class A(metaclass=type): pass', 'async def f(): pass', 'from math import *', 'exec("1")', 'import os',
+    ],
+)  # fmt: skip
+def test_permissive_restricted_refuses_the_rest(api, code):
+    assert api.run(code, profile='restrictedpython').status == 'refused'
+
+
 def test_restricted_leaves_modules_to_the_list(api):
     seen = api.run('print(1)\nimport os', profile='restricted')  # known, and not on the list
     assert seen.status == 'refused' and seen.stdout == '' and seen.error['code'] == 'policy_import' and seen.error['line'] == 2
@@ -394,7 +445,7 @@ def test_wrong_profiles_are_refused_by_name(api, profile, detail):
 
 def test_profiles_are_listed(api):
     listed = {p['name']: p for p in api.get('/v1/profiles').json()['profiles']}
-    assert list(listed)[:4] == ['python', 'smolagents', 'restricted', 'tinyagent']
+    assert list(listed)[:5] == ['python', 'smolagents', 'restricted', 'restrictedpython', 'tinyagent']
     assert listed['smolagents']['max_while_iterations'] == 1000000 and 'math' in listed['smolagents']['imports']
     assert listed['python']['imports'] == ['*'] and listed['restricted']['refuses']
     assert api.session(profile='restricted').info['profile'] == 'restricted'

@@ -1,4 +1,4 @@
-"""Ways out of the language profiles (ways.py): none may get through under `restricted` or `smolagents`, with numpy, pandas, matplotlib and tkinter allowed,
+"""Ways out of the language profiles (ways.py): none may get through under `restricted`, `restrictedpython` or `smolagents`, with numpy, pandas, matplotlib and tkinter allowed,
 by their names and with all that is below them. The control runs the same code in python3, where each must get through."""
 
 import json
@@ -77,7 +77,7 @@ def seen(daemon, request):
         return {(c['name'], c['imports'], c['profile']): o for c, o in zip(chosen, pool.map(run, chosen))}
 
 
-@pytest.mark.parametrize('profile', ['restricted', 'smolagents'])
+@pytest.mark.parametrize('profile', ['restricted', 'restrictedpython', 'smolagents'])
 @pytest.mark.parametrize('name, imports', CASES)
 def test_contained(seen, name, profile, imports):
     outcome = seen[name, imports, profile]
@@ -85,7 +85,7 @@ def test_contained(seen, name, profile, imports):
     assert outcome.status in ('refused', 'error', 'ok') and outcome.state_lost is False, outcome.error
 
 
-@pytest.mark.parametrize('profile', ['restricted', 'smolagents'])
+@pytest.mark.parametrize('profile', ['restricted', 'restrictedpython', 'smolagents'])
 def test_libraries_work(daemon, profile):
     """A profile that contained everything by refusing everything would pass the rest."""
     code = (
@@ -102,7 +102,7 @@ def test_libraries_work(daemon, profile):
     assert seen.stdout == "{'x': 2, 'y': 4} (4, 2) 42\n"
 
 
-@pytest.mark.parametrize('profile', ['restricted', 'smolagents'])
+@pytest.mark.parametrize('profile', ['restricted', 'restrictedpython', 'smolagents'])
 def test_arrays_change_their_size(daemon, profile):
     """What is made harmless still works: resize() in place, iterators that are closed, and pandas' own growing arrays."""
     code = (

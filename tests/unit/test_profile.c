@@ -33,7 +33,7 @@ static void test_builtin(void)
 	OK(text_eq(c.name, "python") && !c.rules);
 	profile_choice_finish(&c);
 	c = choose(NULL, "restrictedpython", NULL);
-	OK(c.rules && text_eq(c.rules[0], "base=restricted"));
+	OK(c.rules && text_eq(c.rules[0], "base=restrictedpython"));
 	profile_choice_finish(&c);
 	char *more[] = { (char *)"numpy.*", (char *)"math", NULL };
 	c = choose(NULL, "smolagents", more);

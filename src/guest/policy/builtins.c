@@ -293,6 +293,8 @@ static int add_table(void)
 		r = add_functions(tools, sizeof(tools) / sizeof(tools[0]));
 	if (r == 0 && policy.base == PROFILE_RESTRICTED)
 		r = utilities_add(policy.builtins);
+	if (r == 0 && policy.base == PROFILE_TINYAGENT)
+		r = tinyagent_add_builtins(policy.builtins);
 	return r == 0 ? answer_add_builtins(policy.builtins) : r;
 }
 

@@ -48,6 +48,10 @@ struct rules {
 
 extern const struct rules smolagents_rules, restricted_rules, import_rules, type_rules, dataclass_rules;
 
+/* tinyagent.c: whether names that it has its own way with may be read here; what takes the place of such a name. */
+bool tinyagent_reads(const struct walk *w);
+int tinyagent_leave_name(struct walk *w, PyObject *node, PyObject *name, bool refused, PyObject **ret);
+
 /* Walks a node and what is below it. *ret: what takes its place, or NULL. */
 int walk_node(struct walk *w, PyObject *node, PyObject **ret);
 int walk_field(struct walk *w, PyObject *node, PyObject *field);

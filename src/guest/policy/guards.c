@@ -100,6 +100,9 @@ static PyObject *act(PyObject *left, PyObject *right)
 	case GUARD_PRINTED:
 		return collector_text(right);
 	case GUARD_MISSING:
+		if (g->weight)
+			return violation_null(PyExc_NameError, POLICY_FUNCTION, "Write the code itself, and use the profile's builtins.",
+				"name '%U' is not defined", g->name);
 		if (!builtin_is_hidden(right))
 			return Py_NewRef(right);
 		return PyErr_Format(PyExc_NameError, "name '%U' is not defined", g->name);

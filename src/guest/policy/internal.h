@@ -114,6 +114,7 @@ PyObject *builtin_real(const char *name); /* of the builtins module, borrowed; N
 /* Whether cells have a function of their own in the place of this builtin; then *ret is it, a new reference or NULL with an error. */
 bool builtin_guarded(PyObject *name, PyObject **ret);
 int utilities_add(PyObject *builtins); /* utilities.c */
+int tinyagent_add_builtins(PyObject *builtins); /* tinyagent.c */
 
 /* ---- print.c ------------------------------------------------------------------- */
 PyObject *print_capped(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names); /* a METH_FASTCALL | METH_KEYWORDS function */
@@ -136,7 +137,7 @@ enum guard_kind {
 	GUARD_WHILE,     /* guard @ x: an iterator that goes on until the limit */
 	GUARD_COLLECT,   /* guard @ x: a new print collector */
 	GUARD_PRINTED,   /* guard @ collector: its text */
-	GUARD_MISSING,   /* guard @ value: the value, or NameError for `name` when it is the hidden builtin of that name */
+	GUARD_MISSING,   /* guard @ value: the value, or NameError for `name` when it is the hidden builtin of that name, or always with a weight */
 	GUARD_KEEP,      /* guard @ value: the value, kept as the cell's unless it is None */
 	GUARD_KEPT,      /* guard @ x: what was kept, or None */
 	GUARD_KINDS

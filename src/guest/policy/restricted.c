@@ -6,6 +6,11 @@
 static const char *const reserved[] = { "print", "printed", "builtins", "breakpoint", NULL };
 static const char *const magic_methods[] = { "__init__", "__contains__", "__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__", NULL };
 
+/* What classes of ordinary programs define, allowed by the permissive table. None of them answers for other attributes. */
+static const char *const ordinary_methods[] = { "__post_init__", "__repr__", "__str__", "__len__", "__iter__", "__next__", "__call__",
+	"__getitem__", "__setitem__", "__delitem__", "__add__", "__sub__", "__mul__", "__truediv__", "__floordiv__", "__mod__", "__neg__",
+	"__abs__", "__bool__", "__hash__", "__enter__", "__exit__", NULL };
+
 static bool among(PyObject *name, const char *const *list)
 {
 	for (; *list; list++)
@@ -43,7 +48,8 @@ static int check_name(struct walk *w, PyObject *node, PyObject *name, bool magic
 	if (!PyUnicode_CheckExact(name))
 		return -1;
 	Py_ssize_t n = PyUnicode_GET_LENGTH(name);
-	if (n > 1 && PyUnicode_READ_CHAR(name, 0) == '_' && !(magic && among(name, magic_methods)))
+	bool method = magic && (among(name, magic_methods) || (policy.table->permissive && among(name, ordinary_methods)));
+	if (n > 1 && PyUnicode_READ_CHAR(name, 0) == '_' && !method)
 		return walk_error(w, node, POLICY_NAME, NULL, "\"%U\" is an invalid variable name because it starts with \"_\"", name);
 	if (ends_with_roles(name))
 		return walk_error(w, node, POLICY_NAME, NULL, "\"%U\" is an invalid variable name because it ends with \"__roles__\".", name);
@@ -72,10 +78,23 @@ static int check_attribute_name(struct walk *w, PyObject *node, PyObject *name)
 	return r;
 }
 
+/* super().__init__ of a class that has a base with one. */
+static bool is_super_init(PyObject *node, PyObject *name)
+{
+	PyObject *call = policy.table->permissive && equal(name, "__init__") ? node_get(node, "value") : NULL;
+	PyObject *func = call && node_kind(call) == NODE_Call ? node_get(call, "func") : NULL;
+	PyObject *id = func && node_kind(func) == NODE_Name ? node_get(func, "id") : NULL;
+	bool yes = id && equal(id, "super") && !node_is_store(node);
+	Py_XDECREF(call);
+	Py_XDECREF(func);
+	Py_XDECREF(id);
+	return yes;
+}
+
 static int check_attribute(struct walk *w, PyObject *node)
 {
 	PyObject *name = node_get(node, "attr");
-	int r = name ? check_attribute_name(w, node, name) : -1;
+	int r = !name ? -1 : is_super_init(node, name) ? 0 : check_attribute_name(w, node, name);
 	Py_XDECREF(name);
 	return r;
 }
@@ -120,9 +139,14 @@ static int check_class(struct walk *w, PyObject *node)
 
 static int check_augmented(struct walk *w, PyObject *node)
 {
-	PyObject *target = node_get(node, "target");
+	PyObject *target = node_get(node, "target"), *attr = target ? node_get(target, "attr") : NULL;
 	enum node_kind kind = target ? node_kind(target) : NODE_UNKNOWN;
+	/* e.obj is read by a guard elsewhere; an operator would hand it to the other operand unseen. */
+	bool allowed = policy.table->permissive && !(attr && equal(attr, "obj"));
 	Py_XDECREF(target);
+	Py_XDECREF(attr);
+	if (allowed)
+		return 0;
 	if (kind == NODE_Attribute)
 		return walk_error(w, node, POLICY_STATEMENT, NULL, "Augmented assignment of attributes is not allowed.");
 	if (kind == NODE_Subscript)
@@ -238,7 +262,7 @@ static int begin_collecting(PyObject *node)
 
 static int check_read(struct walk *w, PyObject *node, PyObject *name)
 {
-	if (equal(name, "print") || equal(name, "printed"))
+	if (equal(name, "print") || equal(name, "printed") || (policy.table->permissive && equal(name, "__name__")))
 		return 0;
 	return check_name(w, node, name, false);
 }
@@ -273,6 +297,16 @@ static int check_parameters(struct walk *w, PyObject *node)
 		Py_XDECREF(name);
 	}
 	Py_XDECREF(all);
+	return r;
+}
+
+/* The names of a nonlocal statement. */
+static int check_declared(struct walk *w, PyObject *node)
+{
+	PyObject *names = node_list(node, "names"); /* borrowed */
+	int r = 0;
+	for (Py_ssize_t i = 0; r == 0 && names && i < PyList_GET_SIZE(names); i++)
+		r = check_name(w, node, PyList_GET_ITEM(names, i), false);
 	return r;
 }
 
@@ -314,13 +348,14 @@ static int enter(struct walk *w, enum node_kind kind, PyObject *node)
 	case NODE_AsyncFor:
 	case NODE_AsyncWith:
 	case NODE_Await:
-	case NODE_Nonlocal:
 	case NODE_TryStar:
 	case NODE_TypeAlias:
 	case NODE_TypeVar:
 	case NODE_ParamSpec:
 	case NODE_TypeVarTuple:
 		return refuse_statement(w, node);
+	case NODE_Nonlocal:
+		return policy.table->permissive ? check_declared(w, node) : refuse_statement(w, node);
 	case NODE_comprehension: {
 		PyObject *is_async = node_get(node, "is_async");
 		long yes = is_async ? PyLong_AsLong(is_async) : 1;

@@ -62,16 +62,25 @@ static bool bound_before(PyObject *name)
 	return PyDict_Contains(policy.globals, name) == 1 || builtin_given(name);
 }
 
+/* A builtin that is never given, and no variable. */
+static bool is_refused(struct walk *w, PyObject *name)
+{
+	return among(name, refused_builtins) && !bound_before(name) && !walk_binds(w, name);
+}
+
 static int check_load(struct walk *w, PyObject *node, PyObject *name)
 {
 	if (name_is_dunder(name) && PyUnicode_CompareWithASCIIString(name, "__name__") != 0 &&
 		PyUnicode_CompareWithASCIIString(name, "__debug__") != 0 && PyUnicode_CompareWithASCIIString(name, "__doc__") != 0 &&
 		!(w->scope->kind == SCOPE_CLASS && name_is_special(name))) {
-		if (PyUnicode_CompareWithASCIIString(name, "__import__") == 0)
+		bool import = PyUnicode_CompareWithASCIIString(name, "__import__") == 0;
+		if (import && tinyagent_reads(w))
+			return 0;
+		if (import)
 			return walk_error(w, node, POLICY_FUNCTION, "Use an import statement.", "Forbidden access to function: __import__");
 		return walk_error(w, node, POLICY_NAME, NULL, "Forbidden access to dunder attribute: %U", name);
 	}
-	if (among(name, refused_builtins) && !bound_before(name) && !walk_binds(w, name))
+	if (is_refused(w, name) && !tinyagent_reads(w))
 		return walk_error(w, node, POLICY_FUNCTION, "Write the code itself, and use the authorized modules and functions.",
 			"Forbidden function evaluation: '%U' is not among the explicitly allowed tools or defined/imported in the preceding code", name);
 	return 0;
@@ -483,13 +492,14 @@ static int guard_attribute(struct walk *w, PyObject *node, PyObject **ret)
 }
 
 /* A variable that has the name of a builtin which is only there for libraries. */
-static int guard_hidden(PyObject *node, PyObject **ret)
+static int guard_hidden(struct walk *w, PyObject *node, PyObject **ret)
 {
 	PyObject *name = node_is_store(node) ? NULL : node_get(node, "id");
-	if (name && builtin_hidden(name))
+	int r = name ? tinyagent_leave_name(w, node, name, is_refused(w, name), ret) : 0;
+	if (r == 0 && name && !*ret && builtin_hidden(name))
 		*ret = guard_node(node, GUARD_MISSING, name, 0, Py_NewRef(node));
 	Py_XDECREF(name);
-	return PyErr_Occurred() ? -1 : 0;
+	return PyErr_Occurred() ? -1 : r;
 }
 
 /* Plain assert says what failed. */
@@ -554,7 +564,7 @@ static int leave(struct walk *w, enum node_kind kind, PyObject *node, PyObject *
 	case NODE_Call:
 		return guard_setattr_call(node);
 	case NODE_Name:
-		return guard_hidden(node, ret);
+		return guard_hidden(w, node, ret);
 	case NODE_Attribute:
 		return guard_attribute(w, node, ret);
 	case NODE_Assert:

@@ -29,7 +29,7 @@ from .errors import (
     Unauthorized,
     Unavailable,
 )
-from .executors import CodeExecutor, Notebook
+from .executors import CodeExecutor, Notebook, SessionExecutor, SessionNotebook
 from .models import ErrorInfo, FileChange, Film, Observation, Screenshot, Window
 from .screen import Frame, InputResult, LiveLink, Recording
 from .tools import Tool, tool
@@ -69,8 +69,10 @@ __all__ = [
     'Recording',
     'Screenshot',
     'Session',
+    'SessionExecutor',
     'SessionGone',
     'SessionNotFound',
+    'SessionNotebook',
     'StepResult',
     'TooMany',
     'Tool',

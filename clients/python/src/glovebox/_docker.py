@@ -1,4 +1,8 @@
-"""A server in a container: how the image of deploy/Dockerfile is started, and with which rights."""
+"""A server in a container: how the image of deploy/Dockerfile is started, and with which rights.
+
+A provider starts containers for CodingEnv.from_docker_image(): start_container(image, **kwargs) returns the address of the server in it,
+wait_for_ready(base_url, timeout_s) returns when that server is ready, stop_container() ends it. OpenEnv's own providers fit.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,11 @@ import json
 import socket
 import subprocess
 import tempfile
+import time
 from typing import Any, Iterable, Iterator, Mapping, Optional
 
-from .errors import GloveboxError
+from ._net import Address, Http
+from .errors import ConnectionFailed, GloveboxError
 
 # What no container should do to its host. Namespaces and mounts are allowed, because jails are made of them: the same list as
 # deploy/seccomp.json, for programs that have the client alone.
@@ -71,3 +77,53 @@ def _free_port() -> int:
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0))
         return s.getsockname()[1]
+
+
+def wait_for_ready(address: Address, timeout_s: float) -> None:
+    """Returns when the server says that it is ready, which it is not before its packages are installed."""
+    http, end = Http(address), time.monotonic() + timeout_s
+    said = 'it does not answer'
+    try:
+        while True:
+            try:
+                answer = http.request('GET', '/readyz')
+                if answer.status == 404:  # a server that is not Glovebox
+                    answer = http.request('GET', '/health')
+                if answer.status == 200:
+                    return
+                said = f'it answers {answer.status}: {answer.body[:500].decode("utf-8", "replace")}'
+            except ConnectionFailed as e:
+                said = str(e)
+            if time.monotonic() > end:
+                raise GloveboxError(f'the server at {address.url} did not become ready within {timeout_s:g} s: {said}')
+            time.sleep(0.05)
+    finally:
+        http.close()
+
+
+class LocalDockerProvider:
+    """Containers of the docker on this machine."""
+
+    def __init__(self) -> None:
+        self.container: Optional[str] = None
+
+    def start_container(
+        self, image: str, port: Optional[int] = None, env_vars: Optional[Mapping[str, str]] = None,
+        docker_args: Optional[Iterable[str]] = None, **kwargs: Any,
+    ) -> str:  # fmt: skip
+        if kwargs:
+            raise TypeError(f'start_container() has no argument {sorted(kwargs)[0]!r}; it knows port, env_vars, docker_args')
+        self.container, port = start_container(image, env_vars or {}, port, docker_args)
+        return f'http://127.0.0.1:{port}'
+
+    def wait_for_ready(self, base_url: str, timeout_s: float = 30.0) -> None:
+        try:
+            wait_for_ready(Address(base_url), timeout_s)
+        except GloveboxError as e:
+            log = container_log(self.container) if self.container else ''
+            raise GloveboxError(f'{e}; the container said:\n{log}' if log else f'{e}; the container ended') from e
+
+    def stop_container(self) -> None:
+        container, self.container = self.container, None
+        if container:
+            stop_container(container)

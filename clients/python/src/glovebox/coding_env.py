@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import time
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping, Optional
 from urllib.parse import urlencode
 
-from ._docker import container_log, start_container, stop_container
+from ._docker import LocalDockerProvider, wait_for_ready
 from ._local import Server, find_or_start
 from ._net import Address, AsyncWebSocket, Http, WebSocket
 from .errors import ConnectionFailed, GloveboxError
@@ -65,20 +64,37 @@ class StepResult:
 _NOT_OURS = frozenset(('max_message_size_mb', 'websocket_ping_interval_s', 'websocket_ping_timeout_s', 'mode'))
 
 
+def _profile_of(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields with coding_env's name of the profile as the server knows it."""
+    found = dict(fields)
+    backend = found.pop('executor_backend', None)
+    if backend is not None:
+        found['profile'] = backend
+    return found
+
+
 class _Env:
     """What both kinds have in common: everything but the waiting."""
 
     def __init__(
         self, base_url: str = 'http://127.0.0.1:8000', token: Optional[str] = None, timeout_s: Optional[float] = None,
-        message_timeout_s: Optional[float] = None, session: Optional[str] = None, connect_timeout_s: float = 10.0, **reset_fields: Any,
+        message_timeout_s: Optional[float] = None, session: Optional[str] = None, connect_timeout_s: float = 10.0, provider: Any = None,
+        step_timeout_s: Optional[float] = None, **reset_fields: Any,
     ) -> None:  # fmt: skip
-        """`session` names the environment: when the connection breaks, it is made again and the step under way is not lost."""
+        """`session` names the environment: when the connection breaks, it is made again and the step under way is not lost.
+
+        step_timeout_s     time limit of a step that names none (also as timeout_s)
+        executor_backend   the profile of the environment; `profile` is the same
+        provider           has a container that ends with this environment: stop_container()
+        Other fields go with every reset.
+        """
         self.address = Address(base_url, token or os.environ.get('GLOVEBOX_TOKEN'), connect_timeout_s)
-        self.timeout_s, self.message_timeout_s, self.session = timeout_s, message_timeout_s, session
-        self._fields = {k: v for k, v in reset_fields.items() if v is not None and k not in _NOT_OURS}
+        self.timeout_s = step_timeout_s if step_timeout_s is not None else timeout_s
+        self.message_timeout_s, self.session = message_timeout_s, session
+        self._fields = _profile_of({k: v for k, v in reset_fields.items() if v is not None and k not in _NOT_OURS})
         self._ids = itertools.count(1)
         self._server: Optional[Server] = None
-        self._container: Optional[str] = None
+        self._provider = provider
 
     def _settings(self) -> tuple[Any, ...]:
         a = self.address
@@ -96,7 +112,7 @@ class _Env:
         return message
 
     def _reset_data(self, seed: Optional[int], episode_id: Optional[str], fields: Mapping[str, Any]) -> dict[str, Any]:
-        data = {'seed': seed, 'episode_id': episode_id, **self._fields, **fields}
+        data = {'seed': seed, 'episode_id': episode_id, **self._fields, **_profile_of(fields)}
         return {k: v for k, v in data.items() if v is not None}
 
     def _step_data(self, action: Any, timeout_s: Optional[float]) -> dict[str, Any]:
@@ -147,9 +163,9 @@ class _Env:
         if self._server:
             self._server.release()
             self._server = None
-        if self._container:
-            stop_container(self._container)
-            self._container = None
+        if self._provider:
+            provider, self._provider = self._provider, None
+            provider.stop_container()
 
 
 class CodingEnv(_Env):
@@ -167,18 +183,22 @@ class CodingEnv(_Env):
         additional_imports: Optional[Iterable[str]] = None,
         executor_backend: Optional[str] = None,
         timeout_s: Optional[float] = None,
+        step_timeout_s: Optional[float] = None,
         display: Any = None,
         **reset_fields: Any,
     ) -> 'CodingEnv':
-        """An environment on this machine's server; one is started when there is none. No container."""
+        """An environment on this machine's server; one is started when there is none. No container.
+
+        step_timeout_s   time limit of a step (also as timeout_s)
+        """
         fields = {
             'additional_imports': list(additional_imports) if additional_imports else None,
-            'profile': executor_backend,
+            'executor_backend': executor_backend,
             'display': display,
             **reset_fields,
         }
         server = find_or_start(None, (), None)
-        env = cls(server.url, timeout_s=timeout_s, **fields)
+        env = cls(server.url, timeout_s=timeout_s, step_timeout_s=step_timeout_s, **fields)
         env._server = server
         return env
 
@@ -186,54 +206,45 @@ class CodingEnv(_Env):
     def from_docker_image(
         cls,
         image: str,
-        *,
+        provider: Any = None,
         additional_imports: Optional[Iterable[str]] = None,
         executor_backend: Optional[str] = None,
-        timeout_s: Optional[float] = None,
+        timeout_s: float = 30.0,
         env_vars: Optional[Mapping[str, str]] = None,
+        *,
+        step_timeout_s: Optional[float] = None,
         docker_args: Optional[Iterable[str]] = None,
         port: Optional[int] = None,
-        wait_s: float = 60.0,
+        provider_args: Optional[Mapping[str, Any]] = None,
         **reset_fields: Any,
     ) -> 'CodingEnv':
         """Starts a container of the image and an environment in it; close() ends both.
 
-        `docker_args` go to `docker run` in place of the rights that the image of deploy/Dockerfile needs; [] for other images.
+        provider         starts the container: start_container(image, **kwargs) -> base_url, wait_for_ready(base_url, timeout_s),
+                         stop_container(); without one the docker of this machine does
+        timeout_s        how long the server may take to become ready: 120 and more while it installs packages
+        step_timeout_s   time limit of a step
+        docker_args      go to `docker run` in place of the rights that the image of deploy/Dockerfile needs; [] for other images
+        provider_args    more arguments of start_container()
         """
         settings = dict(env_vars or {})
         if additional_imports:
             settings.setdefault('ADDITIONAL_IMPORTS', ','.join(additional_imports))
         if executor_backend:
             settings.setdefault('EXECUTOR_BACKEND', executor_backend)
-        container, port = start_container(image, settings, port, docker_args)
-        env = cls(f'http://127.0.0.1:{port}', timeout_s=timeout_s, **reset_fields)
-        env._container = container
+        given = {'env_vars': settings or None, 'port': port, 'docker_args': docker_args, **(provider_args or {})}
+        provider = provider or LocalDockerProvider()
+        base_url = provider.start_container(image, **{name: value for name, value in given.items() if value is not None})
         try:
-            env.wait_for_ready(wait_s)
-        except GloveboxError as e:
-            log = container_log(container)
-            env.close()
-            raise GloveboxError(f'{e}; the container said:\n{log}' if log else f'{e}; the container ended') from e
+            provider.wait_for_ready(base_url, timeout_s=timeout_s)
+            return cls(base_url, step_timeout_s=step_timeout_s, provider=provider, **reset_fields)
         except BaseException:
-            env.close()
+            provider.stop_container()
             raise
-        return env
 
     def wait_for_ready(self, timeout_s: float = 30.0) -> None:
-        http, end = Http(self.address), time.monotonic() + timeout_s
-        try:
-            while True:
-                try:
-                    if http.request('GET', '/health').status == 200:
-                        return
-                except ConnectionFailed:
-                    if time.monotonic() > end:
-                        raise
-                if time.monotonic() > end:
-                    raise GloveboxError(f'the server at {self.address.url} is not healthy after {timeout_s} s')
-                time.sleep(0.05)
-        finally:
-            http.close()
+        """Returns when the server is ready, its packages installed."""
+        wait_for_ready(self.address, timeout_s)
 
     # ---- the environment ------------------------------------------------
 
@@ -321,7 +332,7 @@ class AsyncCodingEnv(_Env):
     def _of(cls, env: _Env) -> 'AsyncCodingEnv':
         """Takes over what the other one holds."""
         made = cls(*env._settings(), **env._fields)
-        made._server, made._container, env._server, env._container = env._server, env._container, None, None
+        made._server, made._provider, env._server, env._provider = env._server, env._provider, None, None
         return made
 
     @classmethod

@@ -7,9 +7,10 @@ values travel in smolagents' safe encoding, never as pickles.
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Mapping, Optional
+from typing import Any, Iterable, Mapping, Optional, Union
 
 from ..client import Glovebox, Session
+from .._limits import merged, session_limits
 from ..models import Observation
 from ..tools import Tool
 
@@ -34,6 +35,11 @@ except ImportError:
 DEFAULT_MAX_LEN_OUTPUT = 50_000
 DEFAULT_TIMEOUT = 30
 
+# What smolagents' own list has; the profile "smolagents" allows these without being asked.
+BASE_BUILTIN_MODULES = [
+    'collections', 'datetime', 'itertools', 'math', 'queue', 'random', 're', 'stat', 'statistics', 'time', 'unicodedata',
+]  # fmt: skip
+
 _CHECKED_FINAL_ANSWER = """
 import builtins
 _finish = builtins.final_answer
@@ -49,7 +55,8 @@ class GloveboxExecutor(PythonExecutor):
     additional_authorized_imports   as in smolagents: "numpy", "numpy.*", "*"
     box, url, token                 the server; the one on this machine when none is named
     session                         a session of your own instead
-    timeout_seconds                 of one step; None for the server's
+    timeout_seconds, timeout        of one step; None for the server's
+    memory_limit                    bytes, or a size such as "256m"
     Other fields (packages, display, limits, …) are those of Glovebox.session().
     """
 
@@ -66,26 +73,68 @@ class GloveboxExecutor(PythonExecutor):
         max_print_outputs_length: Optional[int] = None,
         additional_functions: Optional[Mapping[str, Any]] = None,
         timeout_seconds: Optional[float] = DEFAULT_TIMEOUT,
+        timeout: Optional[float] = None,
+        memory_limit: Union[int, str, None] = None,
         **fields: Any,
     ) -> None:
         self.logger = logger
-        self.additional_authorized_imports = self.authorized_imports = list(additional_authorized_imports or ())
+        self.additional_authorized_imports = list(additional_authorized_imports or ())
+        self.authorized_imports = sorted({*self._base_modules, *self.additional_authorized_imports})
         self.max_print_outputs_length = max_print_outputs_length or DEFAULT_MAX_LEN_OUTPUT
-        self.timeout_seconds = timeout_seconds
-        self.state: dict[str, Any] = {'__name__': '__main__', '_print_outputs': ''}
+        self.timeout_seconds = timeout if timeout is not None else timeout_seconds
+        self.state: dict[str, Any] = {}
         self._functions = dict(additional_functions or {})
         self._variables: dict[str, Any] = {}
         self._own_box = self._own_session = None
-        if session is None:
-            if box is None:
-                box = self._own_box = Glovebox(url, token) if url else Glovebox.local(token=token)
+        self._box, self._url, self._token, self._profile = box, url, token, profile
+        limits = merged(fields.pop('limits', None), session_limits(memory_limit))
+        self._fields = {**fields, **({'limits': limits} if limits else {})}
+        self.session: Session = session  # type: ignore[assignment]
+        self.setup_session()
+
+    # ---- the session ----------------------------------------------------
+
+    _base_modules: Iterable[str] = BASE_BUILTIN_MODULES
+    _prelude = ''  # code that every session runs first
+
+    def setup_session(self) -> None:
+        """Makes the session, unless there is one; its names are those of a fresh one."""
+        self.state = {'__name__': '__main__', '_print_outputs': ''}
+        if self.session is None:
             try:
-                imports = self.additional_authorized_imports
-                session = self._own_session = box.session(profile=profile, additional_imports=imports, **fields)
+                self.session = self._own_session = self._find_box().session(
+                    profile=self._profile, additional_imports=self._imports_to_ask(), **self._fields
+                )
+                self._check_imports()
             except BaseException:
                 self.cleanup()
                 raise
-        self.session: Session = session
+        if self._prelude:
+            self.session.run(self._prelude, check=True)
+
+    def restart_session(self) -> None:
+        """A fresh interpreter: variables are gone; tools and the files of the session stay."""
+        self._variables = {}
+        self.session.reset()
+        self.setup_session()
+
+    def _find_box(self) -> Glovebox:
+        if self._box is None:
+            self._box = self._own_box = Glovebox(self._url, self._token) if self._url else Glovebox.local(token=self._token)
+        return self._box
+
+    def _imports_to_ask(self) -> list[str]:
+        """What the profile does not allow by itself."""
+        return self.additional_authorized_imports
+
+    def _check_imports(self) -> None:
+        """As smolagents: an executor is not made with modules that cannot be imported."""
+        missing = [entry['name'] for entry in (self.session.created.get('packages') or {}).get('failed') or ()]
+        if missing:
+            raise InterpreterError(
+                f'Non-installed authorized modules: {", ".join(missing)}. '
+                'Please install these modules or remove them from the authorized imports list.'
+            )
 
     # ---- what CodeAgent calls -------------------------------------------
 
@@ -104,15 +153,20 @@ class GloveboxExecutor(PythonExecutor):
         self._variables.update(variables)
 
     def __call__(self, code_action: str) -> Any:
-        self.state['_print_outputs'] = ''
-        variables, self._variables = self._variables, {}
-        observation = self.session.run(code_action, timeout=self.timeout_seconds, variables=variables or None, typed=True)
-        logs = truncate(observation.stdout + observation.stderr, self.max_print_outputs_length)
-        self.state['_print_outputs'] = logs
+        observation = self._observe(code_action)
         if not observation.ok:
             raise InterpreterError(self._words(observation))
         output = observation.final_answer if observation.is_final_answer else observation.value
-        return CodeOutput(output=output, logs=logs, is_final_answer=observation.is_final_answer)
+        return CodeOutput(output=output, logs=self.state['_print_outputs'], is_final_answer=observation.is_final_answer)
+
+    def _observe(self, code: str, timeout: Optional[float] = None) -> Observation:
+        """Runs the code; what it printed is in state["_print_outputs"]."""
+        self.state['_print_outputs'] = ''
+        variables, self._variables = self._variables, {}
+        limit = timeout if timeout is not None else self.timeout_seconds
+        observation = self.session.run(code, timeout=limit, variables=variables or None, typed=True)
+        self.state['_print_outputs'] = truncate(observation.stdout + observation.stderr, self.max_print_outputs_length)
+        return observation
 
     def _words(self, observation: Observation) -> str:
         error = observation.error
@@ -130,7 +184,7 @@ class GloveboxExecutor(PythonExecutor):
                 thing.close()
         self._own_session = self._own_box = None
 
-    delete = cleanup
+    delete = close = cleanup
 
     # ---- as the remote executors have it --------------------------------
 

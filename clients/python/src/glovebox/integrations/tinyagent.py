@@ -46,10 +46,18 @@ class ExecutionResult:
         return self.error is None and not self.timeout
 
 
+@dataclass
+class FinalResult:
+    """What final_answer() was given."""
+
+    value: Any
+
+
 class _Executor:
     """A session with a profile of tinyAgent's, made when it is first needed. Only the imports given are allowed."""
 
     _profile: dict[str, Any] = {'base': 'tinyagent'}
+    _base_imports: frozenset[str] = frozenset()  # allowed without being named
 
     def __init__(self, imports: Optional[Iterable[str]], box: Optional[Glovebox], url: Optional[str], fields: dict[str, Any]) -> None:
         self.imports = set(imports or ())
@@ -64,7 +72,7 @@ class _Executor:
             box = self._box
             if box is None:
                 box = self._own_box = self._own_box or (Glovebox(self._url) if self._url else Glovebox.local())
-            fields: dict[str, Any] = {'profile': {**self._profile, 'imports': sorted(self.imports)}, **self._fields}
+            fields: dict[str, Any] = {'profile': {**self._profile, 'imports': sorted({*self._base_imports, *self.imports})}, **self._fields}
             self._session = box.session(**fields)
         return self._session
 
@@ -92,7 +100,18 @@ class _Executor:
 
 
 class PythonExecutor(_Executor):
-    """`run(code) -> (output, is_final)`: fresh names for each run, exceptions are raised."""
+    """`run(code) -> (output, is_final)`: fresh names for each run, exceptions are raised.
+
+    Modules beyond `collections` are imported when they are in extra_imports. SAFE_BUILTINS are the builtins that the code has.
+    """
+
+    SAFE_BUILTINS = frozenset(
+        (
+            'abs', 'all', 'any', 'bool', 'dict', 'enumerate', 'float', 'int', 'len', 'list', 'max', 'min', 'print', 'range', 'round',
+            'sorted', 'str', 'sum', 'tuple', 'type', 'zip',
+        )
+    )  # fmt: skip
+    _base_imports = frozenset(('collections',))
 
     def __init__(
         self, extra_imports: Optional[Iterable[str]] = None, *, box: Optional[Glovebox] = None, url: Optional[str] = None, **fields: Any
@@ -100,12 +119,16 @@ class PythonExecutor(_Executor):
         super().__init__(extra_imports, box, url, fields)
         self._globals: dict[str, Any] = {}  # where tinyAgent's own agents put their tools
         self._allowed = self.imports
+        self.final_result: Optional[FinalResult] = None  # of the last run
 
     def run(self, code: str) -> tuple[str, bool]:
-        observation = self.session.run(code, variables=self._give(self._globals) or None)
+        """Runs the code; what it printed and False, or the text of its final answer and True."""
+        self.final_result = None
+        observation = self.session.run(code, variables=self._give(self._globals) or None, typed=True)
         if not observation.ok:
             raise _exception_of(observation)
         if observation.is_final_answer:
+            self.final_result = FinalResult(observation.final_answer)
             return str(observation.final_answer), True
         return observation.stdout.strip(), False
 
@@ -191,7 +214,7 @@ def _exception_of(observation: Observation) -> Exception:
     kind = getattr(builtins, error.type, None) if error else None
     if error and error.code == 'policy_function':  # a builtin that is not there
         return NameError(error.message)
-    if observation.status == 'error' and isinstance(kind, type) and issubclass(kind, Exception):
+    if observation.status in ('error', 'out_of_memory') and isinstance(kind, type) and issubclass(kind, Exception):
         try:
             return kind(error.message)  # type: ignore[union-attr]
         except TypeError:

@@ -1,0 +1,141 @@
+"""The server side of coding_env for programs that import it: its executors and its environment, over sessions.
+
+State is kept from run() to run(). PyExecutor has the rules of smolagents, RestrictedPythonExecutor those of RestrictedPython with
+annotations, augmented assignment and `__name__` (the profile "restrictedpython").
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Iterable, Optional
+
+from ..coding_env import CodeAction, CodeObservation, CodeState, CodingEnv, StepResult
+
+
+@dataclass
+class CodeExecResult:
+    """What running code gave."""
+
+    stdout: str
+    stderr: str
+    exit_code: int
+
+
+class ExecutorBackend(ABC):
+    """What an environment needs of the thing that runs its code."""
+
+    @abstractmethod
+    def run(self, code: str, capture_screenshot: bool = False, render_timeout: float = 0.5) -> CodeExecResult:
+        """Runs code; with capture_screenshot also takes a picture of the display, within render_timeout seconds after the code."""
+
+    @abstractmethod
+    def get_captured_screenshot(self) -> Optional[str]:
+        """The picture of the last run, a PNG in base64; None when none was taken."""
+
+    @abstractmethod
+    def clear_screenshot(self) -> None:
+        """Forgets the picture."""
+
+
+class _EnvExecutor(ExecutorBackend):
+    """Runs code as steps of an environment of its own, on this machine's server or on that of `url`."""
+
+    backend = 'smolagents'
+
+    def __init__(self, additional_imports: Optional[Iterable[str]] = None, *, url: Optional[str] = None, **fields: Any) -> None:
+        asked = {'additional_imports': list(additional_imports or ()) or None, 'executor_backend': self.backend, **fields}
+        self._env = CodingEnv(url, **asked) if url else CodingEnv.from_local(**asked)
+        self._captured_screenshot: Optional[str] = None
+        try:
+            self.reset()
+        except BaseException:
+            self.close()
+            raise
+
+    def reset(self) -> StepResult:
+        """Everything from the beginning: no variables, no files."""
+        self.clear_screenshot()
+        first = self._env.reset()
+        missing = [entry['name'] for entry in (first.observation.metadata.get('packages') or {}).get('failed') or ()]
+        if missing:
+            from ..integrations.smolagents import InterpreterError
+
+            raise InterpreterError(
+                f'Non-installed authorized modules: {", ".join(missing)}. '
+                'Please install these modules or remove them from the authorized imports list.'
+            )
+        return first
+
+    def step(self, action: CodeAction) -> StepResult:
+        """run() for an action, with everything that the environment says of it."""
+        self.clear_screenshot()
+        result = self._env.step(action)
+        picture = result.observation.screenshot
+        self._captured_screenshot = picture if isinstance(picture, str) else None
+        return result
+
+    def run(self, code: str, capture_screenshot: bool = False, render_timeout: float = 0.5) -> CodeExecResult:
+        seen = self.step(CodeAction(code, capture_screenshot=capture_screenshot)).observation
+        return CodeExecResult(seen.stdout, seen.stderr, seen.exit_code)
+
+    def get_captured_screenshot(self) -> Optional[str]:
+        return self._captured_screenshot
+
+    def clear_screenshot(self) -> None:
+        self._captured_screenshot = None
+
+    def close(self) -> None:
+        self._env.close()
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.close()
+
+
+class PyExecutor(_EnvExecutor):
+    """Runs code under the rules of smolagents (profile "smolagents")."""
+
+
+class RestrictedPythonExecutor(_EnvExecutor):
+    """Runs code under the rules of RestrictedPython (profile "restrictedpython")."""
+
+    backend = 'restrictedpython'
+
+
+_EXECUTORS = {'smolagents': PyExecutor, 'restrictedpython': RestrictedPythonExecutor}
+
+
+class PythonCodeActEnv:
+    """coding_env's environment: `reset()`, `step(CodeAction)`, `state`. Observations carry reward and done."""
+
+    def __init__(self, additional_imports: Optional[Iterable[str]] = None, executor_backend: str = 'smolagents', **fields: Any) -> None:
+        if executor_backend not in _EXECUTORS:
+            raise ValueError(f'unknown executor_backend {executor_backend!r}: use one of {", ".join(sorted(_EXECUTORS))}')
+        self.executor_backend = executor_backend
+        self._executor = _EXECUTORS[executor_backend](additional_imports, **fields)
+
+    def reset(self) -> CodeObservation:
+        """A new episode."""
+        return self._executor.reset().observation
+
+    def step(self, action: CodeAction) -> CodeObservation:
+        """Runs the action's code."""
+        if not isinstance(action, CodeAction):
+            raise ValueError(f'Expected CodeAction, got {type(action)}')
+        return self._executor.step(action).observation
+
+    @property
+    def state(self) -> CodeState:
+        return self._executor._env.state
+
+    def close(self) -> None:
+        self._executor.close()
+
+    def __enter__(self) -> 'PythonCodeActEnv':
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.close()
