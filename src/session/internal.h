@@ -8,6 +8,7 @@
 #include "session/display.h"
 #include "profile/profiles.h"
 #include "session/nursery.h"
+#include "session/operation.h"
 #include "session/outcome.h"
 #include "session/output.h"
 #include "session/recording.h"
@@ -100,7 +101,6 @@ struct session {
 		double wall_ms;        /* of all together */
 	} replay;
 	uint64_t head;         /* ticket of the copy the state came from; 0 for none */
-	bool recovering, replaying; /* the guest died, and another one is on its way from a copy or from the zygote */
 	bool wipe;             /* the next SETUP empties /workspace */
 	struct {
 		struct process_exit end;
@@ -114,7 +114,8 @@ struct session {
 		uint64_t rest_until_ns, look_at_ns;
 	} weighed;
 	struct session *fork_of; /* while it is being made: who waits for it */
-	struct travel *travel; /* a checkpoint or rollback that somebody waits for; NULL for none */
+	struct operation *request;  /* a checkpoint, rollback or fork that somebody waits for; NULL for none */
+	struct operation *recovery; /* the interpreter died, and another one is on its way from a snapshot or from the zygote; NULL for none */
 	unsigned since;        /* cells since its state was that of `head` */
 	char no_copy[256];     /* why there is none */
 	char remedy[512];      /* of the error that is being told */
@@ -215,11 +216,11 @@ void session_send_setup(struct session *s);
 /* Sends the running cell to the guest, with what it takes to have a copy of before and after. */
 void travel_send_cell(struct session *s);
 bool travel_frame(struct session *s, const struct wire_frame *f); /* false: not one about copies, or forged */
-bool travel_recover(struct session *s); /* after s->death was noted; false: the state is lost */
+bool travel_recover(struct session *s); /* begins to restore the state before the running cell for s->recovery; false: there is no way back */
+bool travel_retry(struct session *s);   /* restores the same state once more; false: its snapshot is gone */
 bool travel_possible(const struct session *s); /* copies can be had at all */
 void travel_cell_done(struct session *s, bool repeatable); /* the running cell ended, its guest goes on */
-void travel_ready(struct session *s);  /* the guest of a recovery is there */
-void travel_failed(struct session *s); /* it will not be */
+void travel_ready(struct session *s);  /* the restored guest is there; operation_restored() follows, now or when cells were run again */
 void travel_forget(struct session *s); /* its copies are gone, or about to be */
 void travel_let_go(struct session *s, struct copy *c);
 bool travel_awaits(struct session *s); /* a copy that has become the guest is about to leave another in its place */
@@ -232,12 +233,20 @@ uint64_t room_size(struct copy *c);                    /* its share of memory (P
 void room_lost(struct session *s, struct copy *c);     /* it is no more: told with the next answer, when it has a name */
 void room_for_one(struct session *s);                  /* another checkpoint is about to be: others may have to go */
 void room_for_memory(struct session *s, bool at_once); /* the same, by their memory alone; else when it is due and they have not just been weighed. Called now and then, too */
+/* recovery.c */
+void recovery_begin(struct session *s);                  /* the interpreter died: restores its state, or starts afresh */
+void recovery_lose(struct session *s, const char *why);  /* starts afresh: variables are gone, and why (NULL: s->no_copy says it) */
+bool recovery_retry(struct session *s, unsigned *tries); /* restores the same state once more, while it makes sense */
 /* checkpoints.c */
-void travel_begin(struct session *s);                                                /* what waits for the guest, once it is there and idle */
-void travel_parked(struct session *s, uint64_t ticket, const char *why);             /* a copy is there, or why not */
-void travel_arrived(struct session *s);                                              /* the guest of a rollback is there */
-void travel_cancel(struct session *s, const char *why);
-void travel_born(struct session *child, const char *why); /* a fork is ready, or why it will not be */
+enum { CHECKPOINT_MS = 10000 };
+struct copy *checkpoint_find(struct session *s, const char *which);     /* by id, or the newest of that name; NULL for none */
+int checkpoint_not_found(const char *which, struct error *e);
+int checkpoint_check_idle(struct session *s, struct error *e);          /* may history be changed now? */
+bool checkpoint_is_current(const struct session *s);                    /* s->latest is the state of now */
+int checkpoint_ask(struct session *s, uint64_t *ret_ticket);            /* a snapshot for s->request, which ends when that fails */
+/* fork.c */
+void fork_child_ready(struct session *child);                   /* when somebody waits for it as a fork */
+void fork_child_failed(struct session *child, const char *why); /* the same; the child ends by itself */
 
 void session_guest_ready(struct session *s);
 void session_send_path(struct session *s, const struct session_package *p);

@@ -400,8 +400,8 @@ void session_end(struct session *s, const char *why)
 	recordings_destroy(s);
 	display_close(s->display);
 	s->display = NULL;
-	travel_born(s, "it ended");
-	travel_cancel(s, "the session ended");
+	fork_child_failed(s, "it ended");
+	operation_cancel(s, "the session ended");
 	travel_forget(s);
 	berth_close(s->berth);
 	s->berth = NULL;
@@ -442,7 +442,7 @@ int session_reset(struct session *s, struct error *e)
 		error_set(e, -ESHUTDOWN, "the session is about to end");
 		return error_slug(e, "draining");
 	}
-	if (!s->guest_ready)
+	if (!s->guest_ready && !operation_restores(s))
 		return 0; /* a fresh one is on its way already */
 	s->guest_ready = s->setup_sent = false;
 	s->n_left = 0;
@@ -458,7 +458,7 @@ int session_reset(struct session *s, struct error *e)
 	s->table->stats.queued_cells += queued;
 	output_finish(&s->output[0]);
 	output_finish(&s->output[1]);
-	travel_cancel(s, "the session was reset");
+	operation_cancel(s, "the session was reset");
 	travel_forget(s);
 	if (s->display)
 		display_restart(s->display); /* not when its end is noticed: the fresh guest may be quicker */

@@ -67,10 +67,7 @@ static void on_deadline(uv_timer_t *t)
 {
 	struct session *s = t->data;
 	if (s->clock == CLOCK_RECOVERING) {
-		if (!s->recovering)
-			travel_cancel(s, "the interpreter did not answer in time (a thread that holds it?)");
-		else
-			travel_failed(s);
+		operation_timed_out(s);
 		return;
 	}
 	if (!s->running)
@@ -93,7 +90,7 @@ void session_start_clock(struct session *s, enum session_clock clock, uint64_t m
 
 static void interrupt_running(struct session *s)
 {
-	if (s->clock == CLOCK_INTERRUPTING || s->recovering)
+	if (s->clock == CLOCK_INTERRUPTING || operation_restores(s))
 		return;
 	s->clock = CLOCK_INTERRUPTING;
 	s->interrupt_ns = clock_now_ns();

@@ -108,30 +108,24 @@ static void note_death(struct session *s, const struct process_exit *end, bool b
 
 void session_guest_exit(struct session *s, const struct process_exit *end, bool broken)
 {
-	if (s->recovering) {
-		travel_failed(s);
-		return;
-	}
-	note_death(s, end, broken);
-	if (travel_recover(s))
-		return;
-	session_end_with_guest(s, false);
-	travel_forget(s);
-	berth_replace_guest(s->berth);
+	s->guest_ready = false; /* whoever hears of it may send a cell, which waits for the next interpreter */
+	if (!operation_restores(s))
+		note_death(s, end, broken);
+	operation_guest_died(s);
 }
 
 void session_guest_ready(struct session *s)
 {
 	s->guest_ready = true;
 	s->retries = 0;
-	if (s->recovering) {
-		travel_ready(s);
+	if (operation_restores(s)) {
+		operation_ready(s);
 		return;
 	}
 	if (!s->warm && !s->cells)
 		stats_observe(&s->table->stats.create_seconds, (double)(clock_now_ns() - s->created_ns) / 1e9);
-	travel_born(s, NULL);
-	travel_begin(s);
+	fork_child_ready(s);
+	operation_begin(s);
 	session_start_next(s);
 }
 
@@ -156,12 +150,12 @@ void session_fail_all_cells(struct session *s, enum cell_status status, const ch
 
 void session_guest_failed(struct session *s, const char *text)
 {
-	if (s->recovering) {
-		travel_failed(s);
+	if (operation_restores(s)) {
+		operation_restore_failed(s);
 		return;
 	}
 	if (s->fork_of) {
-		travel_born(s, text);
+		fork_child_failed(s, text);
 		session_end(s, "it could not be forked");
 		return;
 	}
@@ -183,7 +177,7 @@ void session_guest_failed(struct session *s, const char *text)
 			return;
 		}
 	}
-	travel_cancel(s, text);
+	operation_cancel(s, text);
 	session_fail_all_cells(s, CELL_KILLED, "no_guest", text, "The server's log says more; `glovebox doctor` checks the machine.");
 	session_end(s, "its interpreter could not be started"); /* kept, it would let cells wait for what does not come */
 }

@@ -95,7 +95,7 @@ static void tell_earlier_output(struct session *s)
 void session_start_next(struct session *s)
 {
 	struct cell *c = TAILQ_FIRST(&s->queue);
-	if (!c || s->running || s->travel || !s->guest_ready || s->check_answer || (s->display && !display_is_ready(s->display)))
+	if (!c || s->running || operation_active(s) || !s->guest_ready || s->check_answer || (s->display && !display_is_ready(s->display)))
 		return;
 	TAILQ_REMOVE(&s->queue, c, link);
 	s->queued--;

@@ -6,7 +6,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "session/berth.h"
 #include "session/internal.h"
 
@@ -201,6 +200,7 @@ void travel_cell_done(struct session *s, bool repeatable)
 }
 
 static void recovered(struct session *s);
+static bool replays(const struct session *s);
 
 /* ---- what the guest says about them ---------------------------------------------------- */
 
@@ -218,7 +218,7 @@ static void take_again(struct session *s, struct copy *c, const int came[GUEST_F
 	else
 		c->again = false;
 	prune(s);
-	travel_begin(s);
+	operation_begin(s);
 }
 
 bool travel_frame(struct session *s, const struct wire_frame *f)
@@ -227,7 +227,7 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 	size_t at = 0;
 	uint64_t ticket = 0;
 	bool refused = false, files_left = false;
-	if (f->type == WIRE_REPLAYED && s->replaying) {
+	if (f->type == WIRE_REPLAYED && replays(s)) {
 		recovered(s);
 		return true;
 	}
@@ -257,7 +257,7 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 		forget_latest(s);
 		copy_drop(c);
 		prune(s);
-		travel_parked(s, ticket, s->no_copy);
+		operation_parked(s, ticket, s->no_copy);
 		return true;
 	}
 	s->table->stats.copies_parked++;
@@ -284,7 +284,7 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 	if (same && !same->name && !same->held)
 		travel_let_go(s, same); /* it was taken by itself a moment ago */
 	prune(s);
-	travel_parked(s, ticket, NULL);
+	operation_parked(s, ticket, NULL);
 	return true;
 }
 
@@ -303,40 +303,57 @@ static void sweep(struct session *s)
 	berth_kill_others(s->berth);
 }
 
-static void begin_recovery(struct session *s)
+static void begin_restore(struct session *s)
 {
-	s->recovering = true;
+	operation_active(s)->stage = OPERATION_RESTORE;
 	s->guest_ready = false;
+	s->n_left = 0;
 	session_start_clock(s, CLOCK_RECOVERING, RECOVER_MS);
 }
 
 /* A session without a copy: before its first cell it was a fresh interpreter and an empty directory. */
 static void start_again(struct session *s)
 {
-	begin_recovery(s);
+	begin_restore(s);
 	s->setup_sent = false;
 	s->wipe = s->params.keep_files_bytes > 0;
 	end_display(s);
 	berth_replace_guest(s->berth);
 }
 
-bool travel_recover(struct session *s)
+/* Makes an interpreter from the last snapshot, or a fresh one where the kept cells start from that. */
+static bool restore(struct session *s)
 {
-	if ((s->running && !s->running->transaction) || s->recovering || !s->replay.good)
-		return false;
 	session_stop_clock(s);
 	drop_asked(s);
+	if (!s->latest && (!s->replay.fresh || !travel_possible(s)))
+		return false;
 	if (!s->latest) {
-		if (!s->replay.fresh || !travel_possible(s))
-			return false;
 		start_again(s);
 		return true;
 	}
+
 	sweep(s);
 	if (berth_revive(s->berth, s->latest, s->params.keep_files_bytes > 0, false, &s->latest) < 0)
 		return false;
-	begin_recovery(s);
+	begin_restore(s);
 	return true;
+}
+
+bool travel_recover(struct session *s)
+{
+	return (!s->running || s->running->transaction) && s->replay.good && restore(s);
+}
+
+bool travel_retry(struct session *s)
+{
+	return restore(s);
+}
+
+static bool replays(const struct session *s)
+{
+	const struct operation *o = operation_active(s);
+	return o && o->stage == OPERATION_REPLAY;
 }
 
 /* From the copy's state to that before the cell that failed. */
@@ -345,27 +362,23 @@ static void send_replay(struct session *s)
 	_cleanup_buffer_ struct buffer frames = BUFFER_INIT(0);
 	size_t start, at = 0;
 	if (buffer_append(&frames, s->replay.frames.data, s->replay.frames.len) < 0 || wire_begin(&frames, WIRE_REPLAY, 0, &start) < 0) {
-		travel_failed(s);
+		operation_restore_failed(s);
 		return;
 	}
 	wire_end(&frames, start);
 	while (at < start)
 		at += wire_retype(&frames, at, WIRE_REPLAY);
-	s->replaying = true;
+	operation_active(s)->stage = OPERATION_REPLAY;
 	guest_send(berth_guest(s->berth), &frames);
 }
 
 static void recovered(struct session *s)
 {
-	s->recovering = s->replaying = false;
 	s->guest_ready = true;
 	session_stop_clock(s);
 	s->head = s->latest ? s->latest->ticket : 0;
 	s->since = s->replay.n;
-	if (s->travel)
-		travel_arrived(s);
-	else
-		session_end_with_guest(s, true);
+	operation_restored(s);
 	session_start_next(s);
 }
 
@@ -403,7 +416,7 @@ int travel_go_back(struct session *s, struct copy *c, bool replay)
 	if (!replay)
 		travel_forget_cells(s, true);
 	s->table->stats.rollbacks++;
-	begin_recovery(s);
+	begin_restore(s);
 	return 0;
 }
 
@@ -418,16 +431,4 @@ void travel_ready(struct session *s)
 		send_replay(s);
 	else
 		recovered(s);
-}
-
-void travel_failed(struct session *s)
-{
-	log_warning("session %s: a copy of its guest could not take over", s->id);
-	snprintf(s->no_copy, sizeof(s->no_copy), "the copy did not come to life");
-	s->recovering = s->replaying = s->wipe = false;
-	session_stop_clock(s);
-	session_end_with_guest(s, false);
-	travel_cancel(s, "the copy did not come to life: the session was started afresh");
-	travel_forget(s);
-	berth_replace_guest(s->berth);
 }

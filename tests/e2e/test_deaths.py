@@ -1,0 +1,127 @@
+"""Interpreters that die while a checkpoint, a rollback or a fork is under way: every request has a definite answer, and the server lives."""
+
+import time
+
+import gb
+import pytest
+
+# Leaves a process behind that is nobody's child and kills the interpreter a little later.
+ORPHAN = '''
+import os, time
+me = os.getpid()
+if os.fork() == 0:
+    if os.fork() == 0:
+        time.sleep({delay})
+        os.kill(me, 9)
+    os._exit(0)
+os.wait()
+'''
+ROUNDS = 5
+LONG_ENOUGH = 0.3  # seconds in which requests follow each other; the interpreter dies within
+
+
+def requests_while_it_dies(session, ask):
+    """Answers to one request after another, from before the death until after it."""
+    session.execute(ORPHAN.format(delay=LONG_ENOUGH / 2)).ok()
+    answers = []
+    end = time.monotonic() + LONG_ENOUGH
+    while time.monotonic() < end:
+        answers.append(ask())
+    return answers
+
+
+def is_definite(answer, slug):
+    """Done, or an error that says why; anything else fails the test."""
+    if answer.ok:
+        return True
+    problem = answer.json()
+    assert answer.status_code == 409 and problem['code'] == slug, answer.text
+    assert 'died' in problem['detail'] and problem['remediation']
+    return False
+
+
+def test_fork(daemon, api):
+    session = api.session()
+    session.execute('x = 1').ok()
+    for _ in range(ROUNDS):
+
+        def fork():
+            answer = api.post(f'{session.path}/fork', json={'count': 2})
+            if is_definite(answer, 'cannot_fork'):
+                for made in answer.json()['sessions']:
+                    api.delete(f'/v1/sessions/{made["id"]}')
+            return answer
+
+        requests_while_it_dies(session, fork)
+        assert daemon.process.poll() is None
+        assert session.value('x') == '1'
+    assert len(api.get('/v1/sessions').json()['sessions']) == 1  # no half-made fork is left
+
+
+def test_checkpoint(daemon, api):
+    """It is the one that was asked for, or there is none."""
+    session = api.session()
+    session.execute('x = 1').ok()
+    for i in range(ROUNDS):
+        names = iter(range(1000 * i, 1000 * (i + 1)))
+
+        def checkpoint():
+            name = f'number {next(names)}'
+            answer = api.post(f'{session.path}/checkpoints', json={'name': name})
+            if is_definite(answer, 'cannot_checkpoint'):
+                assert answer.json()['checkpoint']['name'] == name
+            return answer
+
+        requests_while_it_dies(session, checkpoint)
+        assert daemon.process.poll() is None
+        assert session.value('x') == '1'
+
+
+@pytest.mark.parametrize('where', [{'checkpoint': 'there'}, {'undo': True}])
+def test_rollback(daemon, api, where):
+    session = api.session(keep_checkpoints=14)
+    for _ in range(ROUNDS):
+        session.execute('x = 1').ok()
+        assert api.post(f'{session.path}/checkpoints', json={'name': 'there'}).status_code == 201
+        session.execute('x = 2').ok()
+
+        def rollback():
+            answer = api.post(f'{session.path}/rollback', json=where)
+            assert answer.status_code == 200 or answer.json()['code'] in ('nothing_to_undo', 'cannot_rollback'), answer.text
+            return answer
+
+        answers = requests_while_it_dies(session, rollback)
+        assert daemon.process.poll() is None
+        if 'checkpoint' in where and answers[-1].ok:
+            assert session.value('x') == '1'
+
+
+def test_ended_meanwhile(daemon, api):
+    """DELETE while the interpreter dies and forks are made."""
+    for _ in range(ROUNDS):
+        session = api.session()
+        session.execute('x = 1').ok()
+        session.execute(ORPHAN.format(delay=0.05)).ok()
+        with gb.Api(daemon.url) as other:
+            end = time.monotonic() + 0.05
+            while time.monotonic() < end:
+                answer = other.post(f'{session.path}/fork', json={'count': 3})
+                if answer.ok:
+                    for made in answer.json()['sessions']:
+                        other.delete(f'/v1/sessions/{made["id"]}')
+            session.delete()
+            answer = other.post(f'{session.path}/fork', json={'count': 3})
+            assert answer.status_code in (404, 410), answer.text
+        assert daemon.process.poll() is None
+    assert not api.get('/v1/sessions').json()['sessions']
+
+
+def test_reset_during_a_recovery(session):
+    """A reset means a fresh interpreter, also when another one is on its way."""
+    session.execute('x = 1').ok()
+    for _ in range(ROUNDS):
+        dying = session.in_background('x = 1; import os; os._exit(1)')
+        session.reset()
+        dying.result()
+    session.reset()
+    assert session.value('"x" in globals()') == 'False'
