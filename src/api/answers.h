@@ -11,6 +11,9 @@ struct json_writer;
 void answer_put_session(struct json_writer *w, const struct session *s);
 void answer_put_observation(struct json_writer *w, const struct observation *o);
 
+/* The same without all that may be large (output, values, pictures), which is counted as left out: for want of memory. */
+void answer_without_output(const struct observation *o, struct observation *ret);
+
 /* 201 with the session and where it is; ends the call. */
 struct call;
 void answer_created(struct call *c, const struct session *s);

@@ -25,6 +25,7 @@ static void stop_waiting(struct call *c)
 void call_release(struct call *c)
 {
 	stop_waiting(c);
+	hold_set(&c->held, 0);
 	c->api->in_flight--;
 	free(c);
 }
@@ -39,8 +40,7 @@ void call_respond_as(struct call *c, int status, const char *content_type, struc
 void call_respond(struct call *c, int status, const struct json_writer *w, struct buffer *json)
 {
 	if (json_writer_end(w) < 0 || buffer_append_char(json, '\n') < 0) /* a terminal's next prompt stands on a line of its own */
-		call_problem(c, 503, "no_memory", "the answer does not fit into the server's memory",
-			"Ask for less.");
+		call_no_memory(c);
 	else
 		call_respond_as(c, status, "application/json", json);
 }
@@ -57,6 +57,13 @@ void call_problem(struct call *c, int status, const char *code, const char *deta
 	struct http_exchange *x = c->x;
 	call_release(c);
 	http_respond_problem(x, status, code, detail, remedy ? remedy : "");
+}
+
+void call_no_memory(struct call *c)
+{
+	http_add_header(c->x, "Retry-After", "1");
+	call_problem(c, 503, "server_memory", "the server holds as much for its clients as it may (requests, output, answers that were not read)",
+		"Try again in a second; read answers as they come, and ask for less at once (limits.output_bytes).");
 }
 
 void call_finish_stream(struct call *c)
@@ -129,6 +136,7 @@ static const struct status_row status_rows[] = {
 	{ "index_unreachable", 502, 5 },
 	{ "display_unavailable", 501, 0 },
 	{ "starting", 503, 1 },
+	{ "server_memory", 503, 1 },
 	{ "draining", 503, 10 },
 	{ "package_timeout", 504, 0 },
 	{ "no_space", 507, 0 },

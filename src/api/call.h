@@ -18,6 +18,7 @@
 #include "api/live_links.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/hold.h"
 #include "base/limits.h"
 #include "http/http.h"
 #include "session/session.h"
@@ -46,6 +47,7 @@ struct call {
 	bool by_link, may_control; /* somebody with a link to a live view alone; and whether that gives mouse and keyboard */
 	const struct call_ops *ops;
 	void *work;
+	struct hold held; /* what was decoded of its body and waits with it */
 	/* waiting for another turn of the loop */
 	void (*later)(struct call *c);
 	bool needs_files;
@@ -96,6 +98,12 @@ void call_respond_static(struct call *c, int status, const char *content_type, c
 /* The status follows from the error's slug. */
 void call_error(struct call *c, const struct error *e);
 void call_problem(struct call *c, int status, const char *code, const char *detail, const char *remedy);
+
+/* The first `size` bytes of the file, at the client's pace; takes the descriptor. */
+void call_send_file(struct call *c, int fd, uint64_t size, const char *content_type);
+
+/* 503: the server holds so much for others that there is no room for this. */
+void call_no_memory(struct call *c);
 
 /* Ends a streamed answer: complete, or cut so that the client sees that it is not. */
 void call_finish_stream(struct call *c);

@@ -1,5 +1,6 @@
 #include "api/events.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "api/answers.h"
@@ -99,23 +100,35 @@ void events_display(struct events *ev, const struct bundle *bundle)
 	send_event(ev, &w, &b, "display");
 }
 
-int events_done(struct events *ev, const struct observation *o)
+void events_flush(struct events *ev)
 {
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
-	struct json_writer w;
 	for (int i = 0; i < 2; i++) {
 		send_text(ev, (enum stream)i, ev->held[i].data, ev->held[i].len);
 		ev->held[i].len = 0;
 	}
+}
+
+static void write_done(const struct events *ev, struct json_writer *w, struct buffer *b, const struct observation *o)
+{
+	begin(ev, w, b, "done");
+	json_key(w, "observation");
+	answer_put_observation(w, o);
+	json_close(w);
+}
+
+int events_done(struct events *ev, const struct observation *o)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_COUNTED(0);
+	struct json_writer w;
+	events_flush(ev);
 	ev->cell = o->cell;
-	if (ev->id) {
-		begin(ev, &w, &b, "done");
-		json_key(&w, "observation");
-		answer_put_observation(&w, o);
-		json_close(&w);
-	} else {
-		json_writer_init(&w, &b);
-		answer_put_observation(&w, o);
+	write_done(ev, &w, &b, o);
+	if (json_writer_end(&w) == -ENOBUFS) { /* how it ended is told in any case */
+		struct observation lean;
+		answer_without_output(o, &lean);
+		b.len = 0;
+		write_done(ev, &w, &b, &lean);
 	}
-	return send_json(ev, &w, &b, "done");
+	int r = json_writer_end(&w);
+	return r < 0 ? r : outbox_send(ev->out, &b);
 }

@@ -27,5 +27,8 @@ void events_started(struct events *ev, const char *session, unsigned cell);
 void events_output(struct events *ev, enum stream stream, const char *data, size_t len);
 void events_display(struct events *ev, const struct bundle *b);
 
-/* Sends what was held back, then the observation. Returns as outbox_send(). */
+/* Sends what was held back: the start of a character that nothing completed. */
+void events_flush(struct events *ev);
+
+/* The same, then the observation as a message of a WebSocket; without its output when there is no memory for that. Returns as outbox_send(). */
 int events_done(struct events *ev, const struct observation *o);

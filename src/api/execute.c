@@ -12,7 +12,7 @@
 #include "api/workspace.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "json/json_write.h"
+#include "json/json_stream.h"
 
 /* A cell somebody waits for. Lives until its answer is out or its client left. */
 struct wait {
@@ -25,7 +25,13 @@ struct wait {
 	struct outbox out;
 	struct events events;
 	struct run_request run; /* of a run whose session is still starting */
+	/* An answer that is encoded while it is sent, and what it is made of. */
+	struct json_stream json;
+	struct observation_kept *kept; /* NULL: the answer is not one of those, or not made yet */
 };
+
+/* Sent to one client before others have their turn. */
+enum { PIECES_PER_TURN = 8 };
 
 static void wait_destroy(struct wait *w)
 {
@@ -33,6 +39,8 @@ static void wait_destroy(struct wait *w)
 		w->dead = true;
 		return;
 	}
+	json_stream_finish(&w->json);
+	observation_release(w->kept);
 	events_finish(&w->events);
 	outbox_finish(&w->out);
 	fields_finish(&run_fields, &w->run);
@@ -53,11 +61,46 @@ static void begin_stream(struct wait *w)
 	w->begun = true;
 }
 
+static void pump_later(struct call *c);
+
+/* Encodes and sends until the client is full, the turn is over, or the answer is. */
+static void pump(struct wait *w)
+{
+	_cleanup_buffer_ struct buffer piece = BUFFER_INIT(0);
+	for (unsigned i = 0; i < PIECES_PER_TURN; i++) {
+		piece.len = 0;
+		int more = json_stream_next(&w->json, &piece);
+		int r = more < 0 ? more : http_stream_write(w->call->x, piece.data, piece.len);
+		if (more < 0)
+			call_cut_stream(w->call);
+		else if (r < 0)
+			return; /* on_gone follows */
+		else if (more == 0)
+			call_finish_stream(w->call);
+		if (more <= 0) {
+			wait_destroy(w);
+			return;
+		}
+		if (r > 0)
+			return; /* on_drained follows */
+	}
+	call_later(w->call, pump_later);
+}
+
+static void pump_later(struct call *c)
+{
+	pump(c->work);
+}
+
 /* The stream ends when the last event has been handed over. */
 static void finish_stream(struct wait *w)
 {
-	if (!w->done || !outbox_empty(&w->out))
+	if (!w->done || !outbox_empty(&w->out) || w->call->later)
 		return;
+	if (w->kept) {
+		pump(w);
+		return;
+	}
 	call_finish_stream(w->call);
 	wait_destroy(w);
 }
@@ -106,20 +149,49 @@ static void on_display(void *userdata, const struct bundle *b)
 	events_display(&w->events, b);
 }
 
+/* The observation as JSON between two texts. What is large is kept, and encoded while it is sent. */
+static int write_answer(struct wait *w, const struct observation *o, const char *before, const char *after)
+{
+	struct json_writer json;
+	json_stream_init(&w->json);
+	int r = buffer_append_str(&w->json.text, before);
+	if (r < 0)
+		return r;
+	json_stream_writer(&w->json, &json);
+	answer_put_observation(&json, o);
+	r = json_writer_end(&json);
+	if (w->stream)
+		json_stream_join_lines(&w->json, strlen(before)); /* a line of a guest's JSON must not become one of the stream of events */
+	if (r == 0)
+		r = buffer_append_str(&w->json.text, after);
+	if (r == 0 && !json_stream_is_plain(&w->json) && !(w->kept = observation_keep(o)))
+		r = -ENOMEM;
+	return r;
+}
+
 static void answer_json(struct wait *w, const struct observation *o)
 {
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
-	struct json_writer json;
-	json_writer_init(&json, &b);
-	answer_put_observation(&json, o);
-	call_respond(w->call, 200, &json, &b);
+	int r = write_answer(w, o, "", "\n"); /* a terminal's next prompt stands on a line of its own */
+	if (r == 0 && w->kept) {
+		http_stream_begin(w->call->x, 200, "application/json", -1);
+		pump(w);
+		return;
+	}
+	if (r == 0)
+		call_respond_as(w->call, 200, "application/json", &w->json.text);
+	else
+		call_no_memory(w->call);
 	wait_destroy(w);
 }
 
 static void answer_events(struct wait *w, const struct observation *o)
 {
 	begin_stream(w);
-	if (events_done(&w->events, o) < 0) {
+	events_flush(&w->events);
+	int r = write_answer(w, o, "event: done\ndata: ", "\n\n");
+	if (r == 0 && !w->kept)
+		r = outbox_send(&w->out, &w->json.text);
+	if (r < 0) {
 		/* Without its end the stream must not look complete. */
 		call_cut_stream(w->call);
 		wait_destroy(w);
@@ -160,11 +232,6 @@ static struct wait *wait_create(struct call *c, const char *session)
 	c->ops = &wait_ops;
 	c->work = w;
 	return w;
-}
-
-static void no_memory(struct call *c)
-{
-	call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
 }
 
 /* Answers the error and drops the work. */
@@ -219,7 +286,7 @@ void handle_execute(struct call *c)
 	if (r < 0)
 		call_error(c, &e);
 	else if (!w)
-		no_memory(c);
+		call_no_memory(c);
 	else
 		execute(w, s, &request);
 	fields_finish(&execute_fields, &request);
@@ -261,6 +328,7 @@ static void run_now(struct call *c)
 	/* The request goes out of the wait: on_done may free that before we return. */
 	struct run_request run = w->run;
 	w->run = (struct run_request){ 0 };
+	hold_set(&c->held, 0);
 	execute(w, s, &run.execute);
 	fields_finish(&run_fields, &run);
 }
@@ -300,7 +368,7 @@ static void start_run(struct call *c, struct run_request *run, bool begun)
 	if (!w) {
 		api_end_later(c->api, c->id);
 		provision_finish(run);
-		no_memory(c);
+		call_no_memory(c);
 		return;
 	}
 	w->one_shot = true;
@@ -328,6 +396,9 @@ void handle_run(struct call *c)
 	if (r < 0) {
 		provision_finish(&run);
 		call_error(c, &e);
+	} else if (hold_set(&c->held, len) < 0) {
+		provision_finish(&run);
+		call_no_memory(c);
 	} else if (provision_needed(c, &run.session)) {
 		provision(c, &run, start_run);
 	} else {

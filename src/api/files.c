@@ -18,11 +18,6 @@ enum {
 	LIST_DEFAULT = 1000,
 };
 
-static void no_memory(struct call *c)
-{
-	call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
-}
-
 /* The path in the address, checked. */
 static int check_path(const struct call *c, struct error *e)
 {
@@ -94,7 +89,7 @@ void handle_file_list(struct call *c)
 
 struct download {
 	int fd;
-	uint64_t left;
+	uint64_t at, left;
 };
 
 static void download_gone(struct call *c)
@@ -123,7 +118,7 @@ static void pump(struct call *c)
 			call_later(c, pump);
 			return;
 		}
-		ssize_t n = read(d->fd, piece, d->left < sizeof(piece) ? (size_t)d->left : sizeof(piece));
+		ssize_t n = pread(d->fd, piece, d->left < sizeof(piece) ? (size_t)d->left : sizeof(piece), (off_t)d->at);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
@@ -131,6 +126,7 @@ static void pump(struct call *c)
 			download_end(c, false);
 			return;
 		}
+		d->at += (uint64_t)n;
 		d->left -= (uint64_t)n;
 		int r = http_stream_write(c->x, piece, (size_t)n);
 		if (r < 0)
@@ -148,6 +144,24 @@ static void download_drained(struct call *c)
 }
 
 static const struct call_ops download_ops = { .on_drained = download_drained, .on_gone = download_gone };
+
+void call_send_file(struct call *c, int fd, uint64_t size, const char *content_type)
+{
+	struct download *d = calloc(1, sizeof(*d));
+	if (!d) {
+		fd_close(fd);
+		call_no_memory(c);
+		return;
+	}
+	*d = (struct download){ .fd = fd, .left = size };
+	c->work = d;
+	c->ops = &download_ops;
+	http_stream_begin(c->x, 200, content_type, (int64_t)size);
+	if (http_method(c->x) == HTTP_METHOD_HEAD)
+		download_end(c, true);
+	else
+		pump(c);
+}
 
 /* The file's own name for a browser that saves it: ASCII only, nothing that could end the quoted text. */
 static void put_disposition(struct call *c)
@@ -194,23 +208,10 @@ static void get_now(struct call *c)
 		call_error(c, &e);
 		return;
 	}
-	struct download *d = calloc(1, sizeof(*d));
-	if (!d) {
-		fd_close(fd);
-		no_memory(c);
-		return;
-	}
-	*d = (struct download){ .fd = fd, .left = (uint64_t)st.st_size };
-	c->work = d;
-	c->ops = &download_ops;
 	put_disposition(c);
 	/* A page made by a guest must never run as one of ours, whatever a browser makes of its type. */
 	http_add_header(c->x, "Content-Security-Policy", "sandbox; default-src 'none'");
-	http_stream_begin(c->x, 200, "application/octet-stream", (int64_t)st.st_size);
-	if (http_method(c->x) == HTTP_METHOD_HEAD)
-		download_end(c, true);
-	else
-		pump(c);
+	call_send_file(c, fd, (uint64_t)st.st_size, "application/octet-stream");
 }
 
 void handle_file_get(struct call *c)
@@ -315,7 +316,7 @@ enum http_body_mode begin_file_put(struct call *c)
 	}
 	struct workspace_upload *u = malloc(sizeof(*u));
 	if (!u) {
-		no_memory(c);
+		call_no_memory(c);
 		return HTTP_BODY_ANSWERED;
 	}
 	*u = (struct workspace_upload)WORKSPACE_UPLOAD_INIT;

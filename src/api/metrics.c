@@ -11,6 +11,7 @@
 #include "api/routes.h"
 #include "base/cleanup.h"
 #include "base/fds.h"
+#include "base/hold.h"
 #include "base/text.h"
 #include "packages/packages.h"
 #include "session/session.h"
@@ -256,6 +257,7 @@ int metrics_write(const struct api *a, struct buffer *out)
 	one(out, "http_in_flight", "gauge", "Requests not yet answered.", a->in_flight);
 	if (a->server)
 		write_server(out, http_server_stats(a->server));
+	one(out, "held_bytes", "gauge", "Memory held for clients and guests: requests, output, answers that were not read.", (double)hold_total());
 	one(out, "process_resident_bytes", "gauge", "Memory of the daemon itself.", resident_bytes());
 	one(out, "process_open_fds", "gauge", "File descriptors of the daemon.", open_descriptors());
 	return out->len ? 0 : -ENOMEM;

@@ -11,11 +11,12 @@
 
 void answer_put_captured(struct json_writer *w, const struct captured *c)
 {
-	char gap[64];
+	char gap[96];
 	json_string_begin(w);
 	json_string_append(w, c->head, c->head_len);
 	if (c->left_out) {
-		int n = snprintf(gap, sizeof(gap), "\n… %" PRIu64 " bytes left out …\n", c->left_out);
+		int n = snprintf(gap, sizeof(gap), "\n… %" PRIu64 " bytes left out%s …\n", c->left_out,
+			c->is_short ? ": the server held too much output" : "");
 		json_string_append(w, gap, (size_t)n);
 	}
 	json_string_append(w, c->tail, c->tail_len);
@@ -104,6 +105,7 @@ static void put_truncated(struct json_writer *w, const struct observation *o)
 	json_field_uint(w, "stderr", o->err.left_out);
 	json_field_uint(w, "displays", o->displays_left_out);
 	json_field_bool(w, "files", o->files_cut);
+	json_field_bool(w, "server_memory", o->out.is_short || o->err.is_short);
 	json_close(w);
 }
 
@@ -143,6 +145,18 @@ void answer_put_words(struct json_writer *w, const char *key, const char *words)
 	json_close(w);
 }
 
+/* Written now in every case: observation_keep() does not keep it. */
+static void put_packages(struct json_writer *w, const char *packages)
+{
+	struct json_stream *stream = w->stream;
+	w->stream = NULL;
+	if (packages)
+		json_field_raw(w, "packages", packages, strlen(packages));
+	else
+		json_field_null(w, "packages");
+	w->stream = stream;
+}
+
 void answer_put_observation(struct json_writer *w, const struct observation *o)
 {
 	json_open_object(w);
@@ -173,10 +187,7 @@ void answer_put_observation(struct json_writer *w, const struct observation *o)
 	answer_put_film(w, o->film);
 	put_files(w, o);
 	json_field_bool(w, "state_lost", o->state_lost);
-	if (o->packages)
-		json_field_raw(w, "packages", o->packages, strlen(o->packages));
-	else
-		json_field_null(w, "packages");
+	put_packages(w, o->packages);
 	if (o->let_go)
 		answer_put_words(w, "checkpoints_let_go", o->let_go);
 	else
@@ -186,4 +197,24 @@ void answer_put_observation(struct json_writer *w, const struct observation *o)
 	put_truncated(w, o);
 	put_usage(w, o);
 	json_close(w);
+}
+
+static void leave_out(struct captured *c)
+{
+	c->left_out += c->head_len + c->tail_len;
+	c->head_len = c->tail_len = 0;
+	c->is_short = true;
+}
+
+void answer_without_output(const struct observation *o, struct observation *ret)
+{
+	*ret = *o;
+	leave_out(&ret->out);
+	leave_out(&ret->err);
+	ret->displays_left_out += o->n_displays + (o->result != NULL);
+	ret->n_displays = 0;
+	ret->result = NULL;
+	ret->answer = NULL;
+	ret->screenshot = ret->end_screenshot = NULL;
+	ret->film = NULL;
 }

@@ -52,12 +52,13 @@ static int keep(struct outbox *o, struct buffer *message)
 	struct outbox_message *m = calloc(1, sizeof(*m));
 	if (!m)
 		return -ENOMEM;
-	int r = hold_set(&o->held, o->bytes + message->len);
+	m->data = buffer_take(message, &m->len); /* first: the buffer may be counted itself */
+	int r = hold_set(&o->held, o->bytes + m->len);
 	if (r < 0) {
+		free(m->data);
 		free(m);
 		return r;
 	}
-	m->data = buffer_take(message, &m->len);
 	o->bytes += m->len;
 	STAILQ_INSERT_TAIL(&o->messages, m, next);
 	return 0;

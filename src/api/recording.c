@@ -1,5 +1,6 @@
 /* Recordings over HTTP. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,20 +174,15 @@ static unsigned id_of(const struct call *c)
 	return *end || end == c->path || id > UINT32_MAX ? 0 : (unsigned)id;
 }
 
-static int read_file(int fd, struct buffer *out)
+/* Its own descriptor: the recording may be deleted while its film is sent. */
+static void send_film(struct call *c, int film, const char *media_type)
 {
-	off_t size = lseek(fd, 0, SEEK_END);
-	int r = size < 0 ? -errno : buffer_reserve(out, (size_t)size);
-	if (r < 0)
-		return r;
-	for (off_t at = 0; at < size;) {
-		ssize_t n = pread(fd, out->data + at, (size_t)(size - at), at);
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		at += n;
-	}
-	out->len = (size_t)size;
-	return 0;
+	off_t size = lseek(film, 0, SEEK_END);
+	int fd = size < 0 ? -1 : fcntl(film, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		call_problem(c, 503, "film_failed", "the film cannot be read", "Try again later.");
+	else
+		call_send_file(c, fd, (uint64_t)size, media_type);
 }
 
 /* The format that is asked for, or the recording's own. */
@@ -206,7 +202,6 @@ static int format_of(struct call *c, struct session *s, unsigned id, struct erro
 
 void handle_recording_get(struct call *c)
 {
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct error e = { 0 };
 	struct session *s;
 	enum film_format format = FILM_APNG;
@@ -220,10 +215,8 @@ void handle_recording_get(struct call *c)
 		call_later(c, handle_recording_get);
 	else if (r < 0)
 		call_error(c, &e);
-	else if (read_file(fd, &b) < 0)
-		call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
 	else
-		call_respond_as(c, 200, film_media_types[format], &b);
+		send_film(c, fd, film_media_types[format]);
 }
 
 void handle_recording_delete(struct call *c)

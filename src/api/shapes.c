@@ -114,6 +114,7 @@ static const struct shape_row truncated_rows[] = {
 	{ "stderr", "integer", NULL, 0, "Bytes left out." },
 	{ "displays", "integer", NULL, 0, "Displays left out." },
 	{ "files", "boolean", NULL, 0, "More files changed than are listed." },
+	{ "server_memory", "boolean", NULL, 0, "Some of it because the server held too much for its clients." },
 };
 static SHAPE(shape_truncated, "Truncated", truncated_rows);
 

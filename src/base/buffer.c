@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hold.h"
+
 enum { BUFFER_FIRST_CAP = 256 };
 
 void buffer_init(struct buffer *b, size_t max)
@@ -14,11 +16,44 @@ void buffer_init(struct buffer *b, size_t max)
 	*b = (struct buffer){ .max = max };
 }
 
+void buffer_count(struct buffer *b)
+{
+	assert(!b->cap);
+	b->counted = true;
+}
+
+/* Counted buffers hold as much as their capacity. */
+static int count(const struct buffer *b, size_t cap)
+{
+	struct hold h = { b->cap };
+	return b->counted ? hold_set(&h, cap) : 0;
+}
+
 void buffer_finish(struct buffer *b)
 {
+	count(b, 0);
 	free(b->data);
 	b->data = NULL;
 	b->len = b->cap = 0;
+}
+
+/* To `cap`, or when that would be more than may be held, to what is needed. */
+static int grow(struct buffer *b, size_t need, size_t cap)
+{
+	if (count(b, cap) < 0) {
+		cap = need;
+		if (count(b, cap) < 0)
+			return -ENOBUFS;
+	}
+	char *data = realloc(b->data, cap);
+	if (!data) {
+		struct hold h = { b->counted ? cap : 0 };
+		hold_set(&h, b->counted ? b->cap : 0);
+		return -ENOMEM;
+	}
+	b->data = data;
+	b->cap = cap;
+	return 0;
 }
 
 int buffer_reserve(struct buffer *b, size_t more)
@@ -35,12 +70,7 @@ int buffer_reserve(struct buffer *b, size_t more)
 		cap *= 2;
 	if (b->max && cap > b->max)
 		cap = b->max;
-	char *data = realloc(b->data, cap);
-	if (!data)
-		return -ENOMEM;
-	b->data = data;
-	b->cap = cap;
-	return 0;
+	return grow(b, need, cap);
 }
 
 int buffer_append(struct buffer *b, const void *data, size_t len)
@@ -116,6 +146,7 @@ const char *buffer_cstr(struct buffer *b)
 char *buffer_take(struct buffer *b, size_t *ret_len)
 {
 	char *data = b->data;
+	count(b, 0);
 	if (ret_len)
 		*ret_len = b->len;
 	b->data = NULL;

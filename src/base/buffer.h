@@ -8,14 +8,18 @@
 #pragma once
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct buffer {
 	char *data;
 	size_t len, cap, max;
+	bool counted;
 };
 
 #define BUFFER_INIT(maximum) { .max = (maximum) }
+/* Its memory counts against what the daemon holds for others (hold.h): appends fail with -ENOBUFS when that is too much. */
+#define BUFFER_COUNTED(maximum) { .max = (maximum), .counted = true }
 #define _cleanup_buffer_ __attribute__((cleanup(buffer_finish)))
 
 void buffer_init(struct buffer *b, size_t max);
@@ -34,5 +38,8 @@ void buffer_consume(struct buffer *b, size_t n);
 /* NUL-terminates without counting the NUL and returns the data; NULL when there is no room for it. */
 const char *buffer_cstr(struct buffer *b);
 
-/* Moves the content out (malloc'd, the caller frees it); the buffer is empty after. */
+/* From now on its memory, which must be none yet, is counted as BUFFER_COUNTED says. */
+void buffer_count(struct buffer *b);
+
+/* Moves the content out (malloc'd, the caller frees it, and counts it where it must be); the buffer is empty after. */
 char *buffer_take(struct buffer *b, size_t *ret_len);

@@ -4,12 +4,17 @@
 
 #include "base/limits.h"
 
+/* Holders of much share three quarters; the last one is for holders of little, which must get on while others hold all they can. */
+static const size_t for_much = LIMIT_HELD_BYTES - LIMIT_HELD_BYTES / 4;
+
 static size_t total;
 
 static size_t most(size_t others)
 {
 	size_t left = others < LIMIT_HELD_BYTES ? LIMIT_HELD_BYTES - others : 0;
-	return left / 4 > HOLD_FREE_BYTES ? left / 4 : HOLD_FREE_BYTES;
+	size_t share = others < for_much ? (for_much - others) / 4 : 0;
+	size_t little = left < HOLD_FREE_BYTES ? left : HOLD_FREE_BYTES;
+	return share > little ? share : little;
 }
 
 int hold_set(struct hold *h, size_t bytes)
@@ -25,4 +30,14 @@ int hold_set(struct hold *h, size_t bytes)
 size_t hold_total(void)
 {
 	return total;
+}
+
+bool hold_is_short(void)
+{
+	return total > LIMIT_HELD_BYTES / 2;
+}
+
+bool hold_is_full(void)
+{
+	return total > LIMIT_HELD_BYTES - LIMIT_HELD_BYTES / 16;
 }

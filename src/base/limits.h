@@ -16,6 +16,7 @@ enum {
 	LIMIT_BODY_RATE = 16 * 1024, /* … bytes that came */
 	LIMIT_IDLE_SECONDS = 120,    /* of a kept-alive connection */
 	LIMIT_WRITE_SECONDS = 60,    /* a client that takes nothing for so long is gone */
+	LIMIT_WRITE_PRESSED_SECONDS = 10, /* the same while more than half of LIMIT_HELD_BYTES is held */
 	LIMIT_LINGER_SECONDS = 2,    /* a connection we closed still swallows what was on its way */
 	LIMIT_LINGER_BYTES = 4 * 1024 * 1024,
 	LIMIT_DISCARD_BYTES = 64 * 1024,           /* rest of a body swallowed to keep a connection whose answer came early */

@@ -112,7 +112,7 @@ const struct option_row config_rows[] = {
 	  .help = "that they may hold before the one that was not used for longest goes; 0: half of the session's" },
 	{ "output", 0, OPTION_SIZE, AT(output), 1024, 0, "SIZE", "1M",
 	  .help = "stdout and stderr, each, in one answer" },
-	{ "max-output", 0, OPTION_SIZE, AT(max_output), 1024, 0, "SIZE", "16M",
+	{ "max-output", 0, OPTION_SIZE, AT(max_output), 1024, 0, "SIZE", "4M",
 	  .help = "the most a session may ask for" },
 	{ "memory", 'm', OPTION_SIZE, AT(memory), 16 << 20, 0, "SIZE", "2G",
 	  .help = "memory of a session's interpreter" },

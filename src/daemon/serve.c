@@ -12,6 +12,7 @@
 #include "daemon/serve.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +41,7 @@
 #include "packages/packages.h"
 #include "session/session.h"
 
+enum { LARGE_BLOCK_BYTES = 256 * 1024 };
 enum { TICK_MS = 10, ANSWER_MS = 2000, END_MS = 10000, WARM_NOTICE_MS = 10000 };
 
 enum phase { SERVING, DRAINING, FINISHING, ENDING, OVER };
@@ -485,6 +487,8 @@ int serve_run(const struct config *config)
 		config->file ? config->file : "flags, variables and defaults");
 	warn_unknown_variables();
 	raise_descriptor_limit();
+	/* Large blocks are given back to the system when they are freed; by itself malloc() would soon keep blocks of up to 32 MB. */
+	mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
 	signal(SIGPIPE, SIG_IGN);
 	/* Tokens are in this memory: no core file, and nobody but root looks at it. */
 	prctl(PR_SET_DUMPABLE, 0);

@@ -11,7 +11,7 @@
 #include "http/ws.h"
 
 /* A body buffer up to this size is kept for the next request of the connection. */
-enum { BODY_KEPT_BYTES = 16 * 1024, BODY_FIRST_RESERVE = 1024 * 1024 };
+enum { BODY_KEPT_BYTES = 16 * 1024, BODY_FIRST_RESERVE = 64 * 1024 };
 
 static uint64_t now_ms(const struct http_conn *c)
 {
@@ -27,6 +27,7 @@ static void on_closed(uv_handle_t *handle)
 	buffer_finish(&c->backlog);
 	buffer_finish(&c->x.body);
 	buffer_finish(&c->x.extra);
+	hold_set(&c->held, 0);
 	http_ws_finish(c);
 	http_server_forget(c);
 	free(c);
@@ -193,8 +194,9 @@ void http_conn_refuse(struct http_conn *c, const struct http_refusal *why)
 static const struct http_refusal too_large = { 413, "body_too_large",
 	"the body is larger than this request may have",
 	"send less, or upload files to the session one by one" };
-static const struct http_refusal no_memory = { 503, "out_of_memory",
-	"the server has no memory for this request", "try again later" };
+static const struct http_refusal no_memory = { 503, "server_memory",
+	"the server holds as much for its clients as it may (requests, output, answers that were not read), and has no room for this request",
+	"try again in a second, or send less at once" };
 
 static void send_continue(struct http_conn *c)
 {
@@ -353,6 +355,7 @@ void http_conn_run(struct http_conn *c)
 	/* The backlog's memory is moved out first: an answer inside may append to a new one. */
 	struct buffer work = c->backlog;
 	buffer_init(&c->backlog, work.max);
+	buffer_count(&c->backlog);
 	struct http_input in = { work.data, work.len };
 	if (c->state == HTTP_CONN_HTTP)
 		parse(c, &in);
@@ -435,6 +438,9 @@ int http_conn_create(struct http_server *s, int fd, const char *remote)
 	snprintf(c->remote, sizeof(c->remote), "%s", remote);
 	http_parser_init(&c->parser);
 	buffer_init(&c->backlog, LIMIT_BACKLOG_BYTES + HTTP_SLAB_BYTES);
+	buffer_count(&c->backlog);
+	buffer_count(&c->x.body);
+	buffer_count(&c->parser.head.bytes);
 	int r = s->is_unix ? uv_pipe_init(s->loop, &c->uv.pipe, 0) : uv_tcp_init(s->loop, &c->uv.tcp);
 	c->uv.handle.data = c;
 	if (r < 0) {
@@ -481,6 +487,13 @@ static void check_request_time(struct http_conn *c, uint64_t waited)
 	}
 }
 
+/* How long a client may take nothing. While much is held for others, it has less time. */
+static uint64_t write_patience(const struct http_server *s)
+{
+	unsigned pressed = LIMIT_WRITE_PRESSED_SECONDS * 1000;
+	return hold_is_short() && s->write_ms > pressed ? pressed : s->write_ms;
+}
+
 void http_conn_check_time(struct http_conn *c, uint64_t now)
 {
 	struct http_server *s = c->server;
@@ -490,7 +503,7 @@ void http_conn_check_time(struct http_conn *c, uint64_t now)
 		if (left != c->queue_seen) {
 			c->queue_seen = left;
 			c->out_moved_ms = now;
-		} else if (now - c->out_moved_ms > s->write_ms) {
+		} else if (now - c->out_moved_ms > write_patience(s)) {
 			http_conn_close(c);
 			return;
 		}

@@ -15,6 +15,7 @@
 #include <uv.h>
 
 #include "base/buffer.h"
+#include "base/hold.h"
 #include "http/http.h"
 #include "http/http_parser.h"
 
@@ -54,6 +55,8 @@ struct http_ws {
 	void *userdata;
 	unsigned code; /* close code of our own making when the engine has none; 0 otherwise */
 	bool told;     /* on_closed is still owed */
+	struct hold held; /* the message that is not complete */
+	bool refused;     /* which was too much to hold */
 	bool wants_drain;
 	uint64_t heard_ms,
 		closing_ms; /* closing_ms: since when we wait for the client's close; 0: we do not */
@@ -80,6 +83,7 @@ struct http_conn {
 	uint64_t since_ms;             /* when what we wait for now began */
 	uint64_t out_ms, out_moved_ms; /* last output of ours; when the queue last became shorter */
 	size_t queued, queue_seen, lingered;
+	struct hold held; /* what is queued */
 	unsigned inside; /* > 0 while its parser runs: whoever answers leaves the rest to that loop */
 	char remote[HTTP_REMOTE_MAX];
 };

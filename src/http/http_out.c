@@ -52,6 +52,7 @@ static void on_written(uv_write_t *req, int status)
 	struct pending *p = (struct pending *)req;
 	struct http_conn *c = req->handle->data;
 	c->queued -= p->bytes;
+	hold_set(&c->held, c->queued);
 	free(p->owned);
 	free(p);
 	if (c->state == HTTP_CONN_CLOSING)
@@ -75,9 +76,13 @@ static int queue_rest(struct http_conn *c, const uv_buf_t *bufs, unsigned n, siz
 	for (unsigned i = 0; i < n_copied; i++)
 		copied += bufs[i].len;
 	size_t skip = sent < copied ? sent : copied;
+	if (hold_set(&c->held, c->queued + total - sent) < 0)
+		return -ENOBUFS;
 	struct pending *p = malloc(sizeof(*p) + copied - skip);
-	if (!p)
+	if (!p) {
+		hold_set(&c->held, c->queued);
 		return -ENOMEM;
+	}
 	p->bytes = total - sent;
 	p->owned = NULL;
 	size_t at = 0, fill = 0;
@@ -97,6 +102,7 @@ static int queue_rest(struct http_conn *c, const uv_buf_t *bufs, unsigned n, siz
 			bufs[n - 1].base + (sent - skip), (unsigned)(bufs[n - 1].len - (sent - skip)));
 	int r = uv_write(&p->req, &c->uv.stream, out, k, on_written);
 	if (r < 0) {
+		hold_set(&c->held, c->queued);
 		free(p);
 		return -EPIPE;
 	}
@@ -242,10 +248,25 @@ static void answer(
 	http_conn_answered(x);
 }
 
+/* Whether an answer could be kept for a client that does not take it. */
+static bool may_wait(size_t len)
+{
+	struct hold h = { 0 };
+	int r = len > HOLD_FREE_BYTES ? hold_set(&h, len) : 0;
+	hold_set(&h, 0);
+	return r == 0;
+}
+
 void http_respond(struct http_exchange *x, int status, const char *content_type, struct buffer *body)
 {
 	size_t len = 0;
 	char *data = body ? buffer_take(body, &len) : NULL;
+	if (!may_wait(len)) {
+		free(data);
+		http_respond_problem(x, 503, "server_memory", "the server holds as much for its clients as it may, and has no room for this answer",
+			"try again in a second; read answers as they come, and ask for less at once");
+		return;
+	}
 	answer(x, status, content_type, data, len, data);
 }
 

@@ -210,7 +210,14 @@ void http_ws_input(struct http_conn *c, const char *data, size_t len)
 {
 	struct http_ws *ws = &c->ws;
 	ws->heard_ms = now_ms(c);
+	if (ws->refused)
+		return; /* our close is out: what still comes is not kept */
 	int r = ws_feed(ws->engine, data, len);
+	/* The engine keeps a message until it is complete, which its sender may put off for ever. */
+	if (r == 0 && hold_set(&ws->held, ws_incoming(ws->engine)) < 0) {
+		ws->refused = true;
+		http_ws_close(ws, WS_CLOSE_TRY_AGAIN, "the server holds as much for its clients as it may: try again later");
+	}
 	if (r == 0)
 		r = flush(c);
 	if (r < 0)
@@ -263,5 +270,6 @@ void http_ws_lost(struct http_conn *c)
 void http_ws_finish(struct http_conn *c)
 {
 	ws_destroy(c->ws.engine);
+	hold_set(&c->ws.held, 0);
 	buffer_finish(&c->ws.out);
 }

@@ -22,6 +22,8 @@ struct ws {
 	const char *in; /* what is left of the piece being fed */
 	size_t in_len;
 	int err;                       /* of an append to out */
+	size_t incoming;               /* bytes of a message that is not complete */
+	bool in_control;               /* the frame that comes is no part of a message */
 	bool feeding, closing, broken; /* broken: the client's bytes are no frames any more */
 };
 
@@ -75,10 +77,27 @@ static ssize_t engine_send(
 	return (ssize_t)len;
 }
 
+static void engine_frame(wslay_event_context_ptr engine, const struct wslay_event_on_frame_recv_start_arg *f, void *data)
+{
+	struct ws *w = data;
+	(void)engine;
+	w->in_control = wslay_is_ctrl_frame(f->opcode);
+}
+
+static void engine_chunk(wslay_event_context_ptr engine, const struct wslay_event_on_frame_recv_chunk_arg *f, void *data)
+{
+	struct ws *w = data;
+	(void)engine;
+	if (!w->in_control)
+		w->incoming += f->data_length;
+}
+
 static void engine_message(
 	wslay_event_context_ptr engine, const struct wslay_event_on_msg_recv_arg *m, void *data)
 {
 	struct ws *w = data;
+	if (!wslay_is_ctrl_frame(m->opcode))
+		w->incoming = 0;
 	if (m->opcode == WSLAY_BINARY_FRAME && w->on_binary && !ws_is_closing(w))
 		w->on_binary((const char *)m->msg, m->msg_length, w->userdata);
 	else if (m->opcode == WSLAY_BINARY_FRAME)
@@ -92,6 +111,8 @@ struct ws *ws_create(struct buffer *out, ws_on_message on_message, void *userdat
 	static const struct wslay_event_callbacks callbacks = {
 		.recv_callback = engine_recv,
 		.send_callback = engine_send,
+		.on_frame_recv_start_callback = engine_frame,
+		.on_frame_recv_chunk_callback = engine_chunk,
 		.on_msg_recv_callback = engine_message,
 	};
 	struct ws *w = calloc(1, sizeof(*w));
@@ -205,6 +226,11 @@ int ws_close(struct ws *w, unsigned code, const char *reason)
 	if (r < 0)
 		return r == WSLAY_ERR_NO_MORE_MSG ? 0 : -ENOMEM;
 	return flush(w);
+}
+
+size_t ws_incoming(const struct ws *w)
+{
+	return w->incoming;
 }
 
 size_t ws_queued(const struct ws *w)

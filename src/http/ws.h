@@ -23,6 +23,7 @@ enum {
 	WS_CLOSE_LOST = 1006, /* never sent */
 	WS_CLOSE_POLICY = 1008,
 	WS_CLOSE_TOO_BIG = 1009,
+	WS_CLOSE_TRY_AGAIN = 1013,
 };
 
 /* The answer to a Sec-WebSocket-Key, NUL-terminated. False when the key is not the base64 of 16 bytes. */
@@ -56,4 +57,5 @@ size_t ws_queued(const struct ws *w);
 bool ws_is_closing(const struct ws *w); /* a close was sent or received: no more messages come or go */
 bool ws_is_over(
 	const struct ws *w); /* both sides have closed, or the client broke the protocol: flush and hang up */
+size_t ws_incoming(const struct ws *w); /* bytes of a message that is not complete */
 unsigned ws_close_code(const struct ws *w); /* what the client said, or what we said, or WS_CLOSE_LOST */

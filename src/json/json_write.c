@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/text.h"
+#include "json/json_stream.h"
 #include "json/json_text.h"
 
 void json_writer_init(struct json_writer *w, struct buffer *out)
@@ -99,10 +100,22 @@ static void append_escape(struct json_writer *w, unsigned char c)
 	append(w, text, text[1] == 'u' ? 6 : 2);
 }
 
+/* True when the value is encoded later, while it is sent. */
+static bool note_large(struct json_writer *w, enum json_stream_kind kind, const void *data, size_t len)
+{
+	if (!w->stream || len < JSON_STREAM_VALUE)
+		return false;
+	if (!w->err)
+		w->err = json_stream_note(w->stream, kind, data, len);
+	return true;
+}
+
 /* Appends the bytes escaped; those of a character that the end cuts are an invalid part like any other. */
 static void append_escaped(struct json_writer *w, const char *s, size_t len)
 {
 	size_t start = 0, i = 0, step;
+	if (note_large(w, JSON_STREAM_TEXT, s, len))
+		return;
 	if (!w->err)
 		w->err = buffer_reserve(w->out, len + 1);
 	while (i < len && !w->err) {
@@ -204,7 +217,7 @@ void json_put_base64(struct json_writer *w, const void *data, size_t len)
 {
 	before_value(w);
 	append(w, "\"", 1);
-	if (!w->err)
+	if (!note_large(w, JSON_STREAM_BASE64, data, len) && !w->err)
 		w->err = text_base64(w->out, data, len);
 	append(w, "\"", 1);
 }
@@ -212,7 +225,8 @@ void json_put_base64(struct json_writer *w, const void *data, size_t len)
 void json_put_raw(struct json_writer *w, const char *json, size_t len)
 {
 	before_value(w);
-	append(w, json, len);
+	if (!note_large(w, JSON_STREAM_RAW, json, len))
+		append(w, json, len);
 }
 
 void json_string_begin(struct json_writer *w)
@@ -259,12 +273,17 @@ void json_string_append(struct json_writer *w, const char *s, size_t len)
 	w->carry_len = (unsigned)(len - whole);
 }
 
+void json_string_flush(struct json_writer *w)
+{
+	append_escaped(w, (const char *)w->carry, w->carry_len);
+	w->carry_len = 0;
+}
+
 void json_string_end(struct json_writer *w)
 {
 	assert(w->in_string);
 	w->in_string = false;
-	append_escaped(w, (const char *)w->carry, w->carry_len);
-	w->carry_len = 0;
+	json_string_flush(w);
 	append(w, "\"", 1);
 }
 

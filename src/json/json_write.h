@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 struct buffer;
+struct json_stream;
 
 enum { JSON_WRITER_DEPTH = 64 };
 
@@ -39,6 +40,7 @@ struct json_writer {
 	bool need_comma, after_key, in_string;
 	unsigned char carry[4]; /* the start of a character that the next piece of a split string completes */
 	unsigned carry_len;
+	struct json_stream *stream; /* where large values are noted; NULL: they are written (json_stream.h) */
 };
 
 void json_writer_init(struct json_writer *w, struct buffer *out); /* out stays the caller's */
@@ -71,6 +73,8 @@ void json_put_raw(struct json_writer *w, const char *json, size_t len);    /* a 
 void json_string_begin(struct json_writer *w);
 void json_string_append(struct json_writer *w, const char *s, size_t len);
 void json_string_end(struct json_writer *w);
+/* The text so far is all of its part: a character that is cut at its end is not completed by what follows. */
+void json_string_flush(struct json_writer *w);
 
 /* Key and value in one call. */
 void json_field_text(struct json_writer *w, const char *key, const char *s, size_t len);

@@ -40,8 +40,7 @@ const char *const capture_environment[] = { "DISPLAY=" XSOCKET_DISPLAY, "XAUTHOR
 
 struct picture {
 	bool there; /* answered: with data, or with trouble */
-	char *data;
-	size_t len;
+	struct buffer data; /* counted */
 	struct picture_info info;
 	struct window_entry *windows;
 	unsigned n_windows;
@@ -92,15 +91,13 @@ static void keep(struct picture *p, const struct display_reply *r)
 		keep_trouble(p, told ? r->code : "capture_failed", told ? r->text : "the display sent no picture", told ? r->remedy : "");
 		return;
 	}
-	p->data = malloc(r->len);
+	p->data.counted = true;
 	p->windows = calloc(r->n_windows + 1, sizeof(*p->windows));
-	if (!p->data || !p->windows) {
+	if (!p->windows || buffer_append(&p->data, r->data, r->len) < 0) {
 		keep_trouble(p, "no_memory", "the server is short of memory for the picture", "Ask for a smaller one with `scale`.");
 		return;
 	}
-	memcpy(p->data, r->data, r->len);
 	memcpy(p->windows, r->windows, r->n_windows * sizeof(*p->windows));
-	p->len = r->len;
 	p->n_windows = r->n_windows;
 	p->info = r->info;
 	p->there = true;
@@ -108,7 +105,7 @@ static void keep(struct picture *p, const struct display_reply *r)
 
 static void picture_finish(struct picture *p)
 {
-	free(p->data);
+	buffer_finish(&p->data);
 	free(p->windows);
 	*p = (struct picture){ 0 };
 }
@@ -201,7 +198,7 @@ static void after_picture(struct capture *p)
 {
 	const struct picture_info *info = &p->first.info;
 	bool pauses = p->loop == WIRE_LOOP_PAUSE, loops = p->loop == WIRE_LOOP_MAIN || p->loop == WIRE_LOOP_POLLS;
-	if (p->on_block == ON_BLOCK_WAIT || !p->first.data || info->reason == SHOT_NO_WINDOW)
+	if (p->on_block == ON_BLOCK_WAIT || !p->first.data.len || info->reason == SHOT_NO_WINDOW)
 		return;
 	if (info->in_event_loop && !pauses) {
 		end_loop(p, 0);
@@ -221,7 +218,7 @@ void capture_loop(struct capture *p, enum wire_loop loop)
 		p->loop_ms = uv_now(p->session->table->config.loop);
 	p->loop = loop;
 	p->hinted |= loop == WIRE_LOOP_MAIN;
-	if (!now || before || !p->first.data || p->finishing || p->closed || p->on_block == ON_BLOCK_WAIT)
+	if (!now || before || !p->first.data.len || p->finishing || p->closed || p->on_block == ON_BLOCK_WAIT)
 		return;
 	end_loop(p, loop_patience_ms(p));
 	wait_for_loop(p); /* for its picture, which may come sooner */
@@ -241,7 +238,7 @@ static bool shows_less(const struct picture *later, const struct picture *before
 static void keep_later(struct capture *p)
 {
 	double since_first = (double)(uv_now(p->session->table->config.loop) - p->picture_ms);
-	if (p->later.data && p->later.info.settled && p->wanted && !shows_less(&p->later, &p->first)) {
+	if (p->later.data.len && p->later.info.settled && p->wanted && !shows_less(&p->later, &p->first)) {
 		p->later.info.after_ms = p->first.info.after_ms + since_first;
 		picture_finish(&p->first);
 		p->first = p->later;
@@ -375,12 +372,12 @@ void capture_abort(struct capture *p)
 static const struct screenshot *show(const struct capture *p, const struct picture *from)
 {
 	struct screenshot *s = &((struct picture *)from)->shown;
-	*s = (struct screenshot){ .data = from->data,
-		.len = from->len,
+	*s = (struct screenshot){ .data = from->data.data,
+		.len = from->data.len,
 		.info = from->info,
 		.windows = from->windows,
 		.n_windows = from->n_windows,
-		.no_window = from->data && !from->info.n_windows,
+		.no_window = from->data.data && !from->info.n_windows,
 		.closed = p->closed,
 		.code = from->code[0] ? from->code : NULL,
 		.text = from->text,
@@ -394,6 +391,15 @@ void capture_report(const struct capture *p, struct observation *o)
 		o->screenshot = show(p, &p->first);
 	if (p->wants_end)
 		o->end_screenshot = show(p, &p->end);
+}
+
+void capture_take_pictures(struct capture *p, struct buffer ret[CAPTURE_PICTURES])
+{
+	struct buffer *own[CAPTURE_PICTURES] = { &p->first.data, &p->end.data };
+	for (int i = 0; i < CAPTURE_PICTURES; i++) {
+		ret[i] = *own[i];
+		*own[i] = (struct buffer)BUFFER_COUNTED(0);
+	}
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------ */

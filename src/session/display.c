@@ -71,6 +71,7 @@ static bool any_question(const struct display *d)
 /* ---- reading what a screen says ---------------------------------------------------------------- */
 
 static void flush(struct display *d);
+static void start_ticking(struct display *d);
 
 static int on_frame(struct display *d, const struct wire_frame *f)
 {
@@ -93,6 +94,14 @@ static int on_frame(struct display *d, const struct wire_frame *f)
 	return 0; /* an answer nobody waits for any more */
 }
 
+/* More of its picture would be more than the daemon holds of everybody's: the next tick looks again, while the question's time runs. */
+static void hold_back(struct display *d)
+{
+	d->held_back = true;
+	uv_poll_stop(&d->stream_poll);
+	start_ticking(d);
+}
+
 static void on_stream(uv_poll_t *p, int status, int events)
 {
 	struct display *d = p->data;
@@ -103,6 +112,10 @@ static void on_stream(uv_poll_t *p, int status, int events)
 	for (int turn = 0; turn < READS_PER_TURN && d->stream_open && events & (UV_READABLE | UV_DISCONNECT); turn++) {
 		char *at;
 		size_t room;
+		if (hold_set(&d->held, wire_reader_pending(&d->in)) < 0) {
+			hold_back(d);
+			return;
+		}
 		if (wire_reader_room(&d->in, READ_BYTES, &at, &room) < 0)
 			break;
 		ssize_t n = read(d->stream, at, room);
@@ -113,6 +126,8 @@ static void on_stream(uv_poll_t *p, int status, int events)
 			wire_reader_filled(&d->in, (size_t)n);
 		while (r == 0 && d->stream_open && (r = wire_reader_next(&d->in, &f)) == 1)
 			r = on_frame(d, &f);
+		if (d->stream_open)
+			wire_reader_trim(&d->in, READ_BYTES);
 		if (r < 0 && d->stream_open) {
 			stop(d, "display_gone", "the session's X server ended", "Windows that were open are gone; open them again.");
 			return;
@@ -150,6 +165,9 @@ static void on_tick(uv_timer_t *t)
 {
 	struct display *d = t->data;
 	uint64_t now = clock_now_ns();
+	if (d->held_back && d->stream_open)
+		watch_stream(d, d->writing);
+	d->held_back = false;
 	/* Our connection waits in the socket's queue, where the end of a server that never took it does not show. */
 	if (d->state == DISPLAY_STARTING && d->server >= 0 && process_signal(d->server, 0) == -ESRCH)
 		stop(d, "display_failed", "the session's X server ended while it started", "`glovebox doctor` checks the machine.");
@@ -161,7 +179,7 @@ static void on_tick(uv_timer_t *t)
 			fail_question(q, "display_busy", "the session's X server did not answer in time",
 				"A program may hold it (XGrabServer), or the session is out of processor time; interrupt the cell or reset the session.");
 	}
-	if (!any_question(d) && d->state != DISPLAY_STARTING && d->state != DISPLAY_WAITING)
+	if (!any_question(d) && !d->held_back && d->state != DISPLAY_STARTING && d->state != DISPLAY_WAITING)
 		uv_timer_stop(t);
 }
 
@@ -401,6 +419,7 @@ static void stream_closed(uv_handle_t *h)
 	struct display *d = h->data;
 	fd_close_clear(&d->stream);
 	wire_reader_finish(&d->in);
+	hold_set(&d->held, 0);
 	d->closing--;
 	if (d->state == DISPLAY_CLOSED)
 		free_when_closed(d);

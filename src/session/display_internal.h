@@ -4,6 +4,7 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "base/hold.h"
 #include "base/buffer.h"
 #include "base/limits.h"
 #include "session/display.h"
@@ -42,6 +43,8 @@ struct display {
 	bool listen_open, stream_open, writing;
 	unsigned closing;       /* handles whose close is on its way */
 	struct wire_reader in;
+	struct hold held;       /* of `in` */
+	bool held_back;         /* reading waits until the daemon holds less */
 	struct buffer queue;    /* frames for the screen: until it is up, or takes them */
 	uint32_t next_serial;
 	struct question question[LIMIT_DISPLAY_ASKS];

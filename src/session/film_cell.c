@@ -18,8 +18,7 @@ struct film_cell {
 	enum cell_status status; /* of the cell, whose code is over */
 	int exit_code;
 	bool waiting;
-	char *data;
-	size_t len;
+	struct buffer data; /* counted */
 	struct error error;
 	struct film_report shown;
 	uv_timer_t timer;
@@ -33,6 +32,7 @@ int film_cell_create(struct session *s, struct cell *c, enum film_format format,
 		return r < 0 ? r : error_set(e, -ENOMEM, "out of memory");
 	f->session = s;
 	f->format = format;
+	buffer_count(&f->data);
 	uv_timer_init(s->table->config.loop, &f->timer);
 	f->timer.data = f;
 	c->film = f;
@@ -47,10 +47,14 @@ static int read_file(struct film_cell *f, int fd)
 		error_remedy(&f->error, "Record fewer seconds, or in a session, and fetch it there.");
 		return error_slug(&f->error, "film_too_large");
 	}
-	f->data = size > 0 ? malloc((size_t)size) : NULL;
-	if (!f->data || pread(fd, f->data, (size_t)size, 0) != (ssize_t)size)
+	if (size > 0 && buffer_reserve(&f->data, (size_t)size) < 0) {
+		error_set(&f->error, -ENOMEM, "the server holds too much for others to keep the film of %lld bytes", (long long)size);
+		error_remedy(&f->error, "Try again later, or record in a session and fetch the film there.");
+		return error_slug(&f->error, "server_memory");
+	}
+	if (size <= 0 || pread(fd, f->data.data, (size_t)size, 0) != (ssize_t)size)
 		return error_set(&f->error, -EIO, "the film could not be read");
-	f->len = (size_t)size;
+	f->data.len = (size_t)size;
 	return 0;
 }
 
@@ -99,21 +103,27 @@ void film_cell_report(struct film_cell *f, struct observation *o)
 {
 	struct recording_info info;
 	bool known = f->recording && recording_get(f->session, f->recording, NULL, &info, NULL) == 0;
-	if (!f->data && !f->error.err)
+	if (!f->data.len && !f->error.err)
 		error_set(&f->error, -ECANCELED, "the cell ended before its film was made");
 	f->shown = (struct film_report){ .format = f->format,
-		.data = f->data,
-		.len = f->len,
+		.data = f->data.len ? f->data.data : NULL,
+		.len = f->data.len,
 		.frames = known ? info.frames : 0,
 		.duration_ms = known ? info.duration_ms : 0,
 		.error = &f->error };
 	o->film = &f->shown;
 }
 
+void film_cell_take(struct film_cell *f, struct buffer *ret)
+{
+	*ret = f->data;
+	f->data = (struct buffer)BUFFER_COUNTED(0);
+}
+
 static void on_closed(uv_handle_t *h)
 {
 	struct film_cell *f = h->data;
-	free(f->data);
+	buffer_finish(&f->data);
 	free(f);
 }
 

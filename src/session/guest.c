@@ -79,6 +79,7 @@ int guest_create(uv_loop_t *loop, const struct guest_events *events, void *owner
 		fd_set_nonblock(g->fd[i], 1);
 	wire_reader_init(&g->in, LIMIT_FRAME_BYTES);
 	buffer_init(&g->queue, SEND_QUEUE_MAX);
+	buffer_count(&g->queue);
 	ret_far[0] = pair[1];
 	ret_far[1] = out[1];
 	ret_far[2] = err[1];

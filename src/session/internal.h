@@ -281,6 +281,7 @@ bool film_cell_finish(struct film_cell *f, unsigned recording, enum cell_status 
 /* As it was told then, or otherwise. */
 enum cell_status film_cell_status(const struct film_cell *f, enum cell_status otherwise, int *exit_code);
 void film_cell_report(struct film_cell *f, struct observation *o);
+void film_cell_take(struct film_cell *f, struct buffer *ret); /* the film's bytes */
 
 /* capture.c: pictures of a cell, and what becomes of one that blocks. */
 int capture_create(struct session *s, struct cell *c, const struct cell_request *q, struct error *e);
@@ -293,6 +294,8 @@ enum cell_status capture_status(const struct capture *p, int *ret_exit_code); /*
 void capture_loop(struct capture *p, enum wire_loop loop); /* what its guest says of main loops */
 void capture_abort(struct capture *p);                /* the interpreter is gone: no more pictures */
 void capture_report(const struct capture *p, struct observation *o);
+enum { CAPTURE_PICTURES = 2 };
+void capture_take_pictures(struct capture *p, struct buffer ret[CAPTURE_PICTURES]); /* the bytes of those that are reported */
 /* What the guest's environment says about its display, for SETUP. NULL at the end. */
 extern const char *const capture_environment[];
 

@@ -6,57 +6,66 @@
 
 void output_init(struct output *o, uint64_t cap)
 {
-	*o = (struct output){ .cap = cap };
+	*o = (struct output){ .cap = cap, .tail_max = (size_t)(cap - cap / 2) };
 	buffer_init(&o->head, cap / 2);
-	buffer_init(&o->joined, 0);
+	buffer_init(&o->tail, o->tail_max);
+	buffer_count(&o->head);
+	buffer_count(&o->tail);
 }
 
 void output_finish(struct output *o)
 {
 	uint64_t cap = o->cap;
 	buffer_finish(&o->head);
-	buffer_finish(&o->joined);
-	free(o->tail);
+	buffer_finish(&o->tail);
 	output_init(o, cap);
 }
 
-static size_t tail_size(const struct output *o)
+/* As much as there is room for. What the daemon may not hold is left out from here on. */
+static size_t add_some(struct output *o, struct buffer *b, const char *data, size_t len)
 {
-	return (size_t)(o->cap - o->cap / 2);
+	if (buffer_append(b, data, len) == 0)
+		return len;
+	size_t room = b->cap - b->len < len ? b->cap - b->len : len;
+	buffer_append(b, data, room);
+	o->is_short = true;
+	return room;
 }
 
-/* Only the last tail_size bytes can survive, so longer input is skipped, not copied round and round. */
-static int add_to_tail(struct output *o, const char *data, size_t len)
+/* The tail grows until it is a ring; then only the last tail_max bytes can survive, so longer input is skipped, not copied round and round. */
+static void add_to_tail(struct output *o, const char *data, size_t len)
 {
-	size_t size = tail_size(o);
 	o->tail_total += len;
-	if (!size)
-		return 0;
-	if (!o->tail && !(o->tail = malloc(size)))
-		return -ENOMEM;
+	if (o->tail.len < o->tail_max) {
+		size_t want = o->tail_max - o->tail.len < len ? o->tail_max - o->tail.len : len;
+		size_t took = add_some(o, &o->tail, data, want);
+		if (took < want)
+			o->tail_max = o->tail.len;
+		data += took;
+		len -= took;
+	}
+	size_t size = o->tail_max;
+	if (!len || !size)
+		return;
+
 	if (len >= size) {
-		memcpy(o->tail, data + len - size, size);
+		memcpy(o->tail.data, data + len - size, size);
 		o->tail_at = 0;
-		return 0;
+		return;
 	}
 	size_t first = size - o->tail_at < len ? size - o->tail_at : len;
-	memcpy(o->tail + o->tail_at, data, first);
-	memcpy(o->tail, data + first, len - first);
+	memcpy(o->tail.data + o->tail_at, data, first);
+	memcpy(o->tail.data, data + first, len - first);
 	o->tail_at = (o->tail_at + len) % size;
-	return 0;
 }
 
-int output_add(struct output *o, const char *data, size_t len, size_t *ret_in_head)
+size_t output_add(struct output *o, const char *data, size_t len)
 {
-	size_t room = (size_t)(o->cap / 2) - o->head.len;
-	size_t first = o->tail_total ? 0 : len < room ? len : room;
-	int r = buffer_append(&o->head, data, first);
-	if (r < 0)
-		return r;
-	if (first < len && (r = add_to_tail(o, data + first, len - first)) < 0)
-		return r;
-	*ret_in_head = first;
-	return 0;
+	size_t room = (size_t)(o->cap / 2) - o->head.len, want = o->tail_total ? 0 : len < room ? len : room;
+	size_t first = want ? add_some(o, &o->head, data, want) : 0;
+	if (first < len)
+		add_to_tail(o, data + first, len - first);
+	return first;
 }
 
 size_t output_unfinished(const char *data, size_t len)
@@ -81,21 +90,35 @@ static size_t leading_continuation(const char *data, size_t len)
 	return n;
 }
 
+static void reverse(char *data, size_t len)
+{
+	for (size_t i = 0; i < len / 2; i++) {
+		char c = data[i];
+		data[i] = data[len - 1 - i];
+		data[len - 1 - i] = c;
+	}
+}
+
+/* Turns the ring so that its oldest byte comes first, without memory for a copy. */
+static void straighten(struct output *o)
+{
+	if (!o->tail_at)
+		return;
+	reverse(o->tail.data, o->tail_at);
+	reverse(o->tail.data + o->tail_at, o->tail.len - o->tail_at);
+	reverse(o->tail.data, o->tail.len);
+	o->tail_at = 0;
+}
+
 void output_view(struct output *o, struct captured *ret)
 {
-	size_t size = tail_size(o), kept = o->tail_total < size ? (size_t)o->tail_total : size;
-	*ret = (struct captured){ .head = o->head.data ? o->head.data : "", .head_len = o->head.len, .tail = "" };
-	if (!kept || !o->tail)
-		return;
-	o->joined.len = 0;
-	size_t start = (o->tail_at + size - kept) % size, first = size - start < kept ? size - start : kept;
-	if (buffer_append(&o->joined, o->tail + start, first) < 0 || buffer_append(&o->joined, o->tail, kept - first) < 0) {
-		ret->left_out = o->tail_total;
-		return;
-	}
-	ret->tail = o->joined.data;
-	ret->tail_len = kept;
-	ret->left_out = o->tail_total - kept;
+	straighten(o);
+	*ret = (struct captured){ .head = o->head.data ? o->head.data : "",
+		.head_len = o->head.len,
+		.tail = o->tail.data ? o->tail.data : "",
+		.tail_len = o->tail.len,
+		.left_out = o->tail_total - o->tail.len,
+		.is_short = o->is_short };
 	if (!ret->left_out)
 		return; /* head and tail touch: nothing was cut */
 	size_t loose = leading_continuation(ret->tail, ret->tail_len), open = output_unfinished(ret->head, ret->head_len);

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/hold.h"
 #include "display/apng.h"
 #include "session/film.h"
 #include "session/internal.h"
@@ -33,6 +34,7 @@ struct recording {
 		char *png;
 		size_t len;
 		uint64_t at_ns;
+		struct hold bytes;
 	} held;
 	struct recording_cell cell[LIMIT_RECORDING_CELLS];
 	unsigned n_cells;
@@ -60,6 +62,7 @@ static int write_out(struct recording *r, const struct buffer *b)
 static void drop_held(struct recording *r)
 {
 	free(r->held.png);
+	hold_set(&r->held.bytes, 0);
 	memset(&r->held, 0, sizeof(r->held));
 }
 
@@ -120,9 +123,11 @@ static const char *take_frame(struct recording *r, const struct display_reply *r
 		r->start_ns = now;
 	if (write_held(r, now) < 0)
 		return "no_space";
-	r->held.png = malloc(reply->len);
-	if (!r->held.png)
+	r->held.png = hold_set(&r->held.bytes, reply->len) < 0 ? NULL : malloc(reply->len);
+	if (!r->held.png) {
+		drop_held(r);
 		return "no_space";
+	}
 	memcpy(r->held.png, reply->data, reply->len);
 	r->held.len = reply->len;
 	r->held.where = reply->frame;

@@ -295,6 +295,7 @@ struct captured {
 	const char *head, *tail;
 	size_t head_len, tail_len;
 	uint64_t left_out;
+	bool is_short; /* some of it because the server held too much for others */
 };
 
 enum file_change { FILE_CREATED, FILE_MODIFIED, FILE_DELETED };
@@ -352,7 +353,15 @@ struct observation {
 	const struct film_report *film; /* its file, when that was asked for; or NULL */
 	double wall_ms, cpu_ms;
 	uint64_t peak_memory_bytes;
+	struct cell *source; /* for observation_keep() */
 };
+
+/*
+ * Inside on_done: takes over the texts, values, pictures and films that the observation points to, so that they stay where they are until
+ * observation_release(). The rest (ids, files, packages) is valid during on_done only. NULL without memory; then nothing has changed.
+ */
+struct observation_kept *observation_keep(const struct observation *o);
+void observation_release(struct observation_kept *k); /* NULL is fine */
 
 /* What becomes of a cell whose code waits in a main loop, once its window has settled. */
 enum on_block {

@@ -73,14 +73,12 @@ void session_tell_output(struct session *s, enum stream stream, const char *data
 
 void session_guest_output(struct session *s, enum stream stream, const char *data, size_t len)
 {
-	size_t in_head = len;
 	uint64_t *total = stream == STREAM_STDOUT ? &s->table->stats.stdout_bytes : &s->table->stats.stderr_bytes;
 	*total += len;
 	spool_add(&s->spool, s->cells, stream, clock_wall_ns(), data, len);
 	session_count_output(s, len);
 	bool uncapped = s->running && s->running->observer.uncapped;
-	if (!uncapped && output_add(&s->output[stream], data, len, &in_head) < 0)
-		in_head = 0;
+	size_t in_head = uncapped ? len : output_add(&s->output[stream], data, len);
 	if (in_head < len)
 		guest_rest(berth_guest(s->berth)); /* beyond the cap: no hurry, and others need the CPUs */
 	session_tell_output(s, stream, data, in_head);
@@ -127,7 +125,8 @@ void session_report_cell(struct session *s, struct cell *c, enum cell_status sta
 		.n_files = o->n_files,
 		.files_cut = o->files_cut,
 		.cpu_ms = o->cpu_ms,
-		.peak_memory_bytes = o->peak_memory_bytes };
+		.peak_memory_bytes = o->peak_memory_bytes,
+		.source = c };
 	if (after == STATE_BEFORE) {
 		obs.files_rolled_back = s->params.keep_files_bytes && !*berth_files_left(s->berth);
 		obs.rolled_back_to = s->latest ? s->latest->cell : 0;

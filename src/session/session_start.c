@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/hold.h"
 #include "base/text.h"
 #include "session/awake.h"
 #include "session/film.h"
@@ -144,12 +145,22 @@ static int build_frame(struct cell *c, const struct cell_request *q)
 	return r == 0 ? buffer_reserve(&c->frame, 32) : r;
 }
 
+static int no_memory(struct error *e)
+{
+	error_set(e, -ENOBUFS, "the server holds %zu MB for its clients (requests, output, answers that were not read), as much as it may",
+		hold_total() >> 20);
+	error_remedy(e, "Try again in a second; read answers as they come, and ask for less at once (limits.output_bytes).");
+	return error_slug(e, "server_memory");
+}
+
 static int check_request(struct session *s, const struct cell_request *q, struct error *e)
 {
 	if (s->table->draining || s->ending) {
 		error_set(e, -ESHUTDOWN, "the server is about to end and takes no new cells");
 		return error_slug(e, "draining");
 	}
+	if (hold_is_full())
+		return no_memory(e);
 	if (s->queued >= s->table->config.max_queued_cells) {
 		error_set(e, -EBUSY, "%u cells of this session are waiting already", s->queued);
 		error_remedy(e, "Wait for an answer before sending more; cells of one session run one after another.");
@@ -171,10 +182,12 @@ int session_execute(struct session *s, const char *id, const struct cell_request
 	if (r < 0)
 		return r;
 	struct cell *c = calloc(1, sizeof(*c));
-	if (!c || build_frame(c, q) < 0) {
-		if (c)
-			cell_free(c);
+	if (!c)
 		return error_set(e, -ENOMEM, "out of memory");
+	buffer_count(&c->frame);
+	if (build_frame(c, q) < 0) {
+		cell_free(c);
+		return no_memory(e);
 	}
 	c->session = s;
 	c->observer = *observer;

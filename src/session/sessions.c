@@ -45,7 +45,7 @@ void sessions_config_init(struct sessions_config *c)
 		.defaults = { .timeout_s = 30, .output_bytes = 1 << 20, .memory_bytes = 2ULL << 30, .processes = 256,
 			.disk_bytes = 256 << 20, .inodes = JAIL_INODES, .file_bytes = 1ULL << 30, .open_files = 1024, .printed_bytes = 1ULL << 30,
 			.log_bytes = 16 << 20 },
-		.maxima = { .timeout_s = 3600, .output_bytes = 16 << 20, .memory_bytes = 0, .processes = 4096,
+		.maxima = { .timeout_s = 3600, .output_bytes = 4 << 20, .memory_bytes = 0, .processes = 4096,
 			.disk_bytes = 4ULL << 30, .inodes = 1 << 20, .open_files = 4096, .log_bytes = 256 << 20 },
 		.max_exec = JAIL_EXEC_ANY,
 	};

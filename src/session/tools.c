@@ -36,6 +36,7 @@ struct tools {
 	unsigned n_pending, n_waiters, calls_of_cell;
 	uint64_t next_id;
 	bool unsent;              /* the guest does not know the definitions */
+	struct hold held;         /* of the table */
 	uint64_t packages_number; /* of the guest's call that waits for packages; 0: none */
 };
 
@@ -483,6 +484,17 @@ static void move_pending(struct session *s, const struct tool *old, const struct
 			p->tool = tool;
 }
 
+/* Definitions stay as long as the session: they count. */
+static int hold_table(struct tools *t, const struct tool_table *fresh, struct error *e)
+{
+	_cleanup_free_ char *text = tool_table_dump(fresh);
+	if (text && hold_set(&t->held, strlen(text)) == 0)
+		return 0;
+	error_set(e, -ENOMEM, "the server holds too much for others to keep these tools");
+	error_remedy(e, "Try again later, or give shorter definitions.");
+	return error_slug(e, "server_memory");
+}
+
 int session_set_tools(struct session *s, const json_t *definitions, const struct tool_client_ops *ops,
 	void *client, struct error *e)
 {
@@ -491,8 +503,12 @@ int session_set_tools(struct session *s, const json_t *definitions, const struct
 	if (!t)
 		return error_set(e, -ENOMEM, "the server is short of memory");
 	int r = tool_table_merge(&t->table, definitions, ops, client, &fresh, e);
-	if (r < 0)
+	if (r == 0)
+		r = hold_table(t, &fresh, e);
+	if (r < 0) {
+		tool_table_finish(&fresh);
 		return r;
+	}
 	for (size_t i = 0; i < t->table.n; i++)
 		move_pending(s, &t->table.tool[i], &fresh);
 	tool_table_finish(&t->table);
@@ -550,6 +566,7 @@ void tools_finish(struct session *s)
 	tools_end_cell(s);
 	wake_waiters(s, true);
 	tool_table_finish(&s->tools->table);
+	hold_set(&s->tools->held, 0);
 	free(s->tools);
 	s->tools = NULL;
 }

@@ -187,7 +187,7 @@ def assert_whole(text, lines):
 
 def test_threads_do_not_overwrite_what_a_slow_reader_has_not_seen():
     """The main thread waits, so the timer makes it write; others print meanwhile, and nobody reads for a while."""
-    with gb.running_daemon('--preload', 'json', '--ready', '1') as daemon, daemon.api() as api:
+    with gb.running_daemon('--preload', 'json', '--ready', '1', '--max-output', '16M') as daemon, daemon.api() as api:
         session = api.session(limits={'output_bytes': 16 << 20})
         running = session.in_background(
             'import threading\ndef say(c):\n  for _ in range(20_000): print(c * 40)\n'

@@ -365,7 +365,7 @@ static void cells(void)
 	OK_STR(member("screenshot"), "null");
 	OK_STR(member("final_answer"), "null");
 	OK_STR(member("is_final_answer"), "false");
-	OK_STR(member("truncated"), "{\"stdout\":0,\"stderr\":0,\"displays\":0,\"files\":false}");
+	OK_STR(member("truncated"), "{\"stdout\":0,\"stderr\":0,\"displays\":0,\"files\":false,\"server_memory\":false}");
 	OK(has("\"usage\":{\"wall_ms\":1.235,\"cpu_ms\":0,\"peak_memory_bytes\":0}"));
 	OK(post(at("/execute"), "{\"code\":\"bad\"}") == 200);
 	OK_STR(member("stdout"), "head\n… 12345 bytes left out …\ntail");
@@ -374,7 +374,7 @@ static void cells(void)
 	OK_STR(member("state_lost"), "true");
 	OK(strstr(member("error"), "\"message\":\"n\\u0000o\""));
 	OK(strstr(member("error"), "\"line\":null,\"code\":null"));
-	OK_STR(member("truncated"), "{\"stdout\":12345,\"stderr\":0,\"displays\":2,\"files\":true}");
+	OK_STR(member("truncated"), "{\"stdout\":12345,\"stderr\":0,\"displays\":2,\"files\":true,\"server_memory\":false}");
 	OK(post(at("/execute"), "{\"code\":\"now\"}") == 200);
 	OK_STR(member("status"), "ok");
 	OK(post(at("/execute"), "{\"code\":\"\",\"timeout_s\":\"x\"}") == 400);

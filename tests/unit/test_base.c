@@ -177,21 +177,21 @@ static void processes(void)
 	fd_close(pidfd);
 }
 
-/* Everybody gets what is small and a quarter of what is left; the sum stays below its maximum whoever asks for how much. */
+/* A quarter of what is left of three quarters; what is small also of the last one; the sum never exceeds its maximum. */
 static void holding(void)
 {
 	enum { MANY = 1000 };
 	static struct hold many[MANY];
 	struct hold one = { 0 };
 	size_t most = LIMIT_HELD_BYTES, got = 0;
-	OK(hold_set(&one, most / 4) == 0 && hold_total() == most / 4);
-	OK(hold_set(&one, most / 2) == -ENOBUFS && one.bytes == most / 4 && hold_total() == most / 4);
-	OK(hold_set(&one, most / 8) == 0 && hold_set(&one, 0) == 0 && hold_total() == 0);
+	OK(hold_set(&one, most / 8) == 0 && hold_total() == most / 8 && !hold_is_short());
+	OK(hold_set(&one, most / 4) == -ENOBUFS && one.bytes == most / 8 && hold_total() == most / 8);
+	OK(hold_set(&one, most / 16) == 0 && hold_set(&one, 0) == 0 && hold_total() == 0);
 	for (int i = 0; i < MANY; i++)
 		for (size_t want = most / 4; want > HOLD_FREE_BYTES && hold_set(&many[i], want) < 0; want -= want / 8)
 			;
-	OK(hold_total() <= most && hold_total() > most / 2);
-	OK(hold_set(&one, HOLD_FREE_BYTES) == 0); /* a small one is never refused */
+	OK(hold_total() <= most && hold_total() > most / 2 && hold_is_short() && !hold_is_full());
+	OK(hold_set(&one, HOLD_FREE_BYTES) == 0); /* a small one finds room beside large ones */
 	OK(hold_set(&one, most / 4) == -ENOBUFS);
 	for (int i = 0; i < MANY; i++) {
 		got += many[i].bytes;
@@ -200,9 +200,41 @@ static void holding(void)
 	OK(got <= most && hold_set(&one, 0) == 0 && hold_total() == 0);
 }
 
+/* However many holders of little there are, the sum has an end. */
+static void holding_little(void)
+{
+	enum { MANY = LIMIT_HELD_BYTES / HOLD_FREE_BYTES + 10 };
+	static struct hold many[MANY];
+	unsigned refused = 0;
+	for (int i = 0; i < MANY; i++)
+		refused += hold_set(&many[i], HOLD_FREE_BYTES) < 0;
+	OK(refused == 10 && hold_total() == LIMIT_HELD_BYTES && hold_is_full());
+	for (int i = 0; i < MANY; i++)
+		hold_set(&many[i], 0);
+	OK(hold_total() == 0);
+}
+
+/* The memory of a counted buffer is held as long as it has it. */
+static void counted_buffers(void)
+{
+	struct buffer b = BUFFER_COUNTED(0);
+	static char block[1 << 20];
+	OK(buffer_append(&b, block, sizeof(block)) == 0 && hold_total() == b.cap && b.cap >= sizeof(block));
+	free(buffer_take(&b, NULL));
+	OK(hold_total() == 0);
+	int r = 0;
+	while (r == 0)
+		r = buffer_append(&b, block, sizeof(block));
+	OK(r == -ENOBUFS && hold_total() == b.cap && b.cap < LIMIT_HELD_BYTES / 4);
+	buffer_finish(&b);
+	OK(hold_total() == 0);
+}
+
 int main(void)
 {
 	holding();
+	holding_little();
+	counted_buffers();
 	discarding();
 	buffers();
 	numbers();

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "tap.h"
 #include "json/json_read.h"
+#include "json/json_stream.h"
 #include "json/json_write.h"
 
 /* ---- reader ----------------------------------------------------------- */
@@ -333,8 +334,54 @@ static void is_fast(void)
 	free(text);
 }
 
+/* The same observation-like text, written at once and encoded in pieces. */
+static void write_sample(struct json_writer *w, const char *big, size_t len)
+{
+	json_open_object(w);
+	json_field_cstr(w, "small", "a\"b");
+	json_field_text(w, "text", big, len);
+	json_field_base64(w, "base64", big, len);
+	json_key(w, "split");
+	json_string_begin(w);
+	json_string_append(w, "\xe2\x82", 2);
+	json_string_append(w, big, len);
+	json_string_append(w, "\xc3", 1);
+	json_string_end(w);
+	json_field_raw(w, "raw", "[1,\n2]", 6);
+	json_close(w);
+}
+
+static void streams_what_it_writes(void)
+{
+	static char big[3 * JSON_STREAM_VALUE + 7];
+	_cleanup_buffer_ struct buffer whole = BUFFER_INIT(0), pieces = BUFFER_INIT(0);
+	struct json_writer w;
+	struct json_stream s;
+	int more = 1, longest = 0;
+	for (size_t i = 0; i < sizeof(big); i++)
+		big[i] = "\xac" "a\xe2\x82\xac\n\"\x01\xff\xf0\x9f\x98\x80"[i % 13];
+	json_writer_init(&w, &whole);
+	write_sample(&w, big, sizeof(big));
+	OK(json_writer_end(&w) == 0);
+	json_stream_init(&s);
+	json_stream_writer(&s, &w);
+	write_sample(&w, big, sizeof(big));
+	OK(json_writer_end(&w) == 0 && !json_stream_is_plain(&s) && s.text.len < 256);
+	while (more > 0) {
+		size_t before = pieces.len;
+		more = json_stream_next(&s, &pieces);
+		longest = (int)(pieces.len - before) > longest ? (int)(pieces.len - before) : longest;
+	}
+	OK(more == 0 && pieces.len == whole.len && !memcmp(pieces.data, whole.data, whole.len));
+	OK(longest <= 6 * JSON_STREAM_VALUE);
+	json_stream_join_lines(&s, 0);
+	OK(!memchr(s.text.data, '\n', s.text.len));
+	json_stream_finish(&s);
+}
+
 int main(void)
 {
+	streams_what_it_writes();
 	reads_values();
 	refuses();
 	refuses_in_the_tree();

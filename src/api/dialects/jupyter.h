@@ -31,6 +31,7 @@ struct kernel_request {
 	char *parent;           /* JSON text of the request's header */
 	char channel[16];
 	json_t *code;
+	struct hold held; /* the code */
 	struct cell *cell;
 	unsigned count;
 	bool silent, stop_on_error, executing, dead, started;

@@ -46,6 +46,7 @@ void kernel_request_destroy(struct kernel_request *r)
 	if (r->asker)
 		channels_settle(r->asker);
 	json_decref(r->code);
+	hold_set(&r->held, 0);
 	free(r->parent);
 	free(r);
 }
@@ -258,6 +259,10 @@ static int start(struct kernel_request *r, struct error *e)
 		return error_set(e, -EINVAL, "content.code must be text without NUL of at most %d bytes",
 			LIMIT_CODE_BYTES);
 	int result = api_check_open(r->kernel->home->api, e);
+	if (!result && hold_set(&r->held, len) < 0) {
+		error_set(e, -ENOBUFS, "the server holds as much for its clients as it may, and has no room for this code; try again in a second");
+		result = error_slug(e, "server_memory");
+	}
 	if (!result)
 		result = kernel_session(r->kernel, e, &s);
 	if (result < 0)
