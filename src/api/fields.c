@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "json/json_read.h"
 
-enum { PATH_MAX_SHOWN = 160, KEY_MAX_SHOWN = 48, FIELDS_MAX = 32 };
+enum { PATH_MAX_SHOWN = 160, KEY_MAX_SHOWN = 48, FIELDS_MAX = 48 };
 
 /* Where the decoder stands: the value's path, for errors. Cut when it is long; names from outside are shown
  * tamed. */
@@ -493,6 +493,8 @@ static int decode_any(const struct field *f, const json_t *v, void *to, const st
 /* A name that begins with a brace would be taken for an object later on. */
 static int decode_named(const struct field *f, const json_t *v, void *to, const struct place *p)
 {
+	if (*(char **)to)
+		return wrong(p, "is another name of a field that is given too: give one of them");
 	if (json_is_object(v))
 		return store_json(f, v, to, p);
 	if (!json_is_string(v))

@@ -9,8 +9,8 @@
 #include "api/routes.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "json/json_read.h"
 #include "json/json_write.h"
+#include "packages/names.h"
 #include "packages/packages.h"
 
 struct provision {
@@ -158,29 +158,6 @@ static char **copy_list(char *const *list)
 	return copy;
 }
 
-/* A module that was misspelt is allowed under its right name. */
-static void add_corrected(struct session_params *params, const char *report)
-{
-	_cleanup_json_ json_t *tree = NULL;
-	const json_t *one;
-	size_t i, n = 0;
-	if (!params->additional_imports || !report || json_read(report, strlen(report), NULL, &tree) < 0)
-		return;
-	const json_t *corrected = json_object_get(tree, "corrected");
-	while (params->additional_imports[n])
-		n++;
-	char **more = realloc(params->additional_imports, (n + json_array_size(corrected) + 1) * sizeof(*more));
-	if (!more)
-		return;
-	params->additional_imports = more;
-	json_array_foreach(corrected, i, one) {
-		const char *to = json_string_value(json_object_get(one, "to"));
-		if (to && (more[n] = strdup(to)))
-			n++;
-		more[n] = NULL;
-	}
-}
-
 struct session_package *provision_package(struct packages *packages, const char *set, const char *path)
 {
 	struct session_package *one = calloc(1, sizeof(*one));
@@ -197,7 +174,9 @@ int provision_take(struct api *api, const struct packages_answer *a, struct sess
 {
 	params->packages_report = a->report ? strdup(a->report) : NULL;
 	params->packages_replace = a->replaces;
-	add_corrected(params, a->report);
+	/* A module that was misspelt is allowed under its right name, not under the wrong one. */
+	if (names_correct_imports(params->additional_imports) < 0)
+		return -ENOMEM;
 	if (!a->set)
 		return 0;
 	if (!(params->packages = provision_package(api->packages, a->set, a->path)))

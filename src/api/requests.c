@@ -69,6 +69,9 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 			.example = "\"smolagents\"",                                                        \
 			.help = "What the code may say: the name of an executor profile (GET /v1/profiles " \
 				"lists them), or one of your own as an object." },                          \
+		{ "executor_backend", FIELD_NAMED, .offset = (base) + offsetof(struct session_params, profile), \
+			.max = LIMIT_PROFILE_BYTES, .example = "\"restrictedpython\"",                      \
+			.help = "Another name of `profile`, as coding_env has it." },                       \
 		{ "additional_imports", FIELD_WORDS,                                                        \
 			.offset = (base) + offsetof(struct session_params, additional_imports),             \
 			.max = LIMIT_PROFILE_NAMES, .max_bytes = LIMIT_NAME_BYTES,                          \

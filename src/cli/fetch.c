@@ -161,13 +161,13 @@ void fetch_show_log(const char *log)
 		show_line(json_string_value(line) ? json_string_value(line) : "");
 }
 
-int fetch_for_local(struct fetched *f, struct config *config, char *const *packages, struct error *e)
+int fetch_for_local(struct fetched *f, struct config *config, char *const *packages, char *const *imports, struct error *e)
 {
 	char *argv[] = { (char *)"serve", NULL };
 	int r = config_load(1, argv, e, config);
 	if (r < 0)
 		return r;
-	r = fetch_packages(f, &(struct packages_request){ .packages = packages }, config, FETCH_SHOW, e);
+	r = fetch_packages(f, &(struct packages_request){ .packages = packages, .imports = imports }, config, FETCH_SHOW, e);
 	if (r < 0)
 		fetch_show_log(f->log);
 	return r;

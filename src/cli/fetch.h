@@ -30,7 +30,7 @@ enum fetch_progress { FETCH_SILENT, FETCH_SHOW };
 int fetch_packages(struct fetched *f, const struct packages_request *q, struct config *config, enum fetch_progress show, struct error *e);
 
 /* Both together, for commands with a session of their own: reads the settings into *config first, shows pip's last lines when it fails. */
-int fetch_for_local(struct fetched *f, struct config *config, char *const *packages, struct error *e);
+int fetch_for_local(struct fetched *f, struct config *config, char *const *packages, char *const *imports, struct error *e);
 
 /* Prints pip's last lines (the JSON of `log`, or NULL) to standard error. */
 void fetch_show_log(const char *log);

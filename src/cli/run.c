@@ -11,10 +11,9 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "cli/backend.h"
 #include "cli/cli.h"
-#include "cli/fetch.h"
 #include "cli/local.h"
-#include "daemon/config.h"
 #include "json/json_write.h"
 #include "session/film.h"
 
@@ -42,9 +41,11 @@ static const struct option_row rows[] = {
 	{ "timeout", 't', OPTION_SECONDS, AT(timeout), 0.1, 0, "SECONDS",
 	  .help = "end the code after this long, with exit code 124 (default: no limit)" },
 	{ "profile", 0, OPTION_TEXT, AT(profile), .value = "NAME",
-	  .help = "executor profile: python, smolagents, restricted, tinyagent or one of your own (default python)" },
+	  .help = "executor profile: python, smolagents, restricted, restrictedpython, tinyagent or one of your own (default: EXECUTOR_BACKEND, else python)" },
+	{ "executor-backend", 0, OPTION_TEXT, AT(profile), .value = "NAME",
+	  .help = "another name of --profile" },
 	{ "import", 0, OPTION_ITEMS, AT(imports), .value = "MODULE",
-	  .help = "a module the code may import beyond its profile's; numpy.* with all below it; may be repeated" },
+	  .help = "a module the code may import beyond its profile's; numpy.* with all below it; may be repeated (besides those of ADDITIONAL_IMPORTS)" },
 	{ "exec", 0, OPTION_CHOICE, AT(exec), .value = "WHICH", .fallback = "system", .choices = local_exec_names,
 	  .help = "programs the code may start: those of the system, none, or any, also what it wrote itself" },
 	{ "network", 0, OPTION_TEXT, AT(network), .value = "WHICH", .fallback = "none",
@@ -514,19 +515,16 @@ static int run_code(const struct options *o, const char *name, char *const *word
 	request.code = code;
 	request.stdin_text = input;
 	request.final = true;
-	struct fetched fetched = { 0 };
-	struct config settings = { 0 };
-	if (o->packages && fetch_for_local(&fetched, &settings, o->packages, &e) < 0) {
+	struct backend backend;
+	if (backend_open(&backend, page.verb, o->profile, o->imports, o->packages, &e) < 0) {
 		cli_show_error(page.verb, &e);
-		fetched_finish(&fetched);
-		config_finish(&settings);
 		return CLI_NO_START;
 	}
 	r = local_create(&(struct local_config){ .env = o->env,
-				 .packages = fetched_package(&fetched),
-				 .shown = fetched_shown(&fetched),
-				 .profile = o->profile,
-				 .imports = o->imports,
+				 .packages = fetched_package(&backend.fetched),
+				 .shown = fetched_shown(&backend.fetched),
+				 .profile = backend.profile,
+				 .imports = backend.imports,
 				 .preload = no_modules,
 				 .timeout_s = o->timeout,
 				 .memory_bytes = o->memory,
@@ -543,8 +541,7 @@ static int run_code(const struct options *o, const char *name, char *const *word
 	if (r == 0 && o->record)
 		save_recording(&run);
 	local_destroy(run.local);
-	fetched_finish(&fetched);
-	config_finish(&settings);
+	backend_finish(&backend);
 	if (r < 0) {
 		cli_show_error(page.verb, &e);
 		return CLI_NO_START;

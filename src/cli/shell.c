@@ -8,12 +8,11 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "cli/backend.h"
 #include "cli/cli.h"
 #include "cli/display.h"
 #include "cli/local.h"
-#include "cli/fetch.h"
 #include "cli/prompt.h"
-#include "daemon/config.h"
 #include "daemon/places.h"
 
 struct options {
@@ -33,7 +32,9 @@ static const struct option_row rows[] = {
 	{ "timeout", 't', OPTION_SECONDS, AT(timeout), 0.1, 0, "SECONDS",
 	  .help = "interrupt a cell after this long (default: no limit, Ctrl-C interrupts)" },
 	{ "profile", 0, OPTION_TEXT, AT(profile), .value = "NAME",
-	  .help = "executor profile: python, smolagents, restricted, tinyagent or one of your own (default python)" },
+	  .help = "executor profile: python, smolagents, restricted, restrictedpython, tinyagent or one of your own (default: EXECUTOR_BACKEND, else python)" },
+	{ "executor-backend", 0, OPTION_TEXT, AT(profile), .value = "NAME",
+	  .help = "another name of --profile" },
 	{ "import", 0, OPTION_ITEMS, AT(imports), .value = "MODULE",
 	  .help = "a module the code may import beyond its profile's; numpy.* with all below it; may be repeated" },
 	{ "exec", 0, OPTION_CHOICE, AT(exec), .value = "WHICH", .fallback = "system", .choices = local_exec_names,
@@ -71,8 +72,8 @@ static const struct cli_page page = {
 struct shell {
 	const struct options *options;
 	struct local *local;
-	struct fetched fetched;
-	struct config settings;
+	struct backend backend;
+	bool opened;
 	struct prompt *prompt;
 	struct buffer cell; /* lines so far */
 	unsigned n_saved;
@@ -146,13 +147,14 @@ static void on_done(void *userdata, const struct observation *o)
 static int begin(struct shell *sh, struct error *e)
 {
 	const struct options *o = sh->options;
-	if (o->packages && !sh->fetched.packages && fetch_for_local(&sh->fetched, &sh->settings, o->packages, e) < 0)
+	if (!sh->opened && backend_open(&sh->backend, page.verb, o->profile, o->imports, o->packages, e) < 0)
 		return e->err;
+	sh->opened = true;
 	return local_create(&(struct local_config){ .env = o->env,
-				    .packages = fetched_package(&sh->fetched),
-				    .shown = fetched_shown(&sh->fetched),
-				    .profile = o->profile,
-				    .imports = o->imports,
+				    .packages = fetched_package(&sh->backend.fetched),
+				    .shown = fetched_shown(&sh->backend.fetched),
+				    .profile = sh->backend.profile,
+				    .imports = sh->backend.imports,
 				    .preload = o->preload,
 				    .timeout_s = o->timeout,
 				    .memory_bytes = o->memory,
@@ -379,8 +381,7 @@ static int run_shell(const struct options *o)
 	}
 	prompt_destroy(sh.prompt);
 	local_destroy(sh.local);
-	fetched_finish(&sh.fetched);
-	config_finish(&sh.settings);
+	backend_finish(&sh.backend);
 	buffer_finish(&sh.cell);
 	return sh.exit_code;
 }

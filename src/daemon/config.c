@@ -67,8 +67,10 @@ const struct option_row config_rows[] = {
 	  .help = "modules that sessions have imported from the start, or none "
 		  "(default: common standard library, numpy, pandas, matplotlib, PIL)" },
 	{ "profile", 0, OPTION_TEXT, AT(profile), .value = "NAME",
-	  .help = "executor profile of sessions that name none: python, smolagents, restricted, tinyagent, or one of your own "
+	  .help = "executor profile of sessions that name none: python, smolagents, restricted, restrictedpython, tinyagent, or one of your own "
 		  "(default python; EXECUTOR_BACKEND is read too)" },
+	{ "executor-backend", 0, OPTION_TEXT, AT(profile), .value = "NAME",
+	  .help = "another name of --profile" },
 	{ "additional-imports", 0, OPTION_LIST, AT(additional_imports), .value = "MODULES",
 	  .help = "modules that every session may import beyond those of its profile (ADDITIONAL_IMPORTS is read too)" },
 	{ "rootfs", 0, OPTION_TEXT, AT(rootfs), .value = "DIRECTORY",

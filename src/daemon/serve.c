@@ -101,6 +101,21 @@ static int report(const struct error *e)
 	return SERVE_FAILED;
 }
 
+/* coding_env runs code under smolagents' rules; who chose others for the server means them here too. */
+static const char *openenv_profile(const struct config *c)
+{
+	if (c->openenv_profile)
+		return c->openenv_profile;
+	return c->profile ? c->profile : "smolagents";
+}
+
+static int check_openenv_profile(struct server *s, struct error *e)
+{
+	_cleanup_(profile_choice_finish) struct profile_choice choice = { 0 };
+	int r = profiles_choose(s->profiles, openenv_profile(s->config), NULL, s->config->additional_imports, true, e, &choice);
+	return r < 0 ? error_wrap(e, "openenv-profile") : 0;
+}
+
 static int start_sessions(struct server *s, struct error *e)
 {
 	struct sessions_config sc;
@@ -109,6 +124,8 @@ static int start_sessions(struct server *s, struct error *e)
 		r = config_sessions(s->config, e, &sc);
 	if (r < 0)
 		return r;
+	if (warm_sets_authorise(&s->warm_sets, s->config->additional_imports, &sc.default_imports) < 0)
+		return error_set_errno(e, -ENOMEM, "additional-imports");
 	sc.loop = &s->loop;
 	sc.shown = packages_shown(s->packages);
 	sc.template_bytes = s->config->packages.template_bytes;
@@ -116,7 +133,9 @@ static int start_sessions(struct server *s, struct error *e)
 	r = own_profiles_load(s->config->file, e, &s->profiles);
 	if (r == 0) { /* a wrong default would refuse every session */
 		_cleanup_(profile_choice_finish) struct profile_choice choice = { 0 };
-		r = profiles_choose(s->profiles, NULL, sc.default_profile, sc.default_imports, e, &choice);
+		r = profiles_choose(s->profiles, NULL, sc.default_profile, sc.default_imports, false, e, &choice);
+		if (r == 0)
+			r = check_openenv_profile(s, e);
 	}
 	if (r < 0)
 		return r;
@@ -138,14 +157,6 @@ static char **known_hosts(const struct config *c, struct http_address *own)
 	for (size_t i = 0; i < n; i++)
 		hosts[used++] = c->allow_host[i];
 	return hosts;
-}
-
-/* coding_env runs code under smolagents' rules; who chose others for the server means them here too. */
-static const char *openenv_profile(const struct config *c)
-{
-	if (c->openenv_profile)
-		return c->openenv_profile;
-	return c->profile ? c->profile : "smolagents";
 }
 
 /* Sessions one token may have: what was configured, else with several of them an equal part each, so that none can starve the others. */

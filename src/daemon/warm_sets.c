@@ -1,10 +1,13 @@
 #include "daemon/warm_sets.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "daemon/options.h"
+#include "packages/names.h"
 #include "session/session.h"
 
 static void on_done(void *userdata, const struct packages_answer *a)
@@ -77,10 +80,30 @@ void warm_sets_common(struct warm_sets *w, struct packages *packages, struct ses
 	}
 }
 
+int warm_sets_authorise(struct warm_sets *w, char *const *imports, char ***ret)
+{
+	size_t n = 0;
+	*ret = NULL;
+	while (imports && imports[n])
+		n++;
+	if (!n)
+		return 0;
+	w->authorised = calloc(n + 1, sizeof(char *));
+	for (size_t i = 0; w->authorised && i < n; i++)
+		if (!(w->authorised[i] = strdup(imports[i])))
+			return -ENOMEM;
+	if (!w->authorised || names_correct_imports(w->authorised) < 0)
+		return -ENOMEM;
+	*ret = w->authorised;
+	return 0;
+}
+
 void warm_sets_finish(struct warm_sets *w)
 {
 	packages_forget(w->common_wait);
 	packages_release(w->common);
+	option_list_free(w->authorised);
+	w->authorised = NULL;
 	for (unsigned i = 0; i < w->n; i++) {
 		packages_forget(w->set[i].wait);
 		packages_release(w->set[i].hold);

@@ -12,6 +12,7 @@ struct warm_sets {
 	struct sessions *sessions;
 	struct packages_wait *common_wait;
 	struct packages_hold *common; /* of the imports that every session has */
+	char **authorised;
 	unsigned n;
 	struct warm_set {
 		struct warm_sets *all;
@@ -26,4 +27,9 @@ void warm_sets_start(struct warm_sets *w, struct packages *packages, struct sess
 
 /* The modules that every session may import: what is missing is installed before the server is ready. NULL is fine. */
 void warm_sets_common(struct warm_sets *w, struct packages *packages, struct sessions *sessions, char *const *imports);
+
+/* The imports with slips corrected, as sessions may use them: *ret is the sets' own, and NULL without any. What was written is still what
+ * packages are asked for: their report tells of the correction. -ENOMEM. */
+int warm_sets_authorise(struct warm_sets *w, char *const *imports, char ***ret);
+
 void warm_sets_finish(struct warm_sets *w); /* before the packages go */

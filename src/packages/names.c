@@ -1,11 +1,16 @@
 #include "packages/names.h"
 
+#include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/nearest.h"
 #include "base/text.h"
+
+enum { NAMES_TOP_MAX = 64 }; /* longer than any slip */
 
 /* Modules whose package has another name; in order of the modules. */
 static const struct {
@@ -52,6 +57,32 @@ static const struct {
 	{ "tk", "tkinter" }, { "Tkinter", "tkinter" }, { "urlib", "urllib" },
 };
 
+/* Modules of Python 2 that Python 3 has under another name. Packages of these names are other people's. */
+static const struct {
+	const char *old, *now;
+} renamed[] = {
+	{ "BaseHTTPServer", "http.server" }, { "CGIHTTPServer", "http.server" }, { "ConfigParser", "configparser" }, { "Cookie", "http.cookies" },
+	{ "Dialog", "tkinter.dialog" }, { "DocXMLRPCServer", "xmlrpc.server" }, { "FileDialog", "tkinter.filedialog" }, { "HTMLParser", "html.parser" },
+	{ "Queue", "queue" }, { "ScrolledText", "tkinter.scrolledtext" }, { "SimpleDialog", "tkinter.simpledialog" },
+	{ "SimpleHTTPServer", "http.server" }, { "SimpleXMLRPCServer", "xmlrpc.server" }, { "SocketServer", "socketserver" },
+	{ "StringIO", "io" }, { "Tix", "tkinter.tix" }, { "Tkconstants", "tkinter.constants" }, { "Tkdnd", "tkinter.dnd" }, { "UserDict", "collections" },
+	{ "UserList", "collections" }, { "UserString", "collections" }, { "__builtin__", "builtins" }, { "_winreg", "winreg" },
+	{ "anydbm", "dbm" }, { "cPickle", "pickle" }, { "cStringIO", "io" }, { "commands", "subprocess" },
+	{ "cookielib", "http.cookiejar" }, { "copy_reg", "copyreg" }, { "dbhash", "dbm" }, { "dumbdbm", "dbm.dumb" },
+	{ "dummy_thread", "_thread" }, { "exceptions", "builtins" }, { "gdbm", "dbm.gnu" }, { "htmlentitydefs", "html.entities" },
+	{ "htmllib", "html.parser" }, { "httplib", "http.client" }, { "md5", "hashlib" }, { "mimetools", "email" }, { "mimify", "email" },
+	{ "new", "types" }, { "popen2", "subprocess" }, { "rfc822", "email" }, { "robotparser", "urllib.robotparser" }, { "sets", "builtins" },
+	{ "sgmllib", "html.parser" }, { "sha", "hashlib" }, { "tkColorChooser", "tkinter.colorchooser" },
+	{ "tkCommonDialog", "tkinter.commondialog" }, { "tkFileDialog", "tkinter.filedialog" }, { "tkFont", "tkinter.font" },
+	{ "tkMessageBox", "tkinter.messagebox" }, { "tkSimpleDialog", "tkinter.simpledialog" }, { "ttk", "tkinter.ttk" },
+	{ "urllib2", "urllib.request" }, { "urlparse", "urllib.parse" }, { "whichdb", "dbm" }, { "xmlrpclib", "xmlrpc.client" },
+};
+
+/* Modules that the standard library had and some Python 3 no longer has. */
+static const char *const removed[] = { "aifc", "asynchat", "asyncore", "audioop", "binhex", "cgi", "cgitb", "chunk", "crypt", "distutils",
+	"dummy_threading", "formatter", "imghdr", "imp", "lib2to3", "macpath", "mailcap", "msilib", "nis", "nntplib", "ossaudiodev", "parser",
+	"pipes", "smtpd", "sndhdr", "spwd", "sunau", "symbol", "telnetlib", "tkinter", "turtle", "uu", "xdrlib" };
+
 /* What many people use under its own name: what a misspelling is measured against. */
 static const char *const popular[] = { "aiofiles", "aiohttp", "altair", "anthropic", "anyio", "astropy", "asyncpg", "bokeh", "boto3",
 	"botocore", "catboost", "celery", "certifi", "cffi", "chardet", "charset-normalizer", "click", "colorama", "contourpy",
@@ -82,7 +113,38 @@ const char *names_slip(const char *module)
 	for (size_t i = 0; i < ARRAY_LEN(slips); i++)
 		if (text_eq(slips[i].slip, module))
 			return slips[i].meant;
+	for (size_t i = 0; i < ARRAY_LEN(renamed); i++)
+		if (text_eq(renamed[i].old, module))
+			return renamed[i].now;
 	return NULL;
+}
+
+bool names_was_stdlib(const char *module)
+{
+	for (size_t i = 0; i < ARRAY_LEN(removed); i++)
+		if (text_eq(removed[i], module))
+			return true;
+	return false;
+}
+
+int names_correct_imports(char **imports)
+{
+	for (; imports && *imports; imports++) {
+		char top[NAMES_TOP_MAX + 1], *fixed;
+		size_t n = strcspn(*imports, ".");
+		if (n > NAMES_TOP_MAX)
+			continue;
+		memcpy(top, *imports, n);
+		top[n] = '\0';
+		const char *meant = names_slip(top);
+		if (!meant)
+			continue;
+		if (asprintf(&fixed, "%s%s", meant, *imports + n) < 0)
+			return -ENOMEM;
+		free(*imports);
+		*imports = fixed;
+	}
+	return 0;
 }
 
 static bool same_name(const char *a, const char *b)

@@ -11,8 +11,14 @@
 /* The package of a top-level module, or NULL when it is not known (most have the module's own name). */
 const char *names_package_of(const char *module);
 
-/* What was meant by a module name that is a known slip ("dataclass"), or NULL. */
+/* What was meant by a module name that is a known slip ("dataclass") or one of Python 2 ("httplib"), or NULL. May be dotted: "http.client". */
 const char *names_slip(const char *module);
+
+/* Was it a module of some Python's standard library? An index is never asked for it. */
+bool names_was_stdlib(const char *module);
+
+/* Puts the right names in the place of slips, in a list of modules (NULL at the end; or NULL). -ENOMEM. */
+int names_correct_imports(char **imports);
 
 /* Is it the name of a package or module that many people use? */
 bool names_known(const char *name);

@@ -37,7 +37,8 @@ json_t *plan_modules(const json_t *packages, const json_t *imports)
 		if (!top_of(json_string_value(value), top))
 			continue;
 		const char *meant = names_slip(top);
-		json_array_append_new(all, json_string(meant ? meant : top));
+		if (!meant || top_of(meant, top))
+			json_array_append_new(all, json_string(top));
 	}
 	(void)packages; /* those are looked for among the distributions */
 	return all;
@@ -142,6 +143,10 @@ static void plan_missing(struct plan *p, const char *top, const json_t *survey, 
 {
 	const char *package = names_package_of(top);
 	char name[REQUIREMENT_NAME_MAX + 1];
+	if (names_was_stdlib(top)) {
+		add_failed(p, top, "it belongs to the standard library of another Python, or to a part of it that is not installed here", NULL);
+		return;
+	}
 	if (!package && !names_known(top)) {
 		/* A name that is one slip from a well-known one is not asked of the index: people wait there for such slips. */
 		_cleanup_free_ const char **words = stdlib_words(json_object_get(survey, "stdlib"));
@@ -171,7 +176,7 @@ static void plan_import(struct plan *p, const char *import, const json_t *survey
 	const char *meant = names_slip(top);
 	if (meant) {
 		add_corrected(p, top, meant);
-		snprintf(top, sizeof(top), "%s", meant);
+		top_of(meant, top);
 	}
 	if (in_list(json_object_get(survey, "stdlib"), top)) {
 		add_stdlib(p, top);
@@ -196,9 +201,10 @@ static int plan_package(struct plan *p, const char *text, const json_t *survey, 
 	if (r < 0)
 		return r;
 	const char *package = names_package_of(q.given), *slip = names_slip(q.given);
-	if (q.plain && slip && in_list(json_object_get(survey, "stdlib"), slip) && !names_known(q.given)) {
+	char top[MODULE_MAX + 1];
+	if (q.plain && slip && top_of(slip, top) && in_list(json_object_get(survey, "stdlib"), top) && !names_known(q.given)) {
 		add_corrected(p, q.given, slip);
-		add_stdlib(p, slip);
+		add_stdlib(p, top);
 		return 0;
 	}
 	if (q.plain && in_list(json_object_get(survey, "stdlib"), q.given)) {

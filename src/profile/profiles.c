@@ -335,7 +335,16 @@ static int apply_text(const struct profiles *p, const char *text, struct draft *
 	return *ret_name ? apply_object(p, object, 0, d, e) : error_set_errno(e, -ENOMEM, "the profile");
 }
 
-static int check_additional(char *const *additional, struct draft *d, struct error *e)
+/* The rule for a module and what is below it; "numpy.*" and "*" are such rules already. */
+static int take_below(struct draft *d, const char *name)
+{
+	char rule[LIMIT_NAME_BYTES + 3];
+	size_t len = strlen(name);
+	snprintf(rule, sizeof(rule), name[len - 1] == '*' ? "%s" : "%s.*", name);
+	return take_import(d, rule);
+}
+
+static int check_additional(char *const *additional, bool below, struct draft *d, struct error *e)
 {
 	for (size_t i = 0; additional && additional[i]; i++) {
 		const char *name = additional[i];
@@ -343,14 +352,14 @@ static int check_additional(char *const *additional, struct draft *d, struct err
 			error_set(e, -EINVAL, "additional_imports[%zu]: must be the name of a module such as numpy, or numpy.* with all below it", i);
 			return error_slug(e, "invalid_profile");
 		}
-		int r = take_import(d, name);
+		int r = below ? take_below(d, name) : take_import(d, name);
 		if (r < 0)
 			return error_set_errno(e, r, "additional_imports");
 	}
 	return 0;
 }
 
-int profiles_choose(const struct profiles *p, const char *profile, const char *fallback, char *const *additional, struct error *e,
+int profiles_choose(const struct profiles *p, const char *profile, const char *fallback, char *const *additional, bool below, struct error *e,
 	struct profile_choice *ret)
 {
 	_cleanup_(draft_finish) struct draft d = { 0 };
@@ -358,7 +367,7 @@ int profiles_choose(const struct profiles *p, const char *profile, const char *f
 	const char *text = profile && *profile ? profile : fallback && *fallback ? fallback : profile_tables[0].name;
 	int r = apply_text(p, text, &d, &c.name, e);
 	if (r == 0)
-		r = check_additional(additional, &d, e);
+		r = check_additional(additional, below, &d, e);
 	if (r == 0 && (r = finish_rules(&d, &c)) < 0)
 		error_set_errno(e, r, "the profile");
 	if (r < 0) {

@@ -32,9 +32,10 @@ void profiles_destroy(struct profiles *p);
 
 /*
  * `profile`: a name, the JSON text of an object (it begins with '{'), or NULL for `fallback` (which may be NULL: python).
- * `additional`: imports beyond the profile's, NULL at the end, or NULL. `profiles` may be NULL: the built-in ones.
+ * `additional`: imports beyond the profile's, NULL at the end, or NULL; with `below` each allows what is safe below it, as "numpy.*" does.
+ * `profiles` may be NULL: the built-in ones.
  */
-int profiles_choose(const struct profiles *p, const char *profile, const char *fallback, char *const *additional, struct error *e,
+int profiles_choose(const struct profiles *p, const char *profile, const char *fallback, char *const *additional, bool below, struct error *e,
 	struct profile_choice *ret);
 
 struct json_writer;

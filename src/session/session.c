@@ -319,7 +319,7 @@ static int choose_profile(const struct sessions_config *c, const struct session_
 	for (char **m = params->additional_imports; m && *m && n < 2 * LIMIT_PROFILE_NAMES; m++)
 		all[n++] = *m;
 	all[n] = NULL;
-	return profiles_choose(c->profiles, params->profile, c->default_profile, all, e, ret);
+	return profiles_choose(c->profiles, params->profile, c->default_profile, all, params->imports_below, e, ret);
 }
 
 int session_create(struct sessions *t, struct session_params *params, struct error *e, struct session **ret)

@@ -65,6 +65,7 @@ struct session_params {
 	char *metadata;        /* JSON text of an object, or NULL */
 	char *profile;         /* a name, or the JSON text of an object; NULL: the server's default */
 	char **additional_imports; /* beyond the profile's, NULL at the end; or NULL */
+	bool imports_below;        /* additional imports, the server's too, allow what is safe below them */
 	struct session_limits limits;
 	double ttl_s;          /* ends this long after its creation; 0: the server's default */
 	double idle_timeout_s; /* ends this long after its last cell; 0: the server's default */

@@ -98,6 +98,7 @@ int session_params_copy(const struct session_params *p, struct session_params *r
 	c.env = copy_words(p->env);
 	c.preload = copy_words(p->preload);
 	c.additional_imports = copy_words(p->additional_imports);
+	c.imports_below = p->imports_below;
 	c.packages = copy_packages(p->packages);
 	c.packages_report = copy_text(p->packages_report);
 	bool whole = !p->packages == !c.packages && !p->metadata == !c.metadata && !p->profile == !c.profile && !p->env == !c.env &&

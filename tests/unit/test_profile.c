@@ -23,7 +23,7 @@ static struct profile_choice choose(const struct profiles *p, const char *profil
 {
 	struct error e = { 0 };
 	struct profile_choice c = { 0 };
-	OK(profiles_choose(p, profile, NULL, more, &e, &c) == 0);
+	OK(profiles_choose(p, profile, NULL, more, false, &e, &c) == 0);
 	return c;
 }
 
@@ -63,7 +63,7 @@ static void refused(const struct profiles *p, const char *profile, const char *t
 {
 	struct error e = { 0 };
 	struct profile_choice c = { 0 };
-	OK(profiles_choose(p, profile, NULL, NULL, &e, &c) == -EINVAL && strstr(e.text, text));
+	OK(profiles_choose(p, profile, NULL, NULL, false, &e, &c) == -EINVAL && strstr(e.text, text));
 }
 
 static void test_refusals(void)
@@ -71,7 +71,7 @@ static void test_refusals(void)
 	struct error e = { 0 };
 	struct profile_choice c = { 0 };
 	refused(NULL, "smolagent", "there is no profile 'smolagent'");
-	OK(profiles_choose(NULL, "smolagent", NULL, NULL, &e, &c) < 0 && strstr(e.remedy, "'smolagents'"));
+	OK(profiles_choose(NULL, "smolagent", NULL, NULL, false, &e, &c) < 0 && strstr(e.remedy, "'smolagents'"));
 	refused(NULL, "{\"base\":3}", "profile.base");
 	refused(NULL, "{\"imports\":\"math\"}", "profile.imports: must be a list");
 	refused(NULL, "{\"imports\":[\"a b\"]}", "profile.imports[0]");
@@ -80,7 +80,7 @@ static void test_refusals(void)
 	refused(NULL, "{\"fresh_namespace\":1}", "profile.fresh_namespace");
 	refused(NULL, "{\"base\":", "malformed JSON");
 	char *bad[] = { (char *)"a=b", NULL };
-	OK(profiles_choose(NULL, NULL, NULL, bad, &e, &c) == -EINVAL && strstr(e.text, "additional_imports[0]"));
+	OK(profiles_choose(NULL, NULL, NULL, bad, false, &e, &c) == -EINVAL && strstr(e.text, "additional_imports[0]"));
 }
 
 static void put(const char *directory, const char *name, const char *text)

@@ -184,7 +184,7 @@ bool env_name_is_sound(const char *name)
 
 /* ---- episodes ---------------------------------------------------------------- */
 
-/* OpenEnv lets any member pass; those that describe a session are taken. */
+/* Those that describe a session. */
 static json_t *session_members(json_t *data)
 {
 	json_t *taken = NULL;
@@ -213,6 +213,7 @@ void reset_read(json_t *data, struct pydantic *p, struct reset_request *ret)
 	ret->has_rewards = json_is_boolean(rewards);
 	ret->rewards = json_is_true(rewards);
 	ret->session = session_members(data);
+	reset_check_names(data, p);
 }
 
 void reset_finish(struct reset_request *r)
@@ -265,6 +266,8 @@ int openenv_session(struct openenv *o, uint64_t owner, const char *name, const s
 		result = api_check_quota(o->api, owner, err);
 	if (!result && !params.profile && o->config.profile)
 		params.profile = strdup(o->config.profile);
+	if (!result)
+		result = openenv_add_imports(&params);
 	if (!result && !params.name)
 		params.name = strdup(*name ? name : "openenv");
 	if (!result) {
@@ -318,20 +321,12 @@ static bool session_is_there(const struct env *e)
 	return *e->session && !session_find(e->home->api->sessions, e->session, NULL, &s);
 }
 
-/* The fields are looked at before the old episode is given up. */
-static int check(const struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err)
-{
-	struct session_params probe = { 0 };
-	int result = r->given ? 0 : reset_read_params(r, p, err, &probe);
-	fields_finish(&session_fields, &probe);
-	return result < 0 ? result : api_check_open(e->home->api, err);
-}
-
 int env_reset(struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err)
 {
 	bool plain = !r->session && !r->has_seed && !r->given;
 	if (!plain || !e->plain || e->ran || !session_is_there(e)) {
-		int result = check(e, r, p, err);
+		/* Looked at before the old episode is given up. */
+		int result = openenv_check_reset(e->home, r, p, err);
 		if (!result)
 			result = env_make_session(e, r, p, err);
 		if (result < 0)

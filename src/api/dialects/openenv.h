@@ -117,6 +117,15 @@ void env_destroy(struct env *e, const char *why);
 void reset_read(json_t *data, struct pydantic *p, struct reset_request *ret);
 void reset_finish(struct reset_request *r);
 
+/* openenv_fields.c. Adds an error for every member of a reset that is not known, with the list of those that are. */
+void reset_check_names(json_t *data, struct pydantic *p);
+
+/* Whether a session can be made of it; nothing is made. Errors as env_reset(). */
+int openenv_check_reset(const struct openenv *o, const struct reset_request *r, struct pydantic *p, struct error *err);
+
+/* Adds what every environment may import, and allows what is safe below each of its additional imports. -ENOMEM. */
+int openenv_add_imports(struct session_params *params);
+
 /* A new episode in a new session. `p` hears of session fields that are wrong (and -EINVAL is returned). */
 int env_reset(struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err);
 int env_open(struct env *e, struct error *err); /* a session without an episode yet */

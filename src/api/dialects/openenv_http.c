@@ -218,10 +218,13 @@ static void reset_env(struct call *c, struct env *e, const struct reset_request 
 }
 
 /* Nothing is kept: what would be made and thrown away need not be made. */
-static void reset_nothing(struct call *c, const struct reset_request *r)
+static void reset_nothing(struct call *c, const struct reset_request *r, struct pydantic *p)
 {
 	struct error err = { 0 };
-	if (api_check_open(c->api, &err) < 0)
+	int result = openenv_check_reset(home(c), r, p, &err);
+	if (pydantic_count(p))
+		respond_errors(c, p);
+	else if (result < 0)
 		call_error(c, &err);
 	else
 		respond_first(c, r->has_rewards ? r->rewards : home(c)->config.rewards);
@@ -241,7 +244,7 @@ static void reset_with(struct call *c, json_t *body)
 		if (e)
 			reset_env(c, e, &r, &p);
 		else
-			reset_nothing(c, &r);
+			reset_nothing(c, &r, &p);
 	}
 	reset_finish(&r);
 	pydantic_finish(&p);

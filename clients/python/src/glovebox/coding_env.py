@@ -133,7 +133,8 @@ class _Env:
             raise ConnectionFailed(f'the server at {self.address.url} closed the connection; the environment is gone')
         if message['type'] == 'error':
             said = message['data']
-            raise RuntimeError(f'Server error: {said.get("message")} (code: {said.get("code")})')
+            wrong = ''.join(f'; {".".join(map(str, one.get("loc") or ()))}: {one.get("msg")}' for one in said.get('errors') or ())
+            raise RuntimeError(f'Server error: {said.get("message")}{wrong} (code: {said.get("code")})')
         return message['data']
 
     @staticmethod
