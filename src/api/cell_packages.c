@@ -75,6 +75,16 @@ static char **list_of(const json_t *tree)
 	return names;
 }
 
+/* For whom the cell's session is. */
+static void client_of(struct api *a, const char *id, char ret[GUARD_CLIENT_LEN + 1])
+{
+	struct session_info info = { 0 };
+	struct session *s;
+	if (session_find(a->sessions, id, NULL, &s) == 0)
+		session_info(s, &info);
+	guard_client(&a->guard, info.owner, ret);
+}
+
 static void ask(void *userdata, const char *id, uint64_t number, const char *json, size_t len)
 {
 	static const struct packages_listener listener = { .on_done = on_done };
@@ -95,7 +105,9 @@ static void ask(void *userdata, const char *id, uint64_t number, const char *jso
 	bool over = false;
 	struct packages_wait *wait = NULL;
 	p->over = &over;
-	int r = packages_ask(a->packages, &(struct packages_request){ .packages = names }, &listener, p, &e, &wait);
+	char client[GUARD_CLIENT_LEN + 1];
+	client_of(a, id, client);
+	int r = packages_ask(a->packages, &(struct packages_request){ .packages = names, .client = client }, &listener, p, &e, &wait);
 	if (over)
 		return;
 	p->over = NULL;

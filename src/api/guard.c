@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/sha256.h"
 #include "base/text.h"
 
 enum { HOST_NAME_MAX_BYTES = 256 };
@@ -213,4 +214,19 @@ int guard_token(const struct guard *g, const char *authorization, struct error *
 	error_remedy(e, "Send the header: Authorization: Bearer TOKEN");
 	error_slug(e, "unauthorized");
 	return -EACCES;
+}
+
+void guard_client(const struct guard *g, uint64_t owner, char *ret)
+{
+	static const char purpose[] = "glovebox packages of a client";
+	_Static_assert((int)GUARD_CLIENT_LEN == (int)SHA256_HEX, "a client's text is a hash");
+	struct sha256 sum;
+	size_t n = 0;
+	while (g->tokens && g->tokens[n])
+		n++;
+	sha256_init(&sum);
+	sha256_add(&sum, purpose, sizeof(purpose));
+	if (owner && owner <= n)
+		sha256_add(&sum, g->tokens[owner - 1], strlen(g->tokens[owner - 1]));
+	sha256_end(&sum, ret);
 }

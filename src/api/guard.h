@@ -37,3 +37,8 @@ int guard_origin(const struct guard *g, const char *host, const char *origin, co
 /* The Authorization header (NULL when absent). *ret_owner: which token it was, from 1; 0 when none are asked
  * for. -EACCES with slug "unauthorized". Takes the same time for every wrong token of one length. */
 int guard_token(const struct guard *g, const char *authorization, struct error *e, uint64_t *ret_owner);
+
+/* A text for the owner of guard_token() that is the same after every start, in whatever order the tokens are named, and from which nobody
+ * can tell the token. ret has GUARD_CLIENT_LEN + 1 bytes. */
+enum { GUARD_CLIENT_LEN = 64 };
+void guard_client(const struct guard *g, uint64_t owner, char *ret);

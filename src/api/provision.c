@@ -227,7 +227,9 @@ void provision(struct call *c, struct run_request *run, void (*then)(struct call
 	p->stream = c->route->flags & ROUTE_EVENTS && call_accepts(c, "text/event-stream");
 	c->ops = &provision_ops;
 	c->work = p;
-	struct packages_request q = { .packages = p->run.session.want_packages, .imports = p->run.session.additional_imports };
+	char client[GUARD_CLIENT_LEN + 1];
+	guard_client(&c->api->guard, c->owner, client);
+	struct packages_request q = { .packages = p->run.session.want_packages, .imports = p->run.session.additional_imports, .client = client };
 	struct packages_wait *wait = NULL;
 	int r = packages_ask(c->api->packages, &q, &listener, p, &e, &wait);
 	if (over)

@@ -1,11 +1,5 @@
-/*
- * The installer: a process of its own, started by whoever wants packages that are not in the store. A request comes as JSON on standard
- * input, lines of JSON go out on standard output: {"phase", "text", "done", "total"} while it works, then {"done": true}
- * (the answer is in the store then) or {"error": {…}}.
- *
- * pip runs in a jail, as every code that is not ours; it sees the wheel folders read-only and of the network the index alone. What it
- * leaves behind is taken over file by file (store_intake_tree), after everything in the jail was killed.
- */
+#include "cli/installer.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,31 +15,16 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/installer_log.h"
 #include "cli/local.h"
 #include "driver_source.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
-#include "packages/plan.h"
+#include "packages/claims.h"
 #include "packages/reach.h"
 #include "packages/request.h"
 #include "packages/store.h"
 
-enum { WORK_LEAST = 256 << 20, LINE_BYTES = 4 << 20, TEXT_BYTES = 300, WORK_FACTOR = 3, WORK_MEMORY_MB = 2048, TRIES_MAX = 16, REACH_MAX = 64, INCOMPLETE_S = 60 };
-
-struct installer {
-	json_t *request, *settings; /* settings is part of the request */
-	const char *state_dir, *key;
-	struct store *store;
-	struct local *local;
-	struct plan plan;
-	json_t *survey, *installed, *failed, *refused; /* what the jail said */
-	struct buffer line; /* the unfinished one of the jail's output */
-	enum cell_status status;
-	bool overflow;
-	bool incomplete; /* an import was not found, or the index not reached: the answer holds for a while only */
-	uint64_t started_ns;
-};
+enum { WORK_LEAST = 256 << 20, LINE_BYTES = 4 << 20, TEXT_BYTES = 300, WORK_FACTOR = 3, WORK_MEMORY_MB = 2048, REACH_MAX = 64, INCOMPLETE_S = 60 };
 
 /* ---- what goes out -------------------------------------------------------------------- */
 
@@ -114,8 +93,8 @@ static void take_line(struct installer *in, const char *text, size_t len)
 	const struct {
 		const char *key;
 		json_t **to;
-	} answers[] = { { "survey", &in->survey }, { "installed", &in->installed }, { "failed", &in->failed },
-		{ "refused", &in->refused } };
+	} answers[] = { { "survey", &in->survey }, { "resolved", &in->resolved }, { "fetched", &in->fetched },
+		{ "arranged", &in->arranged }, { "failed", &in->failed }, { "refused", &in->refused } };
 	if (json_read(text, len, NULL, &said) < 0 || !json_is_object(said))
 		return;
 	if (json_object_get(said, "phase"))
@@ -177,8 +156,8 @@ static int run(struct installer *in, const char *code, size_t len, struct error 
 	return 0;
 }
 
-/* Calls a function of the driver's with one argument. A JSON text is a Python string. */
-static int call(struct installer *in, const char *function, json_t *argument, struct error *e)
+/* A JSON text is a Python string. */
+int installer_call(struct installer *in, const char *function, json_t *argument, struct error *e)
 {
 	_cleanup_buffer_ struct buffer code = BUFFER_INIT(LIMIT_CODE_BYTES);
 	_cleanup_free_ char *json = json_dumps(argument, JSON_COMPACT);
@@ -192,14 +171,19 @@ static int call(struct installer *in, const char *function, json_t *argument, st
 	return run(in, code.data, code.len, e);
 }
 
+int installer_load(struct installer *in, struct error *e)
+{
+	const char *driver = driver_sources[0].text;
+	return run(in, driver, strlen(driver), e);
+}
+
 static int survey(struct installer *in, struct error *e)
 {
 	_cleanup_json_ json_t *modules =
 		plan_modules(json_object_get(in->request, "packages"), json_object_get(in->request, "imports"));
-	const char *driver = driver_sources[0].text;
-	int r = run(in, driver, strlen(driver), e);
+	int r = installer_load(in, e);
 	if (r == 0)
-		r = call(in, "survey", modules, e);
+		r = installer_call(in, "survey", modules, e);
 	if (r == 0 && !in->survey)
 		r = error_set(e, -EIO, "the interpreter did not say what it has");
 	return r;
@@ -269,71 +253,9 @@ static int start_jail(struct installer *in, struct error *e)
 		e, &in->local);
 }
 
-/* ---- pip ----------------------------------------------------------------------------------------- */
-
-static int pip_once(struct installer *in, struct error *e)
-{
-	_cleanup_json_ json_t *q = json_copy(in->settings), *lines = json_array();
-	json_t *one;
-	size_t i;
-	json_array_foreach(in->plan.requirements, i, one)
-		json_array_append(lines, json_object_get(one, "text"));
-	json_object_set(q, "requirements", lines);
-	json_decref(in->failed);
-	in->failed = NULL;
-	return call(in, "install", q, e);
-}
-
-/* A name in pip's words that one of the requirements has; it goes into the report. Only imports may fail without failing the request. */
-static bool blame_import(struct installer *in, const struct pip_failure *f)
-{
-	json_t *one;
-	size_t i;
-	bool only_imports = true;
-	in->incomplete = true;
-	json_array_foreach(in->plan.requirements, i, one)
-		only_imports &= json_object_get(one, "module") != NULL;
-	if (only_imports && !*f->package) { /* nobody in particular: then all of them */
-		while (json_array_size(in->plan.requirements))
-			plan_fail(&in->plan, json_string_value(json_object_get(json_array_get(in->plan.requirements, 0), "name")), f->reason);
-		return true;
-	}
-	json_array_foreach(in->plan.requirements, i, one)
-		if (json_object_get(one, "module") && text_eq(json_string_value(json_object_get(one, "name")), f->package))
-			return plan_fail(&in->plan, f->package, f->reason);
-	return false;
-}
-
-static int pip(struct installer *in, struct error *e)
-{
-	struct pip_failure f;
-	for (int tries = 0; json_array_size(in->plan.requirements); tries++) {
-		int r = pip_once(in, e);
-		if (r < 0)
-			return r;
-		if (json_array_size(in->refused)) {
-			error_set(e, -EPERM, "this server does not allow the package %.100s, which is needed",
-				json_string_value(json_array_get(in->refused, 0)));
-			return error_slug(e, "package_refused");
-		}
-		if (!in->failed)
-			return in->installed ? plan_installed(&in->plan, in->installed, in->settings, e)
-					     : error_set(e, -EIO, "the installer's jail gave no answer");
-		pip_explain(in->failed, in->settings, &f);
-		if (tries >= TRIES_MAX || !blame_import(in, &f)) {
-			plan_fail(&in->plan, f.package, f.reason);
-			error_set(e, -ENOENT, "%s", f.reason);
-			error_remedy(e, "%s", f.remedy);
-			return error_slug(e, f.slug);
-		}
-	}
-	return 0;
-}
-
 /* ---- into the store ---------------------------------------------------------------------------------- */
 
-/* Everything that may still run in there is killed before its files are looked at. */
-static int quiet(struct installer *in, struct error *e)
+int installer_quiet(struct installer *in, struct error *e)
 {
 	int r = local_reset(in->local, e);
 	return r < 0 ? r : run(in, "pass", 4, e);
@@ -345,6 +267,7 @@ static char *set_fields(const struct installer *in)
 	_cleanup_json_ json_t *fields = json_object();
 	json_object_set(fields, "packages", json_object_get(in->installed, "packages"));
 	json_object_set(fields, "modules", json_object_get(in->installed, "modules"));
+	json_object_set_new(fields, "built", json_boolean(in->built));
 	char *text = json_dumps(fields, JSON_COMPACT);
 	if (!text)
 		return NULL;
@@ -358,9 +281,9 @@ static int keep(struct installer *in, struct error *e, char *ret_id)
 {
 	struct store_intake *intake = NULL;
 	bool found;
-	_cleanup_free_ char *fields = set_fields(in);
+	_cleanup_free_ char *fields = set_fields(in), *identity = in->built ? NULL : claims_identity(json_object_get(in->installed, "packages"));
 	tell("storing", "taking the files over");
-	int r = fields ? quiet(in, e) : error_set(e, -ENOMEM, "out of memory");
+	int r = fields ? installer_quiet(in, e) : error_set(e, -ENOMEM, "out of memory");
 	if (r < 0)
 		return r;
 	_cleanup_fd_ int tree = openat(local_workspace(in->local), "tree", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -370,7 +293,7 @@ static int keep(struct installer *in, struct error *e, char *ret_id)
 	if (r == 0)
 		r = store_intake_tree(intake, tree, e);
 	if (r == 0)
-		r = store_intake_commit(intake, fields, e, ret_id, &found);
+		r = store_intake_commit(intake, identity, fields, e, ret_id, &found);
 	store_intake_finish(intake);
 	if (r == -ENOSPC) {
 		error_remedy(e, "Make room on the disk, for example with `glovebox packages gc`.");
@@ -399,7 +322,8 @@ static int answer(struct installer *in, const char *id, struct error *e)
 	_cleanup_free_ char *text = json_dumps(record, JSON_COMPACT);
 	if (!text)
 		return error_set(e, -ENOMEM, "out of memory");
-	return store_request_write(in->store, in->key, text, strlen(text), e);
+	/* Packages that were built for a client are that client's alone, since their code may have changed all that is in the set. */
+	return store_request_write(in->store, in->built && in->own_key ? in->own_key : in->key, text, strlen(text), e);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------ */
@@ -414,7 +338,7 @@ static int install(struct installer *in, struct error *e)
 		r = plan_make(json_object_get(in->request, "packages"), json_object_get(in->request, "imports"), in->survey,
 			in->settings, e, &in->plan);
 	if (r == 0)
-		r = pip(in, e);
+		r = installer_pip(in, e);
 	if (r == 0 && json_array_size(json_object_get(in->installed, "packages")))
 		r = keep(in, e, id);
 	return r < 0 ? r : answer(in, id, e);
@@ -435,17 +359,21 @@ static int lock_request(const struct installer *in)
 	return TAKE_FD(fd);
 }
 
-static bool answered_meanwhile(struct installer *in)
+static bool answered_under(struct installer *in, const char *key)
 {
 	_cleanup_free_ char *json = NULL, *record = NULL;
 	_cleanup_json_ json_t *tree = NULL;
 	_cleanup_fd_ int hold = -1;
 	size_t len;
-	if (json_is_true(json_object_get(in->request, "refresh")) || store_request_read(in->store, in->key, &json, &len) < 0 ||
-		json_read(json, len, NULL, &tree) < 0)
+	if (!key || store_request_read(in->store, key, &json, &len) < 0 || json_read(json, len, NULL, &tree) < 0)
 		return false;
 	const char *id = json_string_value(json_object_get(tree, "set"));
 	return !id || (store_set_hold(in->store, id, &hold, &record, &len) == 0 && store_check(in->store, id, false, NULL) == 0);
+}
+
+static bool answered_meanwhile(struct installer *in)
+{
+	return !json_is_true(json_object_get(in->request, "refresh")) && (answered_under(in, in->key) || answered_under(in, in->own_key));
 }
 
 static int read_request(struct installer *in, struct error *e)
@@ -463,6 +391,7 @@ static int read_request(struct installer *in, struct error *e)
 		return r;
 	in->settings = json_object_get(in->request, "settings");
 	in->key = json_string_value(json_object_get(in->request, "key"));
+	in->own_key = json_string_value(json_object_get(in->request, "own_key"));
 	in->state_dir = json_string_value(json_object_get(in->request, "state_dir"));
 	if (in->settings)
 		json_object_set(in->settings, "build", json_object_get(in->request, "build"));
@@ -476,6 +405,9 @@ static void finish(struct installer *in)
 	local_destroy(in->local);
 	plan_finish(&in->plan);
 	json_decref(in->survey);
+	json_decref(in->resolved);
+	json_decref(in->fetched);
+	json_decref(in->arranged);
 	json_decref(in->installed);
 	json_decref(in->failed);
 	json_decref(in->refused);

@@ -1,20 +1,28 @@
 """What runs in the installer's jail: a look at what the interpreter has, and pip. Prints one JSON object per line.
 
-Nothing that this prints or leaves behind is trusted outside: the packages' own code may have run beside it.
+An installation has three stages: resolve(), fetch() and arrange(). Each runs in an interpreter of its own, after every process of the
+stage before was killed and every file but the named ones was removed. Code of packages runs in resolve() and fetch() only, and only when
+source packages may be built. Nothing that such a stage prints or leaves behind is trusted outside.
 """
 
+import sys
+
+sys.path[:] = [p for p in sys.path if p.startswith('/usr/')]  # not the working directory: builds write there
+import compileall
+import fnmatch
+import hashlib
 import importlib.machinery
 import importlib.metadata
 import json
 import os
+import py_compile
 import re
 import shutil
 import subprocess
-import sys
 import zipfile
 
 WORK = '/workspace'
-TREE, WHEELS, REPORT, CACHE = (f'{WORK}/{name}' for name in ('tree', 'wheels', 'report.json', 'cache'))
+TREE, WHEELS, REPORT, CACHE, TEMPORARY = (f'{WORK}/{name}' for name in ('tree', 'wheels', 'report.json', 'cache', 'temporary'))
 LOCK = 'uv.lock.txt'
 OUTPUT_LINES, LOG_LINES, LINE_CHARS = 5000, 40, 400
 
@@ -71,7 +79,7 @@ def common_options(q):
 
 def environment(q):
     env = {k: v for k, v in os.environ.items() if not k.startswith(('PIP_', 'PYTHON'))}
-    env.update(PIP_CONFIG_FILE='/dev/null', PYTHONUNBUFFERED='1', PYTHONDONTWRITEBYTECODE='1', HOME=WORK, TMPDIR='/tmp')
+    env.update(PIP_CONFIG_FILE='/dev/null', PYTHONUNBUFFERED='1', PYTHONDONTWRITEBYTECODE='1', HOME=WORK, TMPDIR=TEMPORARY)
     if q.get('constraints'):
         path = f'{WORK}/constraints.txt'
         with open(path, 'w') as f:
@@ -122,10 +130,10 @@ def run(command, env, fetching=0):
 
 
 def pip(q, *args, fetching=0):
-    run([sys.executable, '-m', 'pip', *args[:1], *common_options(q), *args[1:]], environment(q), fetching)
+    run([sys.executable, '-I', '-B', '-u', '-m', 'pip', *args[:1], *common_options(q), *args[1:]], environment(q), fetching)
 
 
-def resolve(q):
+def pip_resolve(q):
     """What pip would install, as its report says."""
     say(phase='resolving', text=', '.join(q['requirements']))
     options = ['--dry-run', '--report', REPORT]
@@ -145,27 +153,44 @@ def resolve(q):
         wanted = ['-r', path]
     pip(q, 'install', *options, *wanted)
     with open(REPORT) as f:
-        return json.load(f)['install']
+        return [resolved_item(item) for item in json.load(f)['install']]
 
 
-def fetch(q, items):
-    """Wheels of exactly what was resolved; source packages are built here."""
-    lines = []
-    for item in items:
-        info = item['download_info']
-        hashes = info.get('archive_info', {}).get('hashes') or {}
-        old = info.get('archive_info', {}).get('hash', '')
-        digest = hashes.get('sha256') or (old[7:] if old.startswith('sha256=') else '')
-        mark = f'#sha256={digest}' if digest else ''
-        item['sha256'], item['source'] = digest, not info['url'].split('#')[0].endswith('.whl')
-        lines.append(f'{item["metadata"]["name"]} @ {info["url"]}{mark}\n')
+def resolved_item(item):
+    """One package of pip's report, as fetch() needs it."""
+    info = item['download_info']
+    hashes = info.get('archive_info', {}).get('hashes') or {}
+    old = info.get('archive_info', {}).get('hash', '')
+    return {
+        'name': canonical(item['metadata']['name']),
+        'version': item['metadata']['version'],
+        'url': info['url'],
+        'sha256': hashes.get('sha256') or (old[7:] if old.startswith('sha256=') else ''),
+        'source': not info['url'].split('#')[0].endswith('.whl'),
+        'requested': bool(item.get('requested')),
+    }
+
+
+def pip_fetch(q, items):
+    """Wheels of exactly what was resolved. Source packages are built here, where `build` says so; else no code of a package runs."""
     locked = f'{WORK}/locked.txt'
     with open(locked, 'w') as f:
-        f.writelines(lines)
+        for item in items:
+            mark = f'#sha256={item["sha256"]}' if item['sha256'] else ''
+            f.write(f'{item["name"]} @ {item["url"]}{mark}\n')
     options = ['--no-deps', '--wheel-dir', WHEELS, '-r', locked]
-    if not q.get('isolate', True):
+    if not q.get('build'):
+        options += ['--only-binary', ':all:']
+    elif not q.get('isolate', True):
         options += ['--no-build-isolation']
     pip(q, 'wheel', *options, fetching=len(items))
+    for name in os.listdir(WHEELS):  # the wheels' own hashes: what was resolved may be a source package, or have none
+        package = canonical(name.split('-')[0])
+        with open(f'{WHEELS}/{name}', 'rb') as f:
+            digest = hashlib.sha256(f.read()).hexdigest()
+        for item in items:
+            if item['name'] == package and not item['source']:
+                item['sha256'] = digest
 
 
 # ---- uv ----------------------------------------------------------------
@@ -187,12 +212,9 @@ def uv_options(q):
     for flag, key in (('--extra-index-url', 'extra_index'), ('--find-links', 'find_links'), ('--allow-insecure-host', 'trusted_host')):
         for value in q.get(key) or ():
             options += [flag, value]
-    if not q.get('build'):
-        options += ['--only-binary', ':all:']
-    elif not q.get('isolate', True):
-        options += ['--no-build-isolation']
+    options += ['--only-binary', ':all:']  # what must be built is left to pip, which says which packages these are
     if q.get('constraints'):
-        options += ['--constraint', f'{WORK}/constraints.txt', '--build-constraint', f'{WORK}/constraints.txt']
+        options += ['--constraint', f'{WORK}/constraints.txt']
     return options
 
 
@@ -218,38 +240,20 @@ def uv_resolve(q):
         locked = f.read().replace('\\\n', ' ')
     for line in locked.splitlines():
         if match := re.match(r'(\S+)==(\S+)(.*)', line):
-            metadata = {'name': match[1], 'version': match[2]}
-            hashes = ' '.join(re.findall(r'--hash=sha256:(\w+)', match[3]))
-            items.append({'metadata': metadata, 'sha256': hashes, 'source': False, 'requested': canonical(match[1]) in asked})
+            name, hashes = canonical(match[1]), ' '.join(re.findall(r'--hash=sha256:(\w+)', match[3]))
+            items.append({'name': name, 'version': match[2], 'sha256': hashes, 'source': False, 'requested': name in asked})
     return items
 
 
-def uv_fetch(q):
+def uv_fetch(q, items):
     say(phase='downloading', text='all at once')
+    with open(f'{WORK}/{LOCK}', 'w') as f:
+        for item in items:
+            f.write(' '.join([f'{item["name"]}=={item["version"]}', *(f'--hash=sha256:{h}' for h in item['sha256'].split())]) + '\n')
     uv(q, 'install', '--target', TREE, '--no-deps', '--require-hashes', '--link-mode', 'copy', '-r', f'{WORK}/{LOCK}')
-    say(phase='storing', text='compiling')
     shutil.rmtree(f'{TREE}/bin', ignore_errors=True)  # as unpack() leaves scripts out
     if os.path.exists(f'{TREE}/.lock'):
         os.remove(f'{TREE}/.lock')
-    shutil.rmtree(CACHE, ignore_errors=True)
-    compile_all()
-
-
-def uv_install(q):
-    """All of it by uv: what was installed, or None. Then pip is asked: it may know a way, and says better why there is none."""
-    if not find_uv(q):
-        return None
-    try:
-        items = uv_resolve(q)
-        if items and all(allowed(q, i['metadata']['name']) for i in items):
-            uv_fetch(q)
-        return items
-    except (Failed, OSError) as e:
-        say(phase='resolving', text=f'by pip, since uv failed: {e.log[-1] if isinstance(e, Failed) and e.log else e}')
-        for path in (TREE, CACHE):
-            shutil.rmtree(path, ignore_errors=True)
-            os.makedirs(path, exist_ok=True)
-        return None
 
 
 # ---- from wheels to files ----------------------------------------------
@@ -273,11 +277,17 @@ def unpack(path):
     os.remove(path)
 
 
+def drop_compiled():
+    """Compiled files that came with a package, or that its build left, are not what its sources say."""
+    for folder, folders, _ in os.walk(TREE):
+        for name in [n for n in folders if n == '__pycache__']:
+            shutil.rmtree(os.path.join(folder, name))
+            folders.remove(name)
+
+
 def compile_all():
     """Sessions cannot write beside the files, so what they import is compiled here, once."""
-    import compileall
-    import py_compile
-
+    drop_compiled()
     compileall.compile_dir(
         TREE, quiet=2, force=True, stripdir=TREE, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
     )
@@ -295,58 +305,77 @@ def top_modules():
 
 
 def unpack_all():
-    wheels = sorted(os.listdir(WHEELS))
-    shutil.rmtree(CACHE, ignore_errors=True)
+    wheels = sorted(os.listdir(WHEELS)) if os.path.isdir(WHEELS) else []
     for n, name in enumerate(wheels):
         say(phase='storing', text=name, done=n, total=len(wheels) + 1)
         unpack(f'{WHEELS}/{name}')
-    if wheels:
-        say(phase='storing', text='compiling', done=len(wheels), total=len(wheels) + 1)
-        compile_all()
+    say(phase='storing', text='compiling', done=len(wheels), total=len(wheels) + 1)
+    compile_all()
 
 
-def install(q):
-    """All of it: resolves, fetches, builds, unpacks."""
-    q['externally_managed'] = os.path.exists(f'{os.path.dirname(os.__file__)}/EXTERNALLY-MANAGED')
-    for path in (TREE, WHEELS, CACHE):
+# ---- the stages --------------------------------------------------------
+
+
+def begin(*folders):
+    for path in (*folders, TEMPORARY):
         os.makedirs(path, exist_ok=True)
-    try:
-        items = uv_install(q)
-        by_pip = items is None
-        if by_pip:
-            items = resolve(q)
-        refused = [i['metadata']['name'] for i in items if not allowed(q, i['metadata']['name'])]
-        if refused:
-            say(refused=refused)
-            return
-        if items and by_pip:
-            fetch(q, items)
-            unpack_all()
-    except Failed as e:
-        say(failed=e.log)
-        return
-    except OSError as e:
-        say(failed=[f'ERROR: {e}'])  # such as "No space left on device"
-        return
-    dists = {canonical(d.metadata['Name']): d.version for d in importlib.metadata.distributions() if d.metadata['Name']}
-    packages = [
-        {
-            'name': canonical(i['metadata']['name']),
-            'version': i['metadata']['version'],
-            'sha256': i['sha256'],
-            'source': i['source'],
-            'requested': bool(i.get('requested')),
-            'replaces': dists.get(canonical(i['metadata']['name'])),
-        }
-        for i in items
-    ]
-    say(installed={'packages': packages, 'modules': top_modules(), 'dists': dists})
 
 
 def allowed(q, name):
     """The lists hold for what packages bring along, too."""
-    import fnmatch
-
-    name = canonical(name)
     fits = lambda patterns: any(fnmatch.fnmatchcase(name, canonical(p)) for p in patterns)
     return not fits(q.get('deny') or ()) and (not q.get('allow') or fits(q['allow']))
+
+
+def resolved_by(q):
+    """(who resolved it, what is to be installed). Where uv fails pip is asked: it may know a way, and says better why there is none."""
+    if find_uv(q):
+        try:
+            return 'uv', uv_resolve(q)
+        except (Failed, OSError) as e:
+            say(phase='resolving', text=f'by pip, since uv failed: {e.log[-1] if isinstance(e, Failed) and e.log else e}')
+    return 'pip', pip_resolve(q)
+
+
+def stage(work):
+    """A stage that says why it failed."""
+
+    def wrapped(q):
+        try:
+            work(q)
+        except Failed as e:
+            say(failed=e.log)
+        except OSError as e:
+            say(failed=[f'ERROR: {e}'])  # such as "No space left on device"
+
+    return wrapped
+
+
+@stage
+def resolve(q):
+    """Which packages the requirements need that the system does not have."""
+    q['externally_managed'] = os.path.exists(f'{os.path.dirname(os.__file__)}/EXTERNALLY-MANAGED')
+    begin(CACHE)
+    by, items = resolved_by(q)
+    refused = [i['name'] for i in items if not allowed(q, i['name'])]
+    if refused:
+        say(refused=refused)
+        return
+    say(resolved={'by': by, 'packages': items})
+
+
+@stage
+def fetch(q):
+    """Files of exactly the packages of q['resolved'], which the outside was told and says again."""
+    begin(TREE, WHEELS, CACHE)
+    items = q['resolved']['packages']
+    (uv_fetch if q['resolved']['by'] == 'uv' else pip_fetch)(q, items)
+    say(fetched={'packages': items})
+
+
+@stage
+def arrange(q):
+    """From wheels to files that can be imported. Nothing but this runs beside it."""
+    begin(TREE)
+    unpack_all()
+    say(arranged={'modules': top_modules()})

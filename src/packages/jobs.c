@@ -20,22 +20,23 @@ enum {
 	END_EXTRA_S = 60,     /* an installer gets so much more than an installation */
 };
 
-struct job *job_find(struct packages *p, const char *key)
+struct job *job_find(struct packages *p, const struct request_keys *keys, bool alone)
 {
 	struct job *j;
 	TAILQ_FOREACH(j, &p->jobs, link)
-		if (!j->finished && text_eq(j->key, key))
+		if (!j->finished && j->alone == alone && text_eq(j->keys.shared, keys->shared) && (!alone || text_eq(j->keys.own, keys->own)))
 			return j;
 	return NULL;
 }
 
-struct job *job_new(struct packages *p, const char *key, struct buffer *request)
+struct job *job_new(struct packages *p, const struct request_keys *keys, bool alone, struct buffer *request)
 {
 	struct job *j = calloc(1, sizeof(*j));
 	if (!j)
 		return NULL;
 	j->packages = p;
-	snprintf(j->key, sizeof(j->key), "%s", key);
+	j->keys = *keys;
+	j->alone = alone;
 	j->request = buffer_take(request, &j->request_len);
 	j->pidfd = j->out = -1;
 	buffer_init(&j->line, LINE_BYTES);
@@ -108,7 +109,7 @@ static void job_finish(struct job *j)
 	j->finished = true;
 	process_kill_wait(j->pidfd); /* it has ended, or is to; nothing of it may outlive its answer */
 	p->stats.running--;
-	if (!j->error.err && packages_look_up(p, j->key, &record, &hold) < 0) {
+	if (!j->error.err && packages_look_up(p, &j->keys, &record, &hold) < 0) {
 		error_set(&j->error, -EIO, "the installer ended without an answer");
 		error_remedy(&j->error, "The server's log says more. Try again.");
 		error_slug(&j->error, "package_failed");

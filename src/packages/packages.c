@@ -34,8 +34,7 @@ static bool too_old(const json_t *record)
 	return until && clock_wall_ns() / NSEC_PER_SEC >= until;
 }
 
-/* Looks the request up; -ENOENT when it is not answered, or its set is gone or damaged. */
-int packages_look_up(struct packages *p, const char *key, json_t **ret_record, struct packages_hold **ret_hold)
+static int look_up(struct packages *p, const char *key, json_t **ret_record, struct packages_hold **ret_hold)
 {
 	_cleanup_free_ char *json = NULL;
 	_cleanup_json_ json_t *record = NULL;
@@ -50,6 +49,13 @@ int packages_look_up(struct packages *p, const char *key, json_t **ret_record, s
 	*ret_record = TAKE_PTR(record);
 	*ret_hold = hold;
 	return 0;
+}
+
+/* What everybody gets comes first: it was not built, or the operator had it built. */
+int packages_look_up(struct packages *p, const struct request_keys *keys, json_t **ret_record, struct packages_hold **ret_hold)
+{
+	int r = look_up(p, keys->shared, ret_record, ret_hold);
+	return r == -ENOENT && *keys->own ? look_up(p, keys->own, ret_record, ret_hold) : r;
 }
 
 void packages_tell(const struct packages_listener *listener, void *userdata, const json_t *record, struct packages_hold *hold, bool cached)
@@ -96,15 +102,15 @@ int packages_ask(struct packages *p, const struct packages_request *q, const str
 	_cleanup_buffer_ struct buffer request = BUFFER_INIT(REQUEST_BYTES_MAX);
 	_cleanup_json_ json_t *record = NULL;
 	struct packages_hold *hold = NULL;
-	char key[SHA256_HEX + 1];
+	struct request_keys keys;
 	int r = check_mode(p, true, e);
 	if (r == 0)
-		r = packages_request_write(p->settings, p->state_dir, q, e, &request, key);
+		r = packages_request_write(p->settings, p->state_dir, q, e, &request, &keys);
 	if (r < 0)
 		return r;
 	p->stats.asked++;
 	*ret = NULL;
-	if (!q->refresh && packages_look_up(p, key, &record, &hold) == 0) {
+	if (!q->refresh && packages_look_up(p, &keys, &record, &hold) == 0) {
 		p->stats.hits++;
 		packages_tell(listener, userdata, record, hold, true);
 		packages_release(hold);
@@ -112,9 +118,10 @@ int packages_ask(struct packages *p, const struct packages_request *q, const str
 	}
 	if ((r = check_mode(p, false, e)) < 0)
 		return r;
-	struct job *j = job_find(p, key);
+	bool alone = *keys.own && (p->settings->build || q->build);
+	struct job *j = job_find(p, &keys, alone);
 	struct packages_wait *w = p->n_waits < WAITING_MAX ? calloc(1, sizeof(*w)) : NULL;
-	if (!w || (!j && !(j = job_new(p, key, &request)))) {
+	if (!w || (!j && !(j = job_new(p, &keys, alone, &request)))) {
 		free(w);
 		return error_set(e, -ENOMEM, "too many wait for packages");
 	}

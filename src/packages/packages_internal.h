@@ -25,7 +25,8 @@ TAILQ_HEAD(wait_list, packages_wait);
 struct job {
 	TAILQ_ENTRY(job) link;
 	struct packages *packages;
-	char key[SHA256_HEX + 1];
+	struct request_keys keys;
+	bool alone; /* for one client: packages may be built for it */
 	char *request;
 	size_t request_len;
 	struct wait_list waits;
@@ -65,14 +66,16 @@ struct packages {
 };
 
 /* packages.c: looks the request up (-ENOENT when it is not answered, or its set is gone or damaged), and tells a listener. */
-int packages_look_up(struct packages *p, const char *key, json_t **ret_record, struct packages_hold **ret_hold);
+int packages_look_up(struct packages *p, const struct request_keys *keys, json_t **ret_record, struct packages_hold **ret_hold);
 void packages_tell(const struct packages_listener *listener, void *userdata, const json_t *record, struct packages_hold *hold, bool cached);
 
 /* holds.c */
 void hold_drop(struct packages_hold *h);
 
 /* jobs.c */
-struct job *job_find(struct packages *p, const char *key);                          /* under way; NULL when there is none */
-struct job *job_new(struct packages *p, const char *key, struct buffer *request);   /* takes the request over; starts with jobs_start() */
+/* Under way, for everybody or (alone) for the client of the keys; NULL when there is none. */
+struct job *job_find(struct packages *p, const struct request_keys *keys, bool alone);
+/* Takes the request over; starts with jobs_start(). */
+struct job *job_new(struct packages *p, const struct request_keys *keys, bool alone, struct buffer *request);
 void job_close(struct job *j);                                                      /* frees it, now or in a later turn of the loop */
 void jobs_start(struct packages *p);                                                /* as many as may run at once */

@@ -10,7 +10,10 @@
 #include "base/text.h"
 #include "json/json_write.h"
 
-enum { CONSTRAINTS_BYTES = 1 << 20 };
+enum {
+	CONSTRAINTS_BYTES = 1 << 20,
+	FORMAT = 2, /* part of every key: answers that an older program wrote are not used */
+};
 
 /* Where Debian's packages and the administrator's lie; their times change when one comes or goes. */
 static const char *const system_places[] = { "/usr/lib/python3/dist-packages", "/usr/local/lib", GLOVEBOX_PYTHON };
@@ -102,6 +105,7 @@ static int put_wishes(struct json_writer *w, const struct packages_settings *s, 
 	}
 	if (put_list(w, "packages", q->packages) < 0 || put_list(w, "imports", q->imports) < 0)
 		return error_set(e, -ENOMEM, "out of memory");
+	json_field_uint(w, "format", FORMAT);
 	json_key(w, "system");
 	json_open_array(w);
 	for (size_t i = 0; i < ARRAY_LEN(system_places); i++)
@@ -112,23 +116,38 @@ static int put_wishes(struct json_writer *w, const struct packages_settings *s, 
 	return put_settings(w, s, e);
 }
 
+static void make_keys(const struct buffer *wishes, const char *client, struct request_keys *ret)
+{
+	struct sha256 sum;
+	*ret = (struct request_keys){ 0 };
+	sha256_init(&sum);
+	sha256_add(&sum, wishes->data, wishes->len);
+	sha256_end(&sum, ret->shared);
+	if (!client)
+		return;
+	sha256_init(&sum);
+	sha256_add(&sum, ret->shared, SHA256_HEX);
+	sha256_add(&sum, client, strlen(client));
+	sha256_end(&sum, ret->own);
+}
+
 int packages_request_write(const struct packages_settings *settings, const char *state_dir, const struct packages_request *q,
-	struct error *e, struct buffer *out, char ret_key[SHA256_HEX + 1])
+	struct error *e, struct buffer *out, struct request_keys *ret_keys)
 {
 	struct json_writer w;
-	struct sha256 sum;
+	struct request_keys keys;
 	json_writer_init(&w, out);
 	json_open_object(&w);
 	int r = put_wishes(&w, settings, q, e);
 	if (r < 0)
 		return r;
-	sha256_init(&sum);
-	sha256_add(&sum, out->data, out->len);
-	sha256_end(&sum, ret_key);
+	make_keys(out, q->client, &keys);
 	/* From here on what does not change the answer. Whether to build is not part of the question: what an operator had built is
 	 * there for all. */
 	json_field_bool(&w, "build", settings->build || q->build);
-	json_field_cstr(&w, "key", ret_key);
+	json_field_cstr(&w, "key", keys.shared);
+	if (*keys.own)
+		json_field_cstr(&w, "own_key", keys.own);
 	json_field_bool(&w, "refresh", q->refresh);
 	json_field_cstr(&w, "state_dir", state_dir);
 	if (settings->uv)
@@ -137,5 +156,8 @@ int packages_request_write(const struct packages_settings *settings, const char 
 	json_field_uint(&w, "max_bytes", settings->max_bytes);
 	json_close(&w);
 	r = json_writer_end(&w);
-	return r < 0 ? error_set_errno(e, r, "the request for packages") : 0;
+	if (r < 0)
+		return error_set_errno(e, r, "the request for packages");
+	*ret_keys = keys;
+	return 0;
 }

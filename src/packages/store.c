@@ -13,6 +13,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "json/json_read.h"
 #include "packages/store_internal.h"
 
 enum { REQUEST_BYTES_MAX = 4 << 20, NAME_BYTES = 128 };
@@ -275,12 +276,11 @@ static int check_line(int tree, char *line, bool deep, struct error *e)
 	return deep ? check_content(tree, rest, hex, e) : 0;
 }
 
-/* The manifest's hash as its record says it, without a JSON reader: it is the store's own text. */
-static bool record_names(const char *record, const char *hex)
+/* By a reader, not by looking for the text: what packages are called is part of a record too. */
+bool store_record_says(const char *record, const char *member, const char *text)
 {
-	char member[SHA256_HEX + 24];
-	snprintf(member, sizeof(member), "\"manifest\":\"%s\"", hex);
-	return strstr(record, member) != NULL;
+	_cleanup_json_ json_t *tree = NULL;
+	return json_read(record, strlen(record), NULL, &tree) == 0 && text_eq(json_string_value(json_object_get(tree, member)), text);
 }
 
 int store_check(struct store *s, const char *id, bool deep, struct error *e)
@@ -299,7 +299,7 @@ int store_check(struct store *s, const char *id, bool deep, struct error *e)
 	sha256_init(&sum);
 	sha256_add(&sum, text, len);
 	sha256_end(&sum, hex);
-	if (!record_names(record, hex))
+	if (!store_record_says(record, "manifest", hex))
 		return differs(e, "its list of files", "was changed");
 	for (char *rest = text, *line; (line = strsep(&rest, "\n")) && *line;)
 		if ((r = check_line(tree, line, deep, e)) < 0)

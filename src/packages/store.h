@@ -72,10 +72,13 @@ uint64_t store_intake_bytes(const struct store_intake *i);
 uint64_t store_intake_files(const struct store_intake *i);
 
 /*
- * Makes it a set, or finds the one with the same content (*ret_found). `put` writes the set's own fields into its record.
+ * Makes it a set, or finds an equal one (*ret_found). Sets are equal when their `identity` is (the list of packages with the hashes of
+ * their archives) and every file of them but compiled ones, which the installer makes itself and which differ each time. NULL: the set is
+ * never found again, nor another one taken for it. `fields` are members of the set's record, written by a caller that knows their names.
  * ret_id has STORE_ID_LEN + 1 bytes.
  */
-int store_intake_commit(struct store_intake *i, const char *fields, struct error *e, char *ret_id, bool *ret_found);
+int store_intake_commit(
+	struct store_intake *i, const char *identity, const char *fields, struct error *e, char *ret_id, bool *ret_found);
 void store_intake_finish(struct store_intake *i); /* drops what was not committed; NULL is fine */
 
 /* ---- keeping house ------------------------------------------------------------ */

@@ -307,28 +307,52 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct entry *)a)->path, ((const struct entry *)b)->path);
 }
 
-/* The manifest, and the digest of what counts (compiled files differ a little each time). */
-static int describe(struct store_intake *i, struct buffer *manifest, char ret_digest[SHA256_HEX + 1])
+/* In a directory of compiled files, and not beside one that is called alike. */
+static bool is_compiled(const char *path)
 {
-	struct sha256 sum;
+	static const char folder[] = "__pycache__/";
+	const char *at = strstr(path, folder);
+	return at && (at == path || at[-1] == '/');
+}
+
+struct digests {
+	char all[SHA256_HEX + 1];    /* of every file */
+	char shared[SHA256_HEX + 1]; /* of the identity and all files but compiled ones, which differ a little each time; "" without identity */
+};
+
+static void add_to_digest(struct sha256 *sum, const struct entry *x)
+{
+	sha256_add(sum, x->hex, SHA256_HEX);
+	sha256_add(sum, x->path, strlen(x->path) + 1);
+}
+
+/* The manifest, and the digests. */
+static int describe(struct store_intake *i, const char *identity, struct buffer *manifest, struct digests *ret)
+{
+	struct sha256 all, shared;
 	int r = 0;
 	if (i->n)
 		qsort(i->entries, i->n, sizeof(*i->entries), by_path);
-	sha256_init(&sum);
+	*ret = (struct digests){ 0 };
+	sha256_init(&all);
+	sha256_init(&shared);
+	if (identity)
+		sha256_add(&shared, identity, strlen(identity) + 1);
 	for (size_t k = 0; r == 0 && k < i->n; k++) {
 		const struct entry *x = &i->entries[k];
 		r = buffer_printf(manifest, "%s %llu %llu %s\n", x->hex, (unsigned long long)x->size, (unsigned long long)x->time_ns,
 			x->path);
-		if (!strstr(x->path, "__pycache__/")) {
-			sha256_add(&sum, x->hex, SHA256_HEX);
-			sha256_add(&sum, x->path, strlen(x->path) + 1);
-		}
+		add_to_digest(&all, x);
+		if (!is_compiled(x->path))
+			add_to_digest(&shared, x);
 	}
-	sha256_end(&sum, ret_digest);
+	sha256_end(&all, ret->all);
+	if (identity)
+		sha256_end(&shared, ret->shared);
 	return r;
 }
 
-static int make_record(const struct store_intake *i, const char *id, const char *digest, const struct buffer *manifest,
+static int make_record(const struct store_intake *i, const char *id, const struct digests *digests, const struct buffer *manifest,
 	const char *fields, struct buffer *out)
 {
 	char hex[SHA256_HEX + 1], when[CLOCK_TEXT_MAX];
@@ -337,21 +361,19 @@ static int make_record(const struct store_intake *i, const char *id, const char 
 	sha256_add(&sum, manifest->data, manifest->len);
 	sha256_end(&sum, hex);
 	return buffer_printf(out,
-		"{\"version\":1,\"id\":\"%s\",\"digest\":\"%s\",\"manifest\":\"%s\",\"files\":%zu,\"bytes\":%llu,\"created\":\"%s\"%s%s}", id,
-		digest, hex, i->n, (unsigned long long)i->bytes, clock_format(clock_wall_ns(), when), *fields ? "," : "", fields);
+		"{\"version\":2,\"id\":\"%s\",\"digest\":\"%s\",\"shared\":\"%s\",\"manifest\":\"%s\",\"files\":%zu,\"bytes\":%llu,\"created\":\"%s\"%s%s}",
+		id, digests->all, digests->shared, hex, i->n, (unsigned long long)i->bytes, clock_format(clock_wall_ns(), when), *fields ? "," : "", fields);
 }
 
-/* Another set with the same digest that is whole; true and its id. */
-static bool find_same(struct store *s, const char *digest, char *ret_id)
+/* An equal set that is whole; true and its id. */
+static bool find_same(struct store *s, const struct digests *digests, char *ret_id)
 {
 	struct store_list list = { 0 };
-	char member[SHA256_HEX + 24];
 	bool found = false;
-	snprintf(member, sizeof(member), "\"digest\":\"%s\"", digest);
-	if (store_list(s, &list) < 0)
+	if (!*digests->shared || store_list(s, &list) < 0)
 		return false;
 	for (size_t k = 0; !found && k < list.n; k++) {
-		if (!strstr(list.sets[k].json, member) || store_check(s, list.sets[k].id, true, NULL) < 0)
+		if (!store_record_says(list.sets[k].json, "shared", digests->shared) || store_check(s, list.sets[k].id, true, NULL) < 0)
 			continue;
 		memcpy(ret_id, list.sets[k].id, STORE_ID_LEN + 1);
 		found = true;
@@ -386,18 +408,20 @@ static int publish(struct store_intake *i, const char *id, const struct buffer *
 	return r;
 }
 
-int store_intake_commit(struct store_intake *i, const char *fields, struct error *e, char *ret_id, bool *ret_found)
+int store_intake_commit(
+	struct store_intake *i, const char *identity, const char *fields, struct error *e, char *ret_id, bool *ret_found)
 {
 	_cleanup_buffer_ struct buffer manifest = BUFFER_INIT(STORE_MANIFEST_BYTES), record = BUFFER_INIT(STORE_RECORD_BYTES);
-	char id[STORE_ID_LEN + 1], digest[SHA256_HEX + 1];
-	int r = describe(i, &manifest, digest);
-	if (r == 0 && find_same(i->store, digest, ret_id)) {
+	char id[STORE_ID_LEN + 1];
+	struct digests digests;
+	int r = describe(i, identity, &manifest, &digests);
+	if (r == 0 && find_same(i->store, &digests, ret_id)) {
 		*ret_found = true;
 		return 0;
 	}
 	text_random_id(id, STORE_ID_LEN);
 	if (r == 0)
-		r = make_record(i, id, digest, &manifest, fields, &record);
+		r = make_record(i, id, &digests, &manifest, fields, &record);
 	if (r == 0)
 		r = publish(i, id, &manifest, &record);
 	if (r < 0)

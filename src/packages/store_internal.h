@@ -33,5 +33,8 @@ int store_each(int dir, int (*each)(void *userdata, int dir, const struct dirent
 /* "ab/cdef…" of a hash; buf has SHA256_HEX + 2 bytes. */
 const char *store_object_name(const char *hex, char *buf);
 
+/* Is this text the member of that name at the top of a record, which is JSON? */
+bool store_record_says(const char *record, const char *member, const char *text);
+
 /* What processes that are gone left under way. */
 unsigned store_remove_leftovers(struct store *s);

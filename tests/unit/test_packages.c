@@ -11,6 +11,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "json/json_read.h"
+#include "packages/claims.h"
 #include "packages/names.h"
 #include "packages/packages.h"
 #include "packages/plan.h"
@@ -183,7 +184,7 @@ static int take_in(struct store *s, int dir, uint64_t max, char id[STORE_ID_LEN 
 	if (r == 0)
 		r = store_intake_tree(i, dir, &e);
 	if (r == 0)
-		r = store_intake_commit(i, "\"packages\":[]", &e, id, found);
+		r = store_intake_commit(i, "pkg 1.0 abc\n", "\"packages\":[]", &e, id, found);
 	store_intake_finish(i);
 	return r;
 }
@@ -271,19 +272,67 @@ static void stores(void)
 static void keys(void)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(REQUEST_BYTES_MAX);
-	char key[4][SHA256_HEX + 1];
+	struct request_keys key[5];
 	char *ab[] = { (char *)"a", (char *)"b", NULL }, *bab[] = { (char *)"b", (char *)"a", (char *)"b", NULL };
 	struct packages_settings plain = { .timeout_s = 1 }, other = { .index = (char *)"http://x/", .timeout_s = 1 };
 	struct error e = { 0 };
-	OK(packages_request_write(&plain, "/s", &(struct packages_request){ .packages = ab }, &e, &b, key[0]) == 0);
+	OK(packages_request_write(&plain, "/s", &(struct packages_request){ .packages = ab }, &e, &b, &key[0]) == 0);
 	b.len = 0;
-	OK(packages_request_write(&plain, "/s", &(struct packages_request){ .packages = bab, .build = true }, &e, &b, key[1]) == 0);
+	OK(packages_request_write(&plain, "/s", &(struct packages_request){ .packages = bab, .build = true }, &e, &b, &key[1]) == 0);
 	b.len = 0;
-	OK(packages_request_write(&other, "/s", &(struct packages_request){ .packages = ab }, &e, &b, key[2]) == 0);
+	OK(packages_request_write(&other, "/s", &(struct packages_request){ .packages = ab }, &e, &b, &key[2]) == 0);
 	b.len = 0;
-	OK(packages_request_write(&plain, "/s", &(struct packages_request){ .imports = ab }, &e, &b, key[3]) == 0);
-	OK_STR(key[0], key[1]);
-	OK(!text_eq(key[0], key[2]) && !text_eq(key[0], key[3]));
+	OK(packages_request_write(&plain, "/s", &(struct packages_request){ .imports = ab }, &e, &b, &key[3]) == 0);
+	b.len = 0;
+	OK(packages_request_write(&plain, "/s", &(struct packages_request){ .packages = ab, .client = "x" }, &e, &b, &key[4]) == 0);
+	OK_STR(key[0].shared, key[1].shared);
+	OK(!text_eq(key[0].shared, key[2].shared) && !text_eq(key[0].shared, key[3].shared));
+	OK(!*key[0].own && text_eq(key[4].shared, key[0].shared) && *key[4].own && !text_eq(key[4].own, key[4].shared));
+}
+
+/* What a hostile build may say in the installer's name. */
+static int claimed(const char *text, json_t **ret, bool *source)
+{
+	struct error e = { 0 };
+	_cleanup_json_ json_t *said = json_loads(text, 0, NULL), *dists = json_pack("{s:s}", "here", "0.9");
+	json_t *checked = NULL;
+	int r = claims_resolved(said, dists, &e, &checked, source);
+	if (ret && r == 0)
+		*ret = checked;
+	else
+		json_decref(checked);
+	return r;
+}
+
+#define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define ITEM(name, url, hash) "{\"name\":\"" name "\",\"version\":\"1.0\",\"url\":\"" url "\",\"sha256\":\"" hash "\",\"shared\":\"x\"}"
+#define LIST(items) "{\"by\":\"pip\",\"packages\":[" items "]}"
+
+static void claims(void)
+{
+	_cleanup_json_ json_t *one = NULL, *two = NULL;
+	bool source;
+	OK(claimed(LIST(ITEM("Here", "http://x/here-1.0-py3-none-any.whl", HASH) "," ITEM("b", "https://x/b.whl?a=1", HASH)), &one, &source) == 0 && !source);
+	OK(claimed(LIST(ITEM("b", "https://x/b.whl?a=1", HASH) "," ITEM("here", "file:///wheels0/here.whl", HASH)), &two, &source) == 0);
+	const json_t *item = json_array_get(json_object_get(one, "packages"), 0);
+	OK_STR(json_string_value(json_object_get(item, "name")), "here");
+	OK_STR(json_string_value(json_object_get(item, "replaces")), "0.9");
+	OK(!json_object_get(item, "shared")); /* members that the store's records have are not passed on */
+	_cleanup_free_ char *first = claims_identity(json_object_get(one, "packages")), *second = claims_identity(json_object_get(two, "packages"));
+	OK_STR(first, second);
+	static const char *const sources[] = { "http://x/a.tar.gz", "http://x/a.tar.gz?.whl", "http://x/a.zip?x=/b.whl", "http://x/a.WHL", "http://x/.whl/" };
+	for (size_t i = 0; i < ARRAY_LEN(sources); i++)
+		OK(!claims_is_wheel(sources[i]));
+	OK(claimed(LIST(ITEM("a", "http://x/a-1.tar.gz", HASH)), NULL, &source) == 0 && source);
+	static const char *const refused[] = {
+		LIST(ITEM("a", "git+http://x/a.whl", HASH)), LIST(ITEM("a", "http://x/a.whl\\n--pre", HASH)), LIST(ITEM("a", "http://x/a b.whl", HASH)),
+		LIST(ITEM("a", "http://x/a.whl#egg=b", HASH)), LIST(ITEM("a", "/tmp/a.whl", HASH)), LIST(ITEM("a\\nb", "http://x/a.whl", HASH)),
+		LIST(ITEM("a", "http://x/a.whl", "zz")), LIST(ITEM("a", "http://x/a.whl", HASH " " HASH)), LIST("{\"name\":\"a\"}"), LIST("7"),
+		"{\"by\":\"me\",\"packages\":[]}", "{\"by\":\"pip\"}", "[]" };
+	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+		OK(claimed(refused[i], NULL, &source) == -EPROTO);
+	_cleanup_json_ json_t *said = json_loads("[\"a\", 1, \"a.b\", \"x y\", \"c\"]", 0, NULL), *modules = claims_modules(said);
+	OK(json_array_size(modules) == 2);
 }
 
 int main(void)
@@ -295,5 +344,6 @@ int main(void)
 	reach();
 	stores();
 	keys();
+	claims();
 	return tap_done();
 }

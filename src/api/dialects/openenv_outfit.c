@@ -98,6 +98,7 @@ static int start(struct env *e, const struct reset_request *r, struct session_pa
 	if (!o)
 		return error_set(err, -ENOMEM, "the server is short of memory");
 	e->outfit = o;
+	params->owner = e->owner;
 	outfit_begin(e->home->api, params, on_outfit, o, &wait);
 	if (over)
 		return 0;
@@ -157,6 +158,7 @@ int env_show(struct env *e, struct error *err)
 		r = s.result;
 	} else if (!r) {
 		/* Its packages were there a moment ago, so they are now; if not, it goes without a screen. */
+		params.owner = e->owner;
 		outfit_begin(e->home->api, &params, on_shown, &s, &wait);
 		r = wait ? 0 : s.result;
 		outfit_forget(wait);

@@ -71,8 +71,11 @@ void outfit_begin(
 		.api = a, .params = *params, .done = done, .userdata = userdata, .over = &over
 	};
 	*params = (struct session_params){ 0 };
+	char client[GUARD_CLIENT_LEN + 1];
+	guard_client(&a->guard, o->params.owner, client);
 	struct packages_request q = { .packages = o->params.want_packages,
-		.imports = o->params.additional_imports };
+		.imports = o->params.additional_imports,
+		.client = client };
 	struct packages_wait *wait = NULL;
 	int r = packages_ask(a->packages, &q, &listener, o, &e, &wait);
 	if (over)

@@ -20,7 +20,7 @@ bool outfit_needed(const struct api *a, const struct session_params *params);
 typedef void (*outfit_done)(void *userdata, struct session_params *params, const struct error *e);
 
 /*
- * Takes the parameters over (they are empty after) and calls done once: now, or in a later turn. *ret is for
+ * Takes the parameters over (they are empty after; `owner` says for whom packages are) and calls done once: now, or in a later turn. *ret is for
  * outfit_forget(), and NULL when done was called already.
  */
 void outfit_begin(
