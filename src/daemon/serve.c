@@ -355,6 +355,7 @@ static void end_all_sessions(struct server *s)
 static void end_table(struct server *s)
 {
 	enter(s, ENDING, END_MS);
+	packages_stop(s->packages); /* nobody is left who could be answered; its handles would keep the loop */
 	sessions_destroy(s->sessions, 0, on_sessions_gone, s);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "packages/packages_internal.h"
@@ -18,6 +19,7 @@ enum {
 	LINE_BYTES = 1 << 20, /* of what an installer says */
 	READ_BYTES = 16 * 1024,
 	END_EXTRA_S = 60,     /* an installer gets so much more than an installation */
+	ABANDONED_S = 30,     /* one that nobody waits for: somebody whose patience ended may ask again */
 };
 
 struct job *job_find(struct packages *p, const struct request_keys *keys, bool alone)
@@ -179,6 +181,34 @@ static void on_out(uv_poll_t *poll, int status, int events)
 	}
 }
 
+/* ---- who waits ---------------------------------------------------------------------------- */
+
+static void abandon(struct job *j)
+{
+	error_set(&j->error, -ECANCELED, "nobody waited for the installation");
+	error_slug(&j->error, "package_failed");
+	job_finish(j);
+}
+
+static void on_abandoned(uv_timer_t *timer)
+{
+	abandon(timer->data);
+}
+
+void job_left(struct job *j)
+{
+	if (!TAILQ_EMPTY(&j->waits) || j->finished || j->packages->destroying)
+		return;
+	if (!j->running) {
+		job_close(j);
+		return;
+	}
+	j->abandoned = true;
+	uint64_t now = clock_now_ns(), left_ms = j->deadline_ns > now ? (j->deadline_ns - now) / NSEC_PER_MSEC : 0;
+	uv_timer_start(&j->deadline, on_abandoned, left_ms < ABANDONED_S * 1000 ? left_ms : ABANDONED_S * 1000, 0);
+	jobs_start(j->packages);
+}
+
 static void on_deadline(uv_timer_t *timer)
 {
 	struct job *j = timer->data;
@@ -186,6 +216,31 @@ static void on_deadline(uv_timer_t *timer)
 	error_slug(&j->error, "package_timeout");
 	job_finish(j);
 }
+
+void job_joined(struct job *j)
+{
+	if (!j->abandoned)
+		return;
+	j->abandoned = false;
+	uint64_t now = clock_now_ns();
+	uv_timer_start(&j->deadline, on_deadline, j->deadline_ns > now ? (j->deadline_ns - now) / NSEC_PER_MSEC : 0, 0);
+}
+
+void job_stop(struct job *j)
+{
+	if (j->finished)
+		return;
+	error_set(&j->error, -ESHUTDOWN, "the server is about to end");
+	error_slug(&j->error, "draining");
+	if (j->running) {
+		job_finish(j);
+		return;
+	}
+	tell_failure(j);
+	job_close(j);
+}
+
+/* ---- the process ---------------------------------------------------------------------------- */
 
 /* The request as something the child can read to its end. */
 static int request_file(const struct job *j)
@@ -240,11 +295,31 @@ static void job_start(struct job *j)
 	j->out_poll.data = j->deadline.data = j;
 	j->open_handles = 2;
 	uv_poll_start(&j->out_poll, UV_READABLE, on_out);
-	uv_timer_start(&j->deadline, on_deadline, (uint64_t)((p->settings->timeout_s + END_EXTRA_S) * 1e3), 0);
+	uint64_t patience_ms = (uint64_t)((p->settings->timeout_s + END_EXTRA_S) * 1e3);
+	j->deadline_ns = clock_now_ns() + patience_ms * NSEC_PER_MSEC;
+	uv_timer_start(&j->deadline, on_deadline, patience_ms, 0);
+}
+
+/* An installation that nobody waits for gives its place to one that somebody does; NULL when there is none. */
+static struct job *abandoned_job(struct packages *p)
+{
+	struct job *j, *found = NULL;
+	bool waiting = false;
+	TAILQ_FOREACH(j, &p->jobs, link) {
+		waiting |= !j->running;
+		if (j->abandoned && !j->finished)
+			found = j;
+	}
+	return waiting ? found : NULL;
 }
 
 void jobs_start(struct packages *p)
 {
+	struct job *idle = p->stats.running >= INSTALLERS_MAX && !p->destroying ? abandoned_job(p) : NULL;
+	if (idle) {
+		abandon(idle); /* comes here again */
+		return;
+	}
 	for (struct job *j = TAILQ_FIRST(&p->jobs), *next; j && p->stats.running < INSTALLERS_MAX && !p->destroying; j = next) {
 		next = TAILQ_NEXT(j, link);
 		if (!j->running)

@@ -118,6 +118,10 @@ int packages_ask(struct packages *p, const struct packages_request *q, const str
 	}
 	if ((r = check_mode(p, false, e)) < 0)
 		return r;
+	if (p->destroying) {
+		error_set(e, -ESHUTDOWN, "the server is about to end");
+		return error_slug(e, "draining");
+	}
 	bool alone = *keys.own && (p->settings->build || q->build);
 	struct job *j = job_find(p, &keys, alone);
 	struct packages_wait *w = p->n_waits < WAITING_MAX ? calloc(1, sizeof(*w)) : NULL;
@@ -129,6 +133,7 @@ int packages_ask(struct packages *p, const struct packages_request *q, const str
 	TAILQ_INSERT_TAIL(&j->waits, w, link);
 	p->n_waits++;
 	p->asking = w;
+	job_joined(j);
 	jobs_start(p);
 	*ret = p->asking;
 	p->asking = NULL;
@@ -139,9 +144,11 @@ void packages_forget(struct packages_wait *w)
 {
 	if (!w)
 		return;
-	TAILQ_REMOVE(&w->job->waits, w, link);
-	w->job->packages->n_waits--;
+	struct job *j = w->job;
+	TAILQ_REMOVE(&j->waits, w, link);
+	j->packages->n_waits--;
 	free(w);
+	job_left(j);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -165,6 +172,20 @@ int packages_create(uv_loop_t *loop, const struct packages_settings *settings, c
 	}
 	*ret = p;
 	return 0;
+}
+
+void packages_stop(struct packages *p)
+{
+	if (!p)
+		return;
+	p->destroying = true;
+	struct job *j = TAILQ_FIRST(&p->jobs);
+	while (j) {
+		bool under_way = !j->finished;
+		if (under_way)
+			job_stop(j); /* whoever is told may give up other requests: the list is looked through again */
+		j = under_way ? TAILQ_FIRST(&p->jobs) : TAILQ_NEXT(j, link);
+	}
 }
 
 void packages_destroy(struct packages *p)

@@ -22,6 +22,9 @@ struct packages_hold;
 int packages_create(uv_loop_t *loop, const struct packages_settings *settings, const char *state_dir, struct error *e,
 	struct packages **ret);
 
+/* The server is about to end: ends installers, tells whoever waits that it failed, and refuses requests from now on. NULL is fine. */
+void packages_stop(struct packages *p);
+
 /* Ends installers; whoever still waits is not called. Its memory goes in a later turn of the loop. Holds must be gone. NULL is fine. */
 void packages_destroy(struct packages *p);
 
@@ -56,7 +59,8 @@ struct packages_listener {
 int packages_ask(struct packages *p, const struct packages_request *q, const struct packages_listener *listener, void *userdata,
 	struct error *e, struct packages_wait **ret);
 
-/* Nobody listens any more; the installation goes on. */
+/* Nobody listens any more. An installation that nobody waits for goes on for a while, so that who asks again finds it; it ends at once when
+ * another one waits for its place. NULL is fine. */
 void packages_forget(struct packages_wait *w);
 
 /* Keeps a set from being removed. NULL when it is gone. */

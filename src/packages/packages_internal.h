@@ -30,7 +30,8 @@ struct job {
 	char *request;
 	size_t request_len;
 	struct wait_list waits;
-	bool running, finished;
+	bool running, finished, abandoned; /* abandoned: it runs, and nobody waits for it */
+	uint64_t deadline_ns;
 	int pidfd, out;
 	uv_poll_t out_poll;
 	uv_timer_t deadline;
@@ -78,4 +79,7 @@ struct job *job_find(struct packages *p, const struct request_keys *keys, bool a
 /* Takes the request over; starts with jobs_start(). */
 struct job *job_new(struct packages *p, const struct request_keys *keys, bool alone, struct buffer *request);
 void job_close(struct job *j);                                                      /* frees it, now or in a later turn of the loop */
+void job_joined(struct job *j);                                                     /* somebody waits for it (again) */
+void job_left(struct job *j);                                                       /* somebody waits no more; may free it */
+void job_stop(struct job *j);                                                       /* the server ends: tells its waiters; frees it */
 void jobs_start(struct packages *p);                                                /* as many as may run at once */

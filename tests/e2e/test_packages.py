@@ -595,7 +595,7 @@ def test_constraints_hashes_and_an_allow_list(index, tmp_path):
 # Does by pip what is asked of uv, in uv's words, and leaves a module that has what it was called with.
 UV = """#!/usr/bin/python3 -I
 import json, re, subprocess, sys
-verb, args, calls = sys.argv[2], sys.argv[3:], '/workspace/calls.json'
+verb, args, calls = sys.argv[2], sys.argv[3:], '/tmp/calls.json'
 with open(calls, 'a') as f:
     f.write(json.dumps([verb, *args]) + chr(10))
 index = ['--index-url', args[args.index('--index-url') + 1]]
