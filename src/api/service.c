@@ -37,7 +37,7 @@ void handle_ready(struct call *c)
 		return;
 	}
 	if (!sessions_ready(c->api->sessions)) {
-		error_set(&e, -EAGAIN, "the interpreter is warming up");
+		error_set(&e, -EAGAIN, "%s", sessions_complaint(c->api->sessions));
 		error_remedy(&e, "Sessions made now work, but wait for it.");
 		error_slug(&e, "starting");
 		call_error(c, &e);

@@ -3,9 +3,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <sched.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -106,6 +110,18 @@ int fd_read_file(const char *path, size_t max, char **ret_data, size_t *ret_len)
 	if (ret_len)
 		*ret_len = len;
 	return 0;
+}
+
+int fd_open_in_root(int dir, const char *path, int flags)
+{
+	enum { TRIES = 10000 }; /* some microseconds each */
+	struct open_how how = { .flags = (uint64_t)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT };
+	for (int tries = 0;; tries++) {
+		int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+		if (fd >= 0 || (errno != EAGAIN && errno != EINTR) || tries == TRIES)
+			return fd < 0 ? -errno : fd;
+		sched_yield();
+	}
 }
 
 int fd_socketpair(int type, int ret_pair[2])

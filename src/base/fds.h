@@ -22,6 +22,12 @@ int fd_read_full(int fd, void *data, size_t len);
 /* Reads a whole small file (at most max bytes) into malloc'd, NUL-terminated memory. -EFBIG beyond max. */
 int fd_read_file(const char *path, size_t max, char **ret_data, size_t *ret_len);
 
+/*
+ * Opens a path below the directory as if that were the root: symbolic links and ".." stay in it. The kernel gives up with EAGAIN whenever
+ * something is renamed or mounted anywhere on the machine while it follows "..": this tries again. The descriptor (CLOEXEC) or a negative errno.
+ */
+int fd_open_in_root(int dir, const char *path, int flags);
+
 /* A SOCK_SEQPACKET or SOCK_STREAM unix pair, CLOEXEC. */
 int fd_socketpair(int type, int ret_pair[2]);
 

@@ -70,7 +70,7 @@ static const int zygote_calls[] = { SYS_mmap, SYS_mprotect, SYS_clone, SYS_clone
 /* It makes namespaces and writes their maps; the rest is what an init does before it loads its own filter. */
 static const int jailer_calls[] = { SYS_mmap, SYS_mprotect, SYS_clone, SYS_clone3, SYS_setns, SYS_openat, SYS_pipe2, SYS_socketpair, SYS_sendmsg, SYS_recvmsg, SYS_pidfd_send_signal,
 	SYS_setgroups, SYS_setresuid, SYS_setresgid, SYS_capset, SYS_prctl, SYS_seccomp, SYS_mount, SYS_sethostname, SYS_fcntl, SYS_dup3,
-	SYS_close_range, SYS_signalfd4, SYS_geteuid, SYS_socket, SYS_ioctl, SYS_setsockopt, SYS_bind, SYS_listen, SYS_unlinkat, SYS_mkdirat, SYS_newfstatat,
+	SYS_close_range, SYS_signalfd4, SYS_geteuid, SYS_socket, SYS_ioctl, SYS_setsockopt, SYS_bind, SYS_listen, SYS_unlinkat, SYS_mkdirat, SYS_newfstatat, SYS_setitimer,
 	OLD(SYS_open, SYS_dup2, SYS_pipe, SYS_unlink, SYS_mkdir) };
 
 /* Reaping and sweeping, and a display's socket and cookie in the session's own /tmp. */

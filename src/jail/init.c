@@ -101,25 +101,6 @@ static void __attribute__((noreturn)) serve(int control)
 	}
 }
 
-/* A nested jail's map is its own affair: the one id that its maker had. */
-static int map_self(void)
-{
-	static const struct {
-		const char *path, *text;
-	} maps[] = { { "/proc/self/setgroups", "deny" }, { "/proc/self/uid_map", "1000 1000 1" }, { "/proc/self/gid_map", "1000 1000 1" } };
-	_Static_assert(JAIL_INNER_ID == 1000, "the number in the maps");
-	prctl(PR_SET_DUMPABLE, 1); /* until the privileges go: what is undumpable has a /proc/self of root's */
-	for (int i = 0; i < 3; i++) {
-		int fd = open(maps[i].path, O_WRONLY | O_CLOEXEC);
-		ssize_t w = fd < 0 ? -1 : write(fd, maps[i].text, strlen(maps[i].text));
-		int err = errno;
-		fd_close(fd);
-		if (w < 0)
-			return -err;
-	}
-	return 0;
-}
-
 static int open_namespaces(int *out)
 {
 	static const char *const names[JAIL_NAMESPACES] = { "user", "mnt", "net", "ipc", "uts", "pid" };
@@ -174,16 +155,16 @@ void init_run(int go, int report, const struct jail_request *q, const struct jai
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	if (q->nested && (r = map_self()) < 0)
-		fail(report, r, "writing the user map");
-	if (!q->nested && read(go, &byte, 1) != 1)
+	if (read(go, &byte, 1) != 1)
 		_exit(1);
 	if (q->exec != JAIL_EXEC_ANY)
 		seal_memory_files();
-	/* With the map written: without this, files made below would belong to nobody (EOVERFLOW). A nested one has the id that counts for files
-	 * already, and the others only when nobody waits for it any more: until then code of the outer jail must not be able to stop it. */
-	if (!q->nested && (r = privileges_become(JAIL_INNER_ID, &step)) < 0)
+	/* With the map written: without this, files made below would belong to nobody (EOVERFLOW). */
+	if ((r = privileges_become(JAIL_INNER_ID, &step)) < 0)
 		fail(report, r, step);
+	/* The change of ids has set it to fs.suid_dumpable. Guests, and code of an outer jail, have the same uid: no peeking into, or tracing of, the
+	 * process that holds their jail. */
+	prctl(PR_SET_DUMPABLE, 0);
 	if ((r = tree_add_private(q->disk_bytes, q->inodes ? q->inodes : JAIL_INODES, q->exec != JAIL_EXEC_ANY, &step)) < 0)
 		fail(report, r, step);
 	if (sethostname("sandbox", strlen("sandbox")) < 0)
@@ -194,15 +175,13 @@ void init_run(int go, int report, const struct jail_request *q, const struct jai
 	if ((r = fd_socketpair(SOCK_STREAM, control)) < 0)
 		fail(report, r, "making the init's socket");
 	size_t n_out = collect(q, n, control[1], workspace, report, out);
-	/* Guests have the same uid: no peeking into, or tracing of, the process that holds their jail. */
-	prctl(PR_SET_DUMPABLE, 0);
 	prctl(PR_SET_NAME, "glovebox-init");
 	if ((r = privileges_drop(&step)) < 0)
 		fail(report, r, step);
 	/* The daemon is our parent (CLONE_PARENT): nothing of a session survives it. After the change of ids, which clears it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	struct init_report ok = { .err = 0 };
-	if (fd_send(report, &ok, sizeof(ok), out, n_out) < 0 || (q->nested && privileges_become(JAIL_INNER_ID, &step) < 0))
+	if (fd_send(report, &ok, sizeof(ok), out, n_out) < 0)
 		_exit(1);
 	int keep = 3;
 	dup2(control[0], keep);

@@ -68,8 +68,9 @@ struct jail_request {
 	uint32_t exec; /* enum jail_exec */
 	uint32_t net;  /* enum jail_net */
 	uint32_t nested; /* inside the jail whose init's pidfd comes along, for a copy of a guest from there; see jail_move() */
-	uint32_t unused;
+	uint32_t ping;   /* no jail: are you there? The answer brings nothing */
 };
+enum { JAIL_WAIT_S = 10 }; /* for an init that is being made; longer than that is a failure */
 enum { JAIL_ANSWER_FDS = 3, JAIL_ANSWER_FDS_MAX = JAIL_ANSWER_FDS + JAIL_LISTEN_MAX };
 
 /* A nested jail's answer brings its namespaces behind the first three, in this order. */

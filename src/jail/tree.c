@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -103,12 +102,11 @@ static int write_file(const char *path, const char *data, size_t len)
 static int find_etc_file(const char *name, char *path, size_t size)
 {
 	char below[PATH_MAX];
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
 	_cleanup_fd_ int top = open(*source ? source : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	snprintf(below, sizeof(below), "etc/%s", name);
-	int fd = (int)syscall(SYS_openat2, top, below, &how, sizeof(how));
+	int fd = fd_open_in_root(top, below, O_PATH);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	snprintf(path, size, "/proc/self/fd/%d", fd);
 	return fd;
 }

@@ -13,6 +13,7 @@
 #include "session/nursery.h"
 #include "session/set_templates.h"
 #include "session/templates.h"
+#include "session/watchdog.h"
 
 /* A berth's way: JAIL (asked of the jailer) → SWEEP? → GUEST (asked of the zygote) → READY; or CLOSED from anywhere. */
 enum berth_state { BERTH_JAIL, BERTH_SWEEP, BERTH_GUEST, BERTH_STARTING, BERTH_READY, BERTH_CLOSED };
@@ -34,6 +35,7 @@ struct berth {
 	uv_poll_t init_poll, control_poll;
 	unsigned open_polls;
 	bool init_reaped, jail_asked;
+	unsigned waited; /* ticks of the watchdog that it has waited for a jail or a guest */
 	bool spare;        /* in stock, and its jail gets no guest before somebody wants it */
 	uint64_t rehearsed_ms; /* when its guest was told to prepare for a first cell, by the loop; 0: it was not */
 	uint64_t ready_ms; /* since when, by the loop */
@@ -64,6 +66,7 @@ struct nursery {
 	struct template *plain; /* NULL until it is needed */
 	struct set_template_list sets;
 	struct cgroup_home cgroups;
+	struct watchdog watchdog;
 	uint32_t unremoved[64]; /* groups that were busy when their berth ended */
 	unsigned n_unremoved;
 	bool jailer_up, zygote_warm, destroying;

@@ -203,6 +203,7 @@ static void on_jailer_message(struct helper *h, const void *data, size_t len, in
 		return;
 	memcpy(&a, data, sizeof(a));
 	a.text[sizeof(a.text) - 1] = '\0';
+	watchdog_answered(n);
 	if (a.serial) {
 		if ((b = berth_find(n, a.serial)))
 			berth_take_jail(b, &a, fds, n_fds);
@@ -319,6 +320,11 @@ static void on_jailer_closed(struct helper *h)
 		nursery_finish_when_empty(n);
 		return;
 	}
+	/* Where the jailer has a user namespace of its own, jails of the next one are out of reach for a zygote that joined this one's. */
+	if (geteuid() != 0) {
+		helper_close(&n->zygote);
+		template_restart(n);
+	}
 	n->failures++;
 	log_warning("the jailer ended; a new one is started");
 	uv_timer_start(&n->restart, on_restart, RESTART_MS * (uint64_t)n->failures, 0);
@@ -336,6 +342,7 @@ static int start_jailer(struct nursery *n)
 	n->jailer.on_message = on_jailer_message;
 	n->jailer.on_exit = on_helper_exit;
 	n->jailer.on_closed = on_jailer_closed;
+	watchdog_jailer_new(n);
 	return helper_start(&n->jailer, n->config.loop, "/proc/self/exe", argv, envp, (const int[HELPER_EXTRA]){ -1 });
 }
 
@@ -454,7 +461,8 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 	uv_timer_init(config->loop, &n->restart);
 	uv_timer_init(config->loop, &n->proxy_restart);
 	n->refill.data = n->restart.data = n->proxy_restart.data = n;
-	n->open_timers = 3;
+	watchdog_start(n);
+	n->open_timers = 4;
 	struct error why = { 0 };
 	cgroup_home_init(&n->cgroups, "/sys/fs/cgroup", &why);
 	if (why.err)
@@ -503,6 +511,7 @@ void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata)
 	template_destroy(n);
 	set_templates_destroy(n);
 	egress_destroy(n);
+	watchdog_stop(n, timer_closed);
 	uv_close((uv_handle_t *)&n->refill, timer_closed);
 	uv_close((uv_handle_t *)&n->proxy_restart, timer_closed);
 	/* Jails that are being made are taken and ended; killed halfway, the jailer would leave their processes to chance. */
@@ -520,6 +529,11 @@ bool nursery_warm(const struct nursery *n)
 int nursery_jailer_pidfd(const struct nursery *n)
 {
 	return n->jailer.pidfd;
+}
+
+const char *nursery_complaint(const struct nursery *n)
+{
+	return watchdog_complaint(n);
 }
 
 const char *nursery_report(const struct nursery *n)

@@ -70,6 +70,7 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata);
 
 bool nursery_warm(const struct nursery *n);
+const char *nursery_complaint(const struct nursery *n); /* why it is not warm; NULL when it is */
 const char *nursery_report(const struct nursery *n); /* what could not be preloaded, lines */
 const struct nursery_stats *nursery_stats(const struct nursery *n);
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <linux/openat2.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,8 +22,7 @@
 /* Whether the tree has it; links in it mean files of its own. */
 static bool has(int top, const char *below)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
-	_cleanup_fd_ int fd = (int)syscall(SYS_openat2, top, below, &how, sizeof(how));
+	_cleanup_fd_ int fd = fd_open_in_root(top, below, O_PATH);
 	return fd >= 0;
 }
 

@@ -141,6 +141,7 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 void sessions_destroy(struct sessions *t, double deadline_s, void (*done)(void *userdata), void *userdata);
 
 bool sessions_ready(const struct sessions *t); /* the zygote is warm */
+const char *sessions_complaint(const struct sessions *t); /* why they are not */
 
 /* What could not be preloaded, as text lines "name: why" (empty when all was); valid until the next warm-up. */
 const char *sessions_preload_report(const struct sessions *t);

@@ -222,6 +222,12 @@ bool sessions_ready(const struct sessions *t)
 	return t->nursery && nursery_warm(t->nursery) && !t->common_awaited;
 }
 
+const char *sessions_complaint(const struct sessions *t)
+{
+	const char *why = t->nursery ? nursery_complaint(t->nursery) : NULL;
+	return why ? why : "the interpreter is warming up";
+}
+
 const char *sessions_preload_report(const struct sessions *t)
 {
 	return nursery_report(t->nursery);

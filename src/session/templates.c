@@ -129,6 +129,12 @@ struct template *template_plain(struct nursery *n)
 	return t && t->failures < FAILURES_MAX ? t : NULL;
 }
 
+void template_restart(struct nursery *n)
+{
+	if (n->plain && n->plain->helper.running)
+		helper_close(&n->plain->helper);
+}
+
 void template_destroy(struct nursery *n)
 {
 	struct template *t = n->plain;

@@ -17,6 +17,7 @@ bool template_warm(const struct template *t);
 struct helper *template_helper(struct template *t);
 
 void template_start(struct nursery *n);   /* the jailer is up: if it waits for it, it begins */
+void template_restart(struct nursery *n); /* kills it; another one is started when the jailer is up */
 void template_destroy(struct nursery *n); /* ends it; asynchronous */
 
 /* nursery.c: starts a zygote that imports the modules. */

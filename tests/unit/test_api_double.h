@@ -82,6 +82,12 @@ bool sessions_ready(const struct sessions *t)
 	return true;
 }
 
+const char *sessions_complaint(const struct sessions *t)
+{
+	(void)t;
+	return "the interpreter is warming up";
+}
+
 const char *sessions_preload_report(const struct sessions *t)
 {
 	return "nosuch: No module named 'nosuch'\n";

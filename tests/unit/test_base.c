@@ -2,7 +2,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/hold.h"
@@ -135,6 +139,40 @@ static void descriptors(void)
 }
 
 /* Without launchers a discarded descriptor is a closed one; with something unread in a socket as well. */
+/* While another process renames all the time, the kernel refuses to follow ".." again and again. */
+static void opening_in_a_root(void)
+{
+	char place[] = "/tmp/glovebox-test-XXXXXX", a[64], b[64], link[64];
+	unsigned failed = 0;
+	OK(mkdtemp(place) != NULL);
+	snprintf(a, sizeof(a), "%s/a", place);
+	snprintf(b, sizeof(b), "%s/b", place);
+	snprintf(link, sizeof(link), "%s/link", place);
+	OK(mkdir(a, 0700) == 0 && symlink("../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub", link) == 0);
+	snprintf(b, sizeof(b), "%s/sub", place);
+	OK(mkdir(b, 0700) == 0);
+	pid_t renames = fork();
+	if (renames == 0) {
+		snprintf(b, sizeof(b), "%s/b", place);
+		for (;;)
+			rename(a, b), rename(b, a);
+	}
+	int dir = open(place, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (uint64_t end = clock_now_ns() + 300 * NSEC_PER_MSEC; clock_now_ns() < end;) {
+		int fd = fd_open_in_root(dir, "link", O_PATH);
+		failed += fd < 0;
+		fd_close(fd);
+	}
+	OK(failed == 0);
+	kill(renames, SIGKILL);
+	waitpid(renames, NULL, 0);
+	OK(fd_open_in_root(dir, "none", O_PATH) == -ENOENT);
+	unlink(link), rmdir(a), rmdir(b);
+	snprintf(b, sizeof(b), "%s/b", place);
+	rmdir(b), rmdir(place);
+	fd_close(dir);
+}
+
 static void discarding(void)
 {
 	int pair[2], other[2];
@@ -232,6 +270,7 @@ static void counted_buffers(void)
 
 int main(void)
 {
+	opening_in_a_root();
 	holding();
 	holding_little();
 	counted_buffers();

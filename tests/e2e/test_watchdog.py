@@ -1,0 +1,32 @@
+"""A helper process that lives and does not answer: it is replaced, /readyz says so meanwhile, and sessions that run do not notice."""
+
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+import gb
+import pytest
+
+
+@pytest.fixture
+def own():
+    with gb.running_daemon('--preload', 'json', '--ready', '1') as daemon:
+        yield daemon
+
+
+@pytest.mark.parametrize('name', ['glovebox-jailer', 'glovebox-zygote'])
+def test_a_helper_that_hangs_is_replaced(own, name):
+    with own.api() as api, own.api() as other, ThreadPoolExecutor(1) as pool:
+        session = api.session()
+        session.execute('x = 41').ok()
+        (pid,) = own.children(name)
+        os.kill(pid, signal.SIGSTOP)
+        made = [pool.submit(lambda: [other.session().execute('"made"').ok().text for _ in range(3)])]  # more than there are in stock: they need it
+        gb.wait_until(lambda: api.get('/readyz').status_code == 503, 'it is noticed')
+        assert 'is being started' in api.get('/readyz').json()['detail']
+        assert session.execute('x + 1').ok().text == '42'
+        gb.wait_until(lambda: api.get('/readyz').status_code == 200, 'another one serves')
+        assert own.children(name) != [pid]
+        assert made[0].result() == ["'made'"] * 3
+        assert api.run('6 * 7').ok().text == '42'
+    assert 'it is killed and a new one is started' in own.log()
