@@ -70,10 +70,19 @@ int api_create(const struct api_config *config, struct error *e, struct api **re
 	return r;
 }
 
+void api_tell_packages(struct api *a, bool installing, const char *failed)
+{
+	free(a->packages_failed);
+	a->installing = installing;
+	a->packages_failed = failed ? strdup(failed) : NULL;
+}
+
 void api_destroy(struct api *a)
 {
 	if (!a)
 		return;
+	free(a->packages_failed);
+	a->packages_failed = NULL;
 	cell_packages_stop(a);
 	while (!SLIST_EMPTY(&a->endings)) {
 		struct ending *ending = SLIST_FIRST(&a->endings);

@@ -75,5 +75,9 @@ void api_set_server(struct api *a, struct http_server *server);
  * goes on and is answered. Idempotent. */
 void api_drain(struct api *a);
 
+/* How the modules stand that every session may import: told by /health and /readyz. `failed`: JSON text of an array of objects with name and
+ * reason, copied; NULL when none failed. */
+void api_tell_packages(struct api *a, bool installing, const char *failed);
+
 /* Requests not yet answered and attached WebSockets; the drain is over when it is 0. */
 unsigned api_in_flight(const struct api *a);

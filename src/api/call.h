@@ -77,6 +77,8 @@ struct api {
 	const struct layer_state *layers;
 	unsigned max_sessions_per_token;
 	bool log_requests, draining;
+	bool installing;       /* the modules that every session may import are not there yet */
+	char *packages_failed; /* JSON text: those that could not be had; or NULL */
 	bool no_live_control; /* live views only show */
 	struct live_links live_links;
 	unsigned in_flight, socket_cells;

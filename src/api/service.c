@@ -8,10 +8,28 @@
 #include "json/json_write.h"
 #include "profile/profiles.h"
 
+static void put_failed(struct json_writer *w, const struct api *a)
+{
+	if (a->packages_failed)
+		json_field_raw(w, "packages_failed", a->packages_failed, strlen(a->packages_failed));
+}
+
+/* 503 while modules are installed: OpenEnv's clients wait for this address, where a server of coding_env would not even listen yet. */
 void handle_health(struct call *c)
 {
 	static const char body[] = "{\"status\":\"healthy\"}\n";
-	call_respond_static(c, 200, "application/json", body, sizeof(body) - 1);
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	if (!c->api->installing && !c->api->packages_failed) {
+		call_respond_static(c, 200, "application/json", body, sizeof(body) - 1);
+		return;
+	}
+	json_writer_init(&w, &b);
+	json_open_object(&w);
+	json_field_cstr(&w, "status", c->api->installing ? "installing" : "healthy");
+	put_failed(&w, c->api);
+	json_close(&w);
+	call_respond(c, c->api->installing ? 503 : 200, &w, &b);
 }
 
 /* "name: why" lines as a list. */
@@ -36,8 +54,9 @@ void handle_ready(struct call *c)
 		call_error(c, &e);
 		return;
 	}
-	if (!sessions_ready(c->api->sessions)) {
-		error_set(&e, -EAGAIN, "%s", sessions_complaint(c->api->sessions));
+	if (c->api->installing || !sessions_ready(c->api->sessions)) {
+		error_set(&e, -EAGAIN, "%s",
+			c->api->installing ? "the modules of additional-imports are being installed" : sessions_complaint(c->api->sessions));
 		error_remedy(&e, "Sessions made now work, but wait for it.");
 		error_slug(&e, "starting");
 		call_error(c, &e);
@@ -48,6 +67,7 @@ void handle_ready(struct call *c)
 	json_field_cstr(&w, "status", "ready");
 	json_key(&w, "not_preloaded");
 	put_lines(&w, sessions_preload_report(c->api->sessions));
+	put_failed(&w, c->api);
 	json_close(&w);
 	call_respond(c, 200, &w, &b);
 }

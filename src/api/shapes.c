@@ -265,7 +265,8 @@ static const struct shape_row interrupted_rows[] = {
 SHAPE(shape_interrupted, "Interrupted", interrupted_rows);
 
 static const struct shape_row status_rows[] = {
-	{ "status", "string", NULL, 0, "healthy, or ready." },
+	{ "status", "string", NULL, 0, "healthy, or ready; installing with 503 while modules of additional-imports are installed." },
+	{ "packages_failed", "array", NULL, 1, "Modules of additional-imports that could not be had, with name and reason; left out when there are none." },
 };
 SHAPE(shape_status, "Status", status_rows);
 

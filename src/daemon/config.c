@@ -195,6 +195,8 @@ const struct option_row config_rows[] = {
 	{ "packages-isolate", 0, OPTION_FLAG, AT(packages.isolate), .fallback = "yes",
 	  .help = "builds get setuptools and such from the index; with --no-packages-isolate they use the system's" },
 	{ "packages-require-hashes", 0, OPTION_FLAG, AT(packages.require_hashes), .help = "take packages by hash only" },
+	{ "packages-strict", 0, OPTION_FLAG, AT(packages.strict),
+	  .help = "end the server when a module of additional-imports cannot be had" },
 	{ "packages-timeout", 0, OPTION_SECONDS, AT(packages.timeout_s), 1, 86400, "SECONDS", "300", .help = "of one installation" },
 	{ "packages-max-size", 0, OPTION_SIZE, AT(packages.max_bytes), 1 << 20, 0, "SIZE", "1G",
 	  .help = "of what one request installs, unpacked; an installation may need three times as much memory" },

@@ -462,6 +462,18 @@ static int prepare_loop(struct server *s)
 	return reaper_start(&s->reaper, &s->loop);
 }
 
+/* The modules that every session may import are there, or never will be. */
+static void on_packages(void *userdata, const char *failed, const char *names)
+{
+	struct server *s = userdata;
+	api_tell_packages(s->api, false, failed);
+	if (!failed || !s->config->packages.strict || s->phase != SERVING)
+		return;
+	log_error("Non-installed authorized modules: %s. Please install these modules or remove them from the authorized imports list.", names);
+	s->exit_code = SERVE_FAILED;
+	begin_drain(s, "packages-strict");
+}
+
 /* Starting failed half-way: takes down what was there already. */
 static void take_down(struct server *s)
 {
@@ -481,7 +493,9 @@ static int serve(struct server *s)
 		return SERVE_FAILED;
 	}
 	log_info("listening on %s", http_server_address(s->http));
-	warm_sets_common(&s->warm_sets, s->packages, s->sessions, s->config->additional_imports);
+	api_tell_packages(s->api, true, NULL);
+	if (!warm_sets_common(&s->warm_sets, s->packages, s->sessions, s->config->additional_imports, on_packages, s))
+		api_tell_packages(s->api, false, NULL);
 	warm_sets_start(&s->warm_sets, s->packages, s->sessions, s->config->packages.warm);
 	log_preload(s->config->preload);
 	s->notice_ns = s->started_ns + WARM_NOTICE_MS * NSEC_PER_MSEC;

@@ -22,6 +22,7 @@ struct packages_settings {
 	bool build;           /* source packages too: their code runs while they are built */
 	bool isolate;         /* builds fetch their own setuptools and such */
 	bool require_hashes;
+	bool strict;          /* the server does not start without what additional-imports names */
 	double timeout_s;     /* of one installation */
 	uint64_t max_bytes;   /* of one set, unpacked */
 	uint64_t store_bytes; /* gc: least used sets go beyond it */

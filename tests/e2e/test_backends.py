@@ -4,11 +4,12 @@ import json
 import sys
 
 import gb
+import package_index
 import pytest
 
 sys.path.insert(0, str(gb.ROOT / 'clients/python/src'))
 
-from glovebox import CodeAction, CodingEnv, Glovebox  # noqa: E402
+from glovebox import CodeAction, CodingEnv, Glovebox, GloveboxError  # noqa: E402
 
 AUGMENTED = 'class A: pass\na = A()\na.x = 1\na.x += 1\nprint(a.x)'
 LISTED = 'python, smolagents, restricted, restrictedpython, tinyagent'
@@ -173,3 +174,61 @@ def test_standard_library_names_are_never_asked_of_an_index(api):
     corrected = {c['from']: c['to'] for c in report['corrected']}
     assert corrected['httplib'] == 'http.client' and corrected['StringIO'] == 'io' and set(PYTHON_2.split()) <= set(corrected)
     assert all(f['reason'].startswith('it belongs to the standard library') for f in report['failed'])
+
+
+# ---- modules that are installed when the server starts --------------------------------------------
+
+
+@pytest.fixture
+def index():
+    with package_index.Index() as index:
+        yield index
+
+
+def test_a_server_is_ready_when_its_modules_are(index):
+    index.go.clear()
+    daemon = gb.Daemon('--packages-index', index.url, env={'ADDITIONAL_IMPORTS': 'gbpure,dataclass'}, wait=False)
+    try:
+        with daemon.api() as api:
+            assert index.asked.wait(240)
+            health, ready = api.get('/health'), api.get('/readyz')
+            assert (health.status_code, health.json()) == (503, {'status': 'installing'})
+            assert ready.status_code == 503 and 'installed' in ready.json()['detail']
+            env = CodingEnv(daemon.url)
+            with pytest.raises(GloveboxError, match='did not become ready within 0.2 s'):
+                env.wait_for_ready(0.2)
+            index.go.set()
+            env.wait_for_ready(120)
+            assert api.get('/health').json() == {'status': 'healthy'} and 'packages_failed' not in api.get('/readyz').json()
+            assert step(api, 'import gbpure\nprint(gbpure.version)')['stdout'] == '1.1\n'
+    finally:
+        index.go.set()
+        daemon.terminate()
+        daemon.remove()
+
+
+def test_modules_that_could_not_be_had_are_told(index):
+    with gb.running_daemon('--packages-index', index.url, env={'ADDITIONAL_IMPORTS': 'gbpure,gbmissing'}) as daemon, daemon.api() as api:
+        for answer in (api.get('/health'), api.get('/readyz')):
+            assert answer.status_code == 200 and [f['name'] for f in answer.json()['packages_failed']] == ['gbmissing']
+        assert 'warning additional-imports: gbmissing cannot be had: ' in daemon.log()
+        assert step(api, 'import gbpure\nprint(1)')['stdout'] == '1\n', 'the others are there'
+        assert 'ModuleNotFoundError' in step(api, 'import gbmissing')['stderr']
+
+
+def test_a_strict_server_does_not_start_without_its_modules(index):
+    env = gb.clean_env(ADDITIONAL_IMPORTS='gbmissing,gbnone')
+    done = gb.cli('serve', '--listen', '127.0.0.1:0', '--packages-strict', '--packages-index', index.url, env=env)
+    assert done.returncode == 1
+    assert 'error Non-installed authorized modules: gbmissing, gbnone. Please install these modules or remove them from the authorized imports list.' in done.stderr
+    with gb.running_daemon('--packages-strict', '--packages-index', index.url, env={'ADDITIONAL_IMPORTS': 'gbpure,math'}) as daemon, daemon.api() as api:
+        assert step(api, 'import gbpure\nprint(1)')['stdout'] == '1\n'
+
+
+def test_a_reset_tells_of_modules_that_could_not_be_had(index):
+    with gb.running_daemon('--packages-index', index.url) as daemon, daemon.api() as api:
+        headers = {'X-Session-Id': 'one'}
+        first = api.post('/reset', json={'additional_imports': ['gbpure', 'gbmissing']}, headers=headers).json()
+        assert [f['name'] for f in first['metadata']['packages']['failed']] == ['gbmissing']
+        first = api.post('/reset', json={'additional_imports': ['gbpure']}, headers=headers).json()
+        assert 'metadata' not in first

@@ -123,6 +123,9 @@ void reset_check_names(json_t *data, struct pydantic *p);
 /* Whether a session can be made of it; nothing is made. Errors as env_reset(). */
 int openenv_check_reset(const struct openenv *o, const struct reset_request *r, struct pydantic *p, struct error *err);
 
+/* The answer to a reset. `e`: the environment that was reset, NULL when nothing is kept. Its metadata tells of modules that could not be had. */
+void openenv_put_first(struct json_writer *w, const struct env *e, bool rewards);
+
 /* Adds what every environment may import, and allows what is safe below each of its additional imports. -ENOMEM. */
 int openenv_add_imports(struct session_params *params);
 
@@ -192,7 +195,8 @@ void step_abandon(struct step *s); /* frees it; its cell is interrupted */
 void step_put_observation(struct json_writer *w, const struct step *s, const struct observation *o);
 void step_put_outcome(struct json_writer *w, const struct step *s, const struct observation *o); /* those three members */
 void step_put_seen(struct json_writer *w, const struct step *s, const struct observation *o); /* the first one's value */
-void step_put_first(struct json_writer *w, bool rewards); /* of a reset */
+
+void step_put_reward(struct json_writer *w, bool rewards, double reward);
 
 /* ---- JSON-RPC (openenv_rpc.c) ------------------------------------------------ */
 

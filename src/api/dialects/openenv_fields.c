@@ -7,6 +7,7 @@
 #include "api/dialects/openenv.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "json/json_write.h"
 #include "profile/profiles.h"
 
 enum { NAMES_MAX = 48, KNOWN_BYTES = 640 };
@@ -90,4 +91,35 @@ int openenv_check_reset(const struct openenv *o, const struct reset_request *r, 
 		result = check_profile(o, r, r->given ? r->given : &probe, p, err);
 	fields_finish(&session_fields, &probe);
 	return result < 0 ? result : api_check_open(o->api, err);
+}
+
+/* ---- the first observation ---------------------------------------------------- */
+
+/* The report of its packages, when something of it failed. */
+static const char *failed_report(const struct env *e)
+{
+	static const char none[] = "\"failed\":[]";
+	struct session_info info;
+	struct session *s;
+	if (!e || !*e->session || session_find(e->home->api->sessions, e->session, NULL, &s) < 0)
+		return NULL;
+	session_info(s, &info);
+	return info.packages && !strstr(info.packages, none) ? info.packages : NULL;
+}
+
+void openenv_put_first(struct json_writer *w, const struct env *e, bool rewards)
+{
+	static const char first[] = "{\"stdout\":\"\",\"stderr\":\"\",\"exit_code\":0}";
+	const char *report = failed_report(e);
+	json_open_object(w);
+	json_field_raw(w, "observation", first, sizeof(first) - 1);
+	step_put_reward(w, rewards, 0);
+	json_field_bool(w, "done", false);
+	if (report) {
+		json_key(w, "metadata");
+		json_open_object(w);
+		json_field_raw(w, "packages", report, strlen(report));
+		json_close(w);
+	}
+	json_close(w);
 }

@@ -174,12 +174,12 @@ static bool find_env(struct call *c, bool make, struct env **ret)
 
 /* ---- /reset --------------------------------------------------------------------- */
 
-static void respond_first(struct call *c, bool rewards)
+static void respond_first(struct call *c, const struct env *e, bool rewards)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
 	json_writer_init(&w, &b);
-	step_put_first(&w, rewards);
+	openenv_put_first(&w, e, rewards);
 	call_respond(c, 200, &w, &b);
 }
 
@@ -194,7 +194,7 @@ static void on_reset(struct env *e, void *userdata, int result, struct pydantic 
 	if (!result && openenv_is_web(c))
 		web_note_reset(e);
 	if (!result)
-		respond_first(c, rewards);
+		respond_first(c, e, rewards);
 	else if (pydantic_count(p))
 		respond_errors(c, p);
 	else
@@ -227,7 +227,7 @@ static void reset_nothing(struct call *c, const struct reset_request *r, struct 
 	else if (result < 0)
 		call_error(c, &err);
 	else
-		respond_first(c, r->has_rewards ? r->rewards : home(c)->config.rewards);
+		respond_first(c, NULL, r->has_rewards ? r->rewards : home(c)->config.rewards);
 }
 
 static void reset_with(struct call *c, json_t *body)

@@ -172,7 +172,7 @@ static void on_reset(struct env *e, void *userdata, int result, struct pydantic 
 		return; /* it broke meanwhile, and whoever comes back starts anew */
 	if (!result) {
 		message_begin(&w, &b, "observation");
-		step_put_first(&w, e->rewards);
+		openenv_put_first(&w, e, e->rewards);
 		message_finish(s, &w, &b, m.id);
 	} else if (pydantic_count(p)) {
 		message_send_errors(s, &m, p);

@@ -135,7 +135,7 @@ static void put_stderr(struct json_writer *w, const struct observation *o)
 	json_string_end(w);
 }
 
-static void put_reward(struct json_writer *w, bool rewards, double reward)
+void step_put_reward(struct json_writer *w, bool rewards, double reward)
 {
 	char text[32];
 	if (!rewards) {
@@ -192,16 +192,6 @@ static void put_metadata(struct json_writer *w, const struct step *s, const stru
 	json_close(w);
 }
 
-void step_put_first(struct json_writer *w, bool rewards)
-{
-	static const char first[] = "{\"stdout\":\"\",\"stderr\":\"\",\"exit_code\":0}";
-	json_open_object(w);
-	json_field_raw(w, "observation", first, sizeof(first) - 1);
-	put_reward(w, rewards, 0);
-	json_field_bool(w, "done", false);
-	json_close(w);
-}
-
 void step_put_seen(struct json_writer *w, const struct step *s, const struct observation *o)
 {
 	json_open_object(w);
@@ -217,7 +207,7 @@ void step_put_outcome(struct json_writer *w, const struct step *s, const struct 
 {
 	json_key(w, "observation");
 	step_put_seen(w, s, o);
-	put_reward(w, s->rewards, s->reward - (is_syntax_error(o->error) ? 0.2 : 0));
+	step_put_reward(w, s->rewards, s->reward - (is_syntax_error(o->error) ? 0.2 : 0));
 	json_field_bool(w, "done", o->answer != NULL);
 }
 
