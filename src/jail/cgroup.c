@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "jail/cgroup_internal.h"
 
 enum { CPU_PERIOD_US = 100000, PROCS_MAX = 1 << 20, GROUPS_TEXT_MAX = 16384, HOME_TRIES = 100 };
 
@@ -63,8 +64,7 @@ static int write_or(int dir, const char *name, const char *file, uint64_t value,
 	return value ? write_u64(dir, name, file, value) : write_text(dir, name, file, no_limit);
 }
 
-/* The number behind `key ` in a file of lines, or the file's first number when key is NULL; 0 when there is none. */
-static uint64_t read_number(int dir, const char *name, const char *file, const char *key)
+uint64_t cgroup_read_number(int dir, const char *name, const char *file, const char *key)
 {
 	char text[2048];
 	_cleanup_fd_ int fd = open_file(dir, name, file, O_RDONLY);
@@ -115,10 +115,10 @@ static int v2_ticket(struct cgroup_home *h, const char *name, struct cgroup_tick
 
 static void v2_usage(struct cgroup_home *h, const char *name, struct cgroup_usage *ret)
 {
-	ret->cpu_ns = read_number(h->dirs[0], name, "cpu.stat", "usage_usec") * 1000;
-	ret->memory_peak_bytes = read_number(h->dirs[0], name, "memory.peak", NULL);
-	ret->oom_kills = read_number(h->dirs[0], name, "memory.events", "oom_kill");
-	ret->process_refusals = read_number(h->dirs[0], name, "pids.events", "max");
+	ret->cpu_ns = cgroup_read_number(h->dirs[0], name, "cpu.stat", "usage_usec") * 1000;
+	ret->memory_peak_bytes = cgroup_read_number(h->dirs[0], name, "memory.peak", NULL);
+	ret->oom_kills = cgroup_read_number(h->dirs[0], name, "memory.events", "oom_kill");
+	ret->process_refusals = cgroup_read_number(h->dirs[0], name, "pids.events", "max");
 }
 
 static void v2_reset_peak(struct cgroup_home *h, const char *name)
@@ -130,7 +130,6 @@ static const struct cgroup_ops v2 = { "v2", v2_controllers, v2_set_limits, v2_ti
 
 /* ---- version 1 --------------------------------------------------------------------- */
 
-enum { V1_MEMORY, V1_PIDS, V1_CPU, V1_CPUACCT };
 static const char *const v1_controllers[] = { "memory", "pids", "cpu", "cpuacct", NULL };
 
 static int v1_set_memory(int dir, const char *name, uint64_t bytes)
@@ -146,13 +145,13 @@ static int v1_set_memory(int dir, const char *name, uint64_t bytes)
 
 static int v1_set_limits(struct cgroup_home *h, const char *name, const struct cgroup_limits *l)
 {
-	int r = v1_set_memory(h->dirs[V1_MEMORY], name, l->memory_bytes);
+	int r = v1_set_memory(h->dirs[CGROUP_V1_MEMORY], name, l->memory_bytes);
 	if (r == 0)
-		r = write_or(h->dirs[V1_PIDS], name, "pids.max", l->processes, "max");
+		r = write_or(h->dirs[CGROUP_V1_PIDS], name, "pids.max", l->processes, "max");
 	if (r == 0)
-		r = write_u64(h->dirs[V1_CPU], name, "cpu.cfs_period_us", CPU_PERIOD_US);
+		r = write_u64(h->dirs[CGROUP_V1_CPU], name, "cpu.cfs_period_us", CPU_PERIOD_US);
 	if (r == 0)
-		r = write_or(h->dirs[V1_CPU], name, "cpu.cfs_quota_us", (uint64_t)(l->cpus * CPU_PERIOD_US), "-1");
+		r = write_or(h->dirs[CGROUP_V1_CPU], name, "cpu.cfs_quota_us", (uint64_t)(l->cpus * CPU_PERIOD_US), "-1");
 	return r;
 }
 
@@ -172,18 +171,18 @@ static int v1_ticket(struct cgroup_home *h, const char *name, struct cgroup_tick
 
 static void v1_usage(struct cgroup_home *h, const char *name, struct cgroup_usage *ret)
 {
-	ret->cpu_ns = read_number(h->dirs[V1_CPUACCT], name, "cpuacct.usage", NULL);
-	ret->memory_peak_bytes = read_number(h->dirs[V1_MEMORY], name, "memory.max_usage_in_bytes", NULL);
-	ret->oom_kills = read_number(h->dirs[V1_MEMORY], name, "memory.oom_control", "oom_kill");
-	ret->process_refusals = read_number(h->dirs[V1_PIDS], name, "pids.events", "max");
+	ret->cpu_ns = cgroup_read_number(h->dirs[CGROUP_V1_CPUACCT], name, "cpuacct.usage", NULL);
+	ret->memory_peak_bytes = cgroup_read_number(h->dirs[CGROUP_V1_MEMORY], name, "memory.max_usage_in_bytes", NULL);
+	ret->oom_kills = cgroup_read_number(h->dirs[CGROUP_V1_MEMORY], name, "memory.oom_control", "oom_kill");
+	ret->process_refusals = cgroup_read_number(h->dirs[CGROUP_V1_PIDS], name, "pids.events", "max");
 }
 
 static void v1_reset_peak(struct cgroup_home *h, const char *name)
 {
-	write_text(h->dirs[V1_MEMORY], name, "memory.max_usage_in_bytes", "0");
+	write_text(h->dirs[CGROUP_V1_MEMORY], name, "memory.max_usage_in_bytes", "0");
 }
 
-static const struct cgroup_ops v1 = { "v1", v1_controllers, v1_set_limits, v1_ticket, v1_usage, v1_reset_peak, V1_PIDS,
+static const struct cgroup_ops v1 = { "v1", v1_controllers, v1_set_limits, v1_ticket, v1_usage, v1_reset_peak, CGROUP_V1_PIDS,
 	"memory.usage_in_bytes", "memory.kmem.tcp.limit_in_bytes", "tasks" };
 
 /* ---- none --------------------------------------------------------------------------- */
@@ -485,7 +484,7 @@ int cgroup_usage_read(struct cgroup_home *h, const char *name, struct cgroup_usa
 
 uint64_t cgroup_memory(struct cgroup_home *h, const char *name)
 {
-	return h->ops->memory ? read_number(h->dirs[V1_MEMORY], name, h->ops->memory, NULL) : 0;
+	return h->ops->memory ? cgroup_read_number(h->dirs[CGROUP_V1_MEMORY], name, h->ops->memory, NULL) : 0;
 }
 
 void cgroup_reset_peak(struct cgroup_home *h, const char *name)

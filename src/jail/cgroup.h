@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "jail/jail.h"
 
 enum { CGROUP_CONTROLLERS_MAX = 4, CGROUP_NAME_MAX = 32, CGROUP_SOCKET_BYTES = 64 << 20 };
 
@@ -68,6 +69,8 @@ int cgroup_join_open(struct cgroup_home *h, const char *name, struct cgroup_tick
 void cgroup_ticket_close(struct cgroup_ticket *t);
 uint64_t cgroup_memory(struct cgroup_home *h, const char *name); /* that it uses now; 0 when that cannot be told */
 int cgroup_usage_read(struct cgroup_home *h, const char *name, struct cgroup_usage *ret);
+/* Memory and processor time of the group, for its files of /proc. Leaves memory_bytes as it is; zeros without groups. */
+void cgroup_figures_read(struct cgroup_home *h, const char *name, struct jail_figures *ret);
 void cgroup_reset_peak(struct cgroup_home *h, const char *name);
 
 /*

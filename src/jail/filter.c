@@ -44,7 +44,7 @@ static const char *const allowed[] = {
 	"pipe", "pipe2", "fadvise64", "readahead", "getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
 	/* waiting */
 	"poll", "ppoll", "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "eventfd",
-	"eventfd2",
+	"eventfd2", "signalfd", "signalfd4",
 	/* unix sockets, once made */
 	"connect", "bind", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt", "shutdown",
 	/* processes and signals, inside the pid namespace */
@@ -75,6 +75,12 @@ struct listed {
 	const uint32_t *values;
 };
 
+/* TCGETS2 and its like, whose structure libc's headers do not have: newer releases of libc use them for tcgetattr(). */
+#define TCGETS2_ 0x802c542aU
+#define TCSETS2_ 0x402c542bU
+#define TCSETSW2_ 0x402c542cU
+#define TCSETSF2_ 0x402c542dU
+
 #define VALUES(...) .n = sizeof((uint32_t[]){ __VA_ARGS__ }) / 4, .values = (const uint32_t[]){ __VA_ARGS__ }
 
 static const struct listed listed[] = {
@@ -82,7 +88,11 @@ static const struct listed listed[] = {
 	{ "socket", 0, VALUES(AF_UNIX) },
 	{ "socketpair", 0, VALUES(AF_UNIX) },
 	/* Not TIOCSTI and its like, which type into terminals. */
-	{ "ioctl", 1, VALUES(TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, TIOCGPGRP) },
+	/* Of terminals, of which a jail has only its own pseudo-terminals: modes, sizes, job control, the way from a master to its slave. Not among them: TIOCSTI, which
+	 * types for others, TIOCSETD, which loads other code of the kernel's, TIOCCONS and TIOCLINUX, which are the machine's console. */
+	{ "ioctl", 1, VALUES(FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, TCGETS, TCSETS, TCSETSW, TCSETSF, TCGETS2_, TCSETS2_, TCSETSW2_, TCSETSF2_, TCSBRK, TCSBRKP,
+			      TCXONC, TCFLSH, TIOCOUTQ, TIOCGWINSZ, TIOCSWINSZ, TIOCGPGRP, TIOCSPGRP, TIOCGSID, TIOCSCTTY, TIOCNOTTY, TIOCGPTN, TIOCSPTLCK,
+			      TIOCGPTLCK, TIOCGPTPEER, TIOCPKT, TIOCGPKT) },
 	{ "prctl", 0, VALUES(PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_SET_DUMPABLE, PR_CAPBSET_READ, PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS,
 			      PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_SECCOMP, PR_SET_VMA) },
 	{ "personality", 0, VALUES(0xffffffff) }, /* asking only */

@@ -58,23 +58,25 @@ static const int zygote_calls[] = { SYS_mmap, SYS_mprotect, SYS_clone, SYS_clone
 	SYS_getcwd, SYS_chdir, SYS_fchdir, SYS_readlinkat, SYS_mkdirat, SYS_renameat, SYS_renameat2, SYS_unlinkat, SYS_symlinkat, SYS_linkat,
 	SYS_fchmod, SYS_fchmodat, SYS_utimensat, SYS_truncate, SYS_ftruncate, SYS_fallocate, SYS_fsync, SYS_fdatasync, SYS_flock, SYS_umask, SYS_dup,
 	SYS_dup3, SYS_pipe2, SYS_fadvise64, SYS_readahead, SYS_getxattr, SYS_lgetxattr, SYS_fgetxattr, SYS_listxattr, SYS_llistxattr,
-	SYS_flistxattr, SYS_pselect6, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_eventfd2, SYS_connect, SYS_bind, SYS_listen, SYS_accept,
+	SYS_flistxattr, SYS_pselect6, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_eventfd2, SYS_signalfd4, SYS_connect, SYS_bind, SYS_listen, SYS_accept,
 	SYS_accept4, SYS_getsockname, SYS_getpeername, SYS_getsockopt, SYS_setsockopt, SYS_sendto, SYS_recvfrom, SYS_sendmsg, SYS_recvmsg,
 	SYS_shutdown, SYS_rt_sigpending, SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_tkill, SYS_getpgid,
 	SYS_setpgid, SYS_getsid, SYS_setsid, SYS_getpriority, SYS_setpriority, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getgroups,
 	SYS_getresuid, SYS_getresgid, SYS_getrusage, SYS_sysinfo, SYS_uname, SYS_shmget, SYS_shmat, SYS_shmdt, SYS_shmctl,
 	OLD(SYS_fork, SYS_vfork, SYS_arch_prctl, SYS_open, SYS_creat, SYS_stat, SYS_lstat, SYS_access, SYS_getdents, SYS_readlink, SYS_mkdir,
 		SYS_rmdir, SYS_rename, SYS_unlink, SYS_symlink, SYS_link, SYS_chmod, SYS_utime, SYS_utimes, SYS_futimesat, SYS_dup2, SYS_pipe, SYS_select,
-		SYS_epoll_create, SYS_epoll_wait, SYS_eventfd, SYS_pause, SYS_alarm, SYS_getpgrp, SYS_getrlimit, SYS_setrlimit, SYS_mknod) };
+		SYS_epoll_create, SYS_epoll_wait, SYS_eventfd, SYS_signalfd, SYS_pause, SYS_alarm, SYS_getpgrp, SYS_getrlimit, SYS_setrlimit, SYS_mknod) };
 
 /* It makes namespaces and writes their maps; the rest is what an init does before it loads its own filter. */
 static const int jailer_calls[] = { SYS_mmap, SYS_mprotect, SYS_clone, SYS_clone3, SYS_setns, SYS_openat, SYS_pipe2, SYS_socketpair, SYS_sendmsg, SYS_recvmsg, SYS_pidfd_send_signal,
 	SYS_setgroups, SYS_setresuid, SYS_setresgid, SYS_capset, SYS_prctl, SYS_seccomp, SYS_mount, SYS_sethostname, SYS_fcntl, SYS_dup3,
 	SYS_close_range, SYS_signalfd4, SYS_geteuid, SYS_socket, SYS_ioctl, SYS_setsockopt, SYS_bind, SYS_listen, SYS_unlinkat, SYS_mkdirat, SYS_newfstatat, SYS_setitimer,
+	SYS_pwrite64, SYS_ftruncate, SYS_getdents64, SYS_sysinfo, SYS_sendto,
 	OLD(SYS_open, SYS_dup2, SYS_pipe, SYS_unlink, SYS_mkdir) };
 
-/* Reaping and sweeping, and a display's socket and cookie in the session's own /tmp. */
+/* Reaping and sweeping, a display's socket and cookie in the session's own /tmp, and the files of the session's /proc. */
 static const int init_calls[] = { SYS_signalfd4, SYS_sendmsg, SYS_recvmsg, SYS_openat, SYS_mkdirat, SYS_unlinkat, SYS_bind, SYS_listen,
+	SYS_fcntl, SYS_pwrite64, SYS_ftruncate, SYS_getdents64, SYS_newfstatat, SYS_sysinfo, SYS_sendto,
 	OLD(SYS_mkdir, SYS_unlink) };
 
 #if defined(__SANITIZE_ADDRESS__)

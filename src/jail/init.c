@@ -23,6 +23,7 @@
 #include "jail/jail.h"
 #include "jail/net.h"
 #include "jail/privileges.h"
+#include "jail/proc_files.h"
 #include "jail/tree.h"
 #include "jail/xsocket.h"
 
@@ -63,8 +64,9 @@ static void make_display(int control)
 
 /* What the daemon wishes most: everything else in here dies. SIGKILL to -1 spares the caller, and a process with a pending SIGKILL
  * cannot finish a fork, so one call is enough even against a fork bomb. */
-static void obey(int control)
+static void obey(int control, struct proc_files *files)
 {
+	struct jail_figures figures;
 	char byte;
 	if (read(control, &byte, 1) != 1)
 		_exit(0); /* the daemon is gone: the namespace dies with us */
@@ -75,30 +77,59 @@ static void obey(int control)
 		(void)w;
 	} else if (byte == JAIL_DISPLAY) {
 		make_display(control);
+	} else if (byte == JAIL_FIGURES) {
+		if (fd_read_full(control, &figures, sizeof(figures)) < 0)
+			_exit(0);
+		proc_files_answered(files, &figures);
 	}
 }
 
-static void __attribute__((noreturn)) serve(int control)
+static void take_signals(int sfd, struct proc_files *files)
 {
-	sigset_t chld;
-	sigemptyset(&chld);
-	sigaddset(&chld, SIGCHLD);
-	int sfd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+	struct signalfd_siginfo si;
+	while (read(sfd, &si, sizeof(si)) == sizeof(si))
+		;
+	reap();
+	proc_files_opened(files);
+}
+
+static void __attribute__((noreturn)) serve(struct proc_files *files)
+{
+	sigset_t mask;
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGCHLD);
+	sigaddset(&mask, SIGIO);
+	int sfd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (filter_load(&own) < 0)
 		_exit(1); /* and the jail with it: the daemon sees it die */
-	struct pollfd p[2] = { { .fd = control, .events = POLLIN }, { .fd = sfd, .events = POLLIN } };
+	proc_files_start(files);
+	struct pollfd p[2] = { { .fd = files->control, .events = POLLIN }, { .fd = sfd, .events = POLLIN } };
 	for (;;) {
-		if (poll(p, 2, -1) < 0)
+		if (poll(p, 2, proc_files_wait_ms(files)) < 0)
 			continue;
-		if (p[1].revents) {
-			struct signalfd_siginfo si;
-			while (read(sfd, &si, sizeof(si)) == sizeof(si))
-				;
-			reap();
-		}
+		if (p[1].revents)
+			take_signals(sfd, files);
 		if (p[0].revents)
-			obey(control);
+			obey(files->control, files);
+		proc_files_tick(files);
 	}
+}
+
+/* Nothing of the jailer's is left open: the control socket, the files of /proc, and /dev/null for 0, 1, 2. */
+static void keep_only(struct proc_files *files)
+{
+	enum { FIRST = 3, ASIDE = 64 }; /* the second is above whatever is open */
+	dup2(files->control, ASIDE);
+	for (int i = 0; i < FIGURES_FILES; i++)
+		dup2(files->fds[i], ASIDE + 1 + i);
+	files->control = dup2(ASIDE, FIRST);
+	for (int i = 0; i < FIGURES_FILES; i++)
+		files->fds[i] = dup2(ASIDE + 1 + i, FIRST + 1 + i);
+	syscall(SYS_close_range, FIRST + 1U + FIGURES_FILES, ~0U, 0);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		dup2(null, fd);
+	fd_close(null);
 }
 
 static int open_namespaces(int *out)
@@ -151,6 +182,7 @@ void init_run(int go, int report, const struct jail_request *q, const struct jai
 	char byte;
 	const char *step = "";
 	int control[2], out[2 + JAIL_LISTEN_MAX], r;
+	struct proc_files files = { 0 };
 	sigset_t all;
 
 	sigfillset(&all);
@@ -166,6 +198,8 @@ void init_run(int go, int report, const struct jail_request *q, const struct jai
 	 * process that holds their jail. */
 	prctl(PR_SET_DUMPABLE, 0);
 	if ((r = tree_add_private(q->disk_bytes, q->inodes ? q->inodes : JAIL_INODES, q->exec != JAIL_EXEC_ANY, &step)) < 0)
+		fail(report, r, step);
+	if ((r = proc_files_mount(files.fds, &step)) < 0)
 		fail(report, r, step);
 	if (sethostname("sandbox", strlen("sandbox")) < 0)
 		fail(report, -errno, "naming the host");
@@ -183,12 +217,7 @@ void init_run(int go, int report, const struct jail_request *q, const struct jai
 	struct init_report ok = { .err = 0 };
 	if (fd_send(report, &ok, sizeof(ok), out, n_out) < 0)
 		_exit(1);
-	int keep = 3;
-	dup2(control[0], keep);
-	syscall(SYS_close_range, (unsigned)keep + 1, ~0U, 0);
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; fd < 3 && null >= 0; fd++)
-		dup2(null, fd);
-	fd_close(null);
-	serve(keep);
+	files.control = control[0];
+	keep_only(&files);
+	serve(&files);
 }

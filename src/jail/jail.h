@@ -89,6 +89,14 @@ struct jail_answer {
 enum {
 	JAIL_SWEEP = 'S',   /* kill everything in the jail but the init */
 	JAIL_DISPLAY = 'D', /* followed by a cookie: make a display's socket; the answer brings the descriptors of xsocket.h */
+	JAIL_FIGURES = 'F', /* this one the init asks: a process reads a file of /proc. The daemon's answer is followed by struct jail_figures */
+};
+
+/* What a session may use and has used; zeros where the daemon does not know. */
+struct jail_figures {
+	uint64_t memory_bytes;             /* its limit; 0: none */
+	uint64_t used_bytes, cached_bytes; /* the second is a part of the first: files the kernel can drop */
+	uint64_t user_ns, system_ns;       /* of processor time */
 };
 
 /* The descriptors a helper process is started with, beside 0, 1, 2. */

@@ -73,9 +73,12 @@ static int try_namespaces(void)
 /* As pid 1 of a new namespace, which may mount a /proc of its own. */
 static int mount_inside(void)
 {
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k") < 0)
+	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("tmpfs", "/tmp", "tmpfs", flags, "size=4k") < 0)
 		return errno;
-	return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid,hidepid=invisible") < 0 ? errno : 0;
+	if (mount("devpts", "/tmp", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance") < 0 || mount("proc", "/proc", "proc", flags, "hidepid=invisible") < 0)
+		return errno;
+	return mount(NULL, "/proc", NULL, MS_REMOUNT | flags, "subset=pid,hidepid=invisible") < 0 ? errno : 0;
 }
 
 static int try_mounts(void)
@@ -144,7 +147,7 @@ void layers_test(struct layer_state states[LAYER_COUNT])
 {
 	char version[32];
 	note(&states[LAYER_NAMESPACES], in_child(try_namespaces), "user, pid, mount, net, ipc, uts, cgroup", namespace_remedy());
-	note(&states[LAYER_MOUNTS], in_child(try_mounts), "tmpfs, proc with subset=pid",
+	note(&states[LAYER_MOUNTS], in_child(try_mounts), "tmpfs, devpts, proc with subset=pid",
 		states[LAYER_NAMESPACES].there ? "use Linux 5.14 or newer; inside a container /proc must not be masked (docker run --security-opt systempaths=unconfined)"
 					       : namespace_remedy());
 	note(&states[LAYER_SECCOMP], in_child(try_seccomp), "filters", "use a kernel with CONFIG_SECCOMP_FILTER");

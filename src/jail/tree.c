@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "jail/jail.h"
+#include "jail/machine.h"
 
 /* A place that exists on every system and that nobody needs while the tree is being built. */
 static const char staging[] = "/tmp";
@@ -44,12 +45,13 @@ static const struct {
 	{ "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n" },
 };
 
-static const char *const devices[] = { "null", "zero", "full", "random", "urandom" };
+static const char *const devices[] = { "null", "zero", "full", "random", "urandom", "tty" };
 static const struct {
 	const char *path, *target;
 } dev_links[] = { { "dev/fd", "/proc/self/fd" }, { "dev/stdin", "/proc/self/fd/0" }, { "dev/stdout", "/proc/self/fd/1" },
-	{ "dev/stderr", "/proc/self/fd/2" } };
-static const char *const empty_dirs[] = { "etc", "etc/ssl", "proc", "dev", "dev/shm", "tmp", "workspace", "var", "var/cache", "var/tmp", "run", "home" };
+	{ "dev/stderr", "/proc/self/fd/2" },
+	{ "dev/ptmx", "pts/ptmx" } };
+static const char *const empty_dirs[] = { "etc", "etc/ssl", "proc", "dev", "dev/shm", "dev/pts", "tmp", "workspace", "var", "var/cache", "var/tmp", "run", "home" };
 
 /* In a user namespace flags the host set are locked and must be repeated, so those are asked for as well when the plain call is refused. */
 static int remount_read_only(const char *at, unsigned long more)
@@ -312,6 +314,8 @@ static int fill(const char *root, const struct shown *shown, struct error *e)
 		return error_set_errno(e, r, "filling /etc of the jails' tree");
 	if ((r = add_font_cache(root)) < 0)
 		return error_set_errno(e, r, "showing the font cache in the jails' tree");
+	if ((r = machine_add(root)) < 0)
+		return error_set_errno(e, r, "describing the machine in the jails' tree");
 	if ((r = add_devices(root)) < 0)
 		return error_set_errno(e, r, "filling /dev of the jails' tree");
 	if ((r = add_proc(root)) < 0)
@@ -363,9 +367,8 @@ int tree_add_private(unsigned long long disk_bytes, unsigned long long inodes, b
 	*ret_step = "mounting /dev/shm";
 	if ((r = mount_sized("/dev/shm", JAIL_SHM_BYTES, JAIL_INODES, "1777", noexec)) < 0)
 		return r;
-	*ret_step = "mounting /proc";
-	/* subset=pid leaves only processes: no kernel-wide files to read or write. Kernels before 5.8 lack it and are refused. */
-	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid,hidepid=invisible") < 0)
+	*ret_step = "mounting /dev/pts";
+	if (mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,max=" TREE_TERMINALS) < 0)
 		return -errno;
 	return 0;
 }

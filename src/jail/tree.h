@@ -15,5 +15,9 @@ enum { TREE_SHOWN_MAX = 16, TREE_MODULE = '+' };
  */
 int tree_prepare(const char *shown, struct error *e);
 
-/* The mounts a single jail adds: /workspace, /tmp, /dev/shm, /proc. Called by its init. *ret_step names what failed. */
+/*
+ * The mounts a single jail adds: /workspace, /tmp, /dev/shm, and /dev/pts with at most TREE_TERMINALS pseudo-terminals (the machine has some thousands for all).
+ * Called by its init. *ret_step names what failed. /proc is mounted after them: proc_files.h.
+ */
+#define TREE_TERMINALS "32"
 int tree_add_private(unsigned long long disk_bytes, unsigned long long inodes, bool noexec, const char **ret_step);

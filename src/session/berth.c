@@ -424,6 +424,10 @@ static void on_told(uv_poll_t *p, int status, int events)
 		take_display(b, fds, n_fds);
 		return;
 	}
+	if (byte == JAIL_FIGURES) {
+		berth_tell_figures(b);
+		return;
+	}
 	if (byte == JAIL_SWEEP && b->sweeps)
 		b->sweeps--;
 	if (b->state == BERTH_SWEEP && !b->sweeps) {

@@ -121,6 +121,9 @@ void berth_drop_guest(struct berth *b); /* and the ends that were meant for it *
 void berth_end_former(struct berth *b); /* when there is one */
 int berth_new_guest(struct berth *b);   /* the daemon's end of one, and the far ends */
 
+/* berth_figures.c: answers the init, for which a process of the session reads a file about the machine. */
+void berth_tell_figures(struct berth *b);
+
 /* berth_copy.c */
 void berth_ask_move(struct berth *b); /* a copy from the outer jail for its guest */
 int berth_make_cgroup(struct berth *b);

@@ -58,6 +58,9 @@ struct nursery_config {
 	const struct berth_events *events;
 };
 
+/* What the control group of a session gets beyond its limit of memory, so that Python's MemoryError comes first. */
+enum { BERTH_MEMORY_HEADROOM = 64 << 20 };
+
 struct nursery_stats {
 	uint64_t forked, restarts;
 	unsigned stock_ready;

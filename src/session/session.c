@@ -179,8 +179,7 @@ static int settle_network(const struct sessions_config *c, struct session_params
 
 struct cgroup_limits session_cgroup_limits(const struct session_limits *l)
 {
-	enum { HEADROOM = 64 << 20 };
-	return (struct cgroup_limits){ .memory_bytes = l->memory_bytes ? l->memory_bytes + HEADROOM : 0,
+	return (struct cgroup_limits){ .memory_bytes = l->memory_bytes ? l->memory_bytes + BERTH_MEMORY_HEADROOM : 0,
 		.processes = (unsigned)l->processes,
 		.cpus = l->cpus };
 }

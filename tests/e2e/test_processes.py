@@ -100,7 +100,12 @@ def test_descriptors(family, kind):
         'launcher': {0: '/dev/null', 3: 'socket'},
         'jailer': {0: '/dev/null', 3: 'socket'},
         'zygote': {0: '/dev/null', 3: 'socket'},
-        'init': {0: '/dev/null', 1: '/dev/null', 2: '/dev/null', 3: 'socket', 4: 'anon_inode:[signalfd]'},
+        'init': {
+                **dict.fromkeys((0, 1, 2), '/dev/null'),
+                3: 'socket',
+                **{4 + i: f'/dev/shm/{name} (deleted)' for i, name in enumerate(('stat', 'meminfo', 'uptime', 'loadavg'))},
+                8: 'anon_inode:[signalfd]',
+            },
     }
     if kind != 'daemon':
         assert held == wanted[kind]

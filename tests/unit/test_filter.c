@@ -89,6 +89,12 @@ static void arguments(void)
 	OK(with(SYS_socket, 0, AF_INET) == NO && with(SYS_socket, 0, AF_NETLINK) == NO && with(SYS_socket, 0, AF_ALG) == NO);
 	OK(with(SYS_socketpair, 0, AF_INET) == NO);
 	OK(with(SYS_ioctl, 1, TCGETS) == ALLOW && with(SYS_ioctl, 1, TIOCSTI) == NO && with(SYS_ioctl, 1, high | TIOCSTI) == NO);
+	static const uint64_t terminal[] = { TCSETS, TCSETSW, TCSETSF, TIOCGPTN, TIOCSPTLCK, TIOCGPTPEER, TIOCSWINSZ, TIOCSCTTY, TIOCNOTTY, TIOCSPGRP, 0x802c542a };
+	for (unsigned i = 0; i < sizeof(terminal) / sizeof(terminal[0]); i++)
+		OK(with(SYS_ioctl, 1, terminal[i]) == ALLOW);
+	static const uint64_t console[] = { TIOCSETD, TIOCCONS, TIOCLINUX, TIOCVHANGUP, TIOCSSERIAL, TIOCEXCL };
+	for (unsigned i = 0; i < sizeof(console) / sizeof(console[0]); i++)
+		OK(with(SYS_ioctl, 1, console[i]) == NO && with(SYS_ioctl, 1, high | console[i]) == NO);
 	OK(with(SYS_prctl, 0, PR_SET_NAME) == ALLOW && with(SYS_prctl, 0, PR_SET_PTRACER) == NO && with(SYS_prctl, 0, PR_SET_SECCOMP) == NO);
 	OK(with(SYS_personality, 0, 0xffffffff) == ALLOW && with(SYS_personality, 0, 0x40000) == NO);
 	OK(with(SYS_prlimit64, 0, 0) == ALLOW && with(SYS_prlimit64, 0, 1) == NO);

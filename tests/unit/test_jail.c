@@ -79,7 +79,8 @@ static int check_identity(void)
 
 static int check_files(void)
 {
-	static const char *const hidden[] = { "/root", "/etc/shadow", "/sys", "/boot", "/proc/kcore", "/proc/sys", "/dev/mem" };
+	static const char *const hidden[] = { "/root", "/etc/shadow", "/boot", "/proc/kcore", "/proc/sys", "/dev/mem", "/sys/kernel", "/sys/class",
+		"/sys/fs", "/sys/devices/virtual", "/proc/interrupts", "/proc/cmdline", "/proc/sysrq-trigger" };
 	for (unsigned i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
 		if (access(hidden[i], F_OK) == 0)
 			return 1 + (int)i;
@@ -94,6 +95,70 @@ static int check_files(void)
 	char *argv[] = { (char *)"/workspace/kept", NULL };
 	execv(argv[0], argv);
 	return errno == EACCES ? 0 : 23; /* writable places are noexec */
+}
+
+/* Of the kernel-wide files there are those of the session's own, read-only; the directory shows processes. */
+static int check_proc(void)
+{
+	static const char *const own[] = { "/proc/stat", "/proc/meminfo", "/proc/uptime", "/proc/loadavg", "/proc/cpuinfo", "/proc/vmstat", "/proc/filesystems" };
+	char byte;
+	for (unsigned i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		int fd = open(own[i], O_RDONLY);
+		if (fd < 0 || read(fd, &byte, 1) != 1)
+			return 1 + (int)i;
+		fd_close(fd);
+		if (chmod(own[i], 0666) == 0 || open(own[i], O_WRONLY) >= 0 || unlink(own[i]) == 0)
+			return 20 + (int)i;
+	}
+	DIR *d = opendir("/dev/shm");
+	for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
+		if (e->d_name[0] != '.')
+			return 40;
+	return d ? 0 : 41;
+}
+
+/* What the daemon tells is what the next process that opens the file reads. */
+static int check_memory(void)
+{
+	char line[64] = { 0 };
+	int fd = open("/proc/meminfo", O_RDONLY);
+	return fd >= 0 && read(fd, line, sizeof(line) - 1) > 0 && !strncmp(line, "MemTotal:          12345 kB\n", 28) ? 0 : 1;
+}
+
+static void figures(struct real_jail *j)
+{
+	struct __attribute__((packed)) {
+		char order;
+		struct jail_figures f;
+	} answer = { JAIL_FIGURES, { .memory_bytes = 12345 << 10 } };
+	char byte = 0;
+	struct pollfd p = { .fd = j->control, .events = POLLIN };
+	fflush(stdout);
+	usleep(700000); /* the files were read just now, and nobody answered: until the init gave up it does not ask again */
+	while (recv(j->control, &byte, 1, MSG_DONTWAIT) == 1)
+		;
+	pid_t reader = fork();
+	if (reader == 0)
+		_exit(inside(j, check_memory));
+	OK(poll(&p, 1, 60000) == 1 && read(j->control, &byte, 1) == 1 && byte == JAIL_FIGURES);
+	OK(write(j->control, &answer, sizeof(answer)) == (ssize_t)sizeof(answer));
+	OK(code_of(reader) == 0);
+}
+
+/* A terminal of the jail's own: what is written to one end is read from the other. */
+static int check_terminal(void)
+{
+	char name[64], line[8] = { 0 };
+	int master = posix_openpt(O_RDWR | O_NOCTTY);
+	if (master < 0 || grantpt(master) < 0 || unlockpt(master) < 0 || ptsname_r(master, name, sizeof(name)))
+		return 1;
+	int slave = open(name, O_RDWR | O_NOCTTY);
+	if (slave < 0 || strcmp(name, "/dev/pts/0") || write(master, "ab\n", 3) != 3 || read(slave, line, sizeof(line)) != 3)
+		return 2;
+	int more = 0;
+	while (posix_openpt(O_RDWR | O_NOCTTY) >= 0)
+		more++;
+	return more < 64 ? 0 : 3;
 }
 
 static int check_alone(void)
@@ -178,6 +243,9 @@ int main(void)
 	OK(inside(&a, check_identity) == 0);
 	OK(inside(&a, check_files) == 0);
 	OK(inside(&a, check_alone) == 0);
+	OK(inside(&a, check_proc) == 0);
+	figures(&a);
+	OK(inside(&a, check_terminal) == 0);
 	OK(inside(&a, check_landlock) == 0);
 	OK(inside(&a, check_disk_limit) == 0);
 	OK(inside(&a, check_leftover) == 0); /* files outlive the process */
