@@ -13,6 +13,10 @@ void answer_put_observation(struct json_writer *w, const struct observation *o);
 
 /* The same without all that may be large (output, values, pictures), which is counted as left out: for want of memory. */
 void answer_without_output(const struct observation *o, struct observation *ret);
+/* An interpreter that died between cells: the members of an object, and the same as a line for dialects that only have text, with its line end. */
+void answer_put_death_fields(struct json_writer *w, const struct session_death *d);
+enum { DEATH_LINE_MAX = 1024 };
+const char *answer_death_line(const struct session_death *d, char line[DEATH_LINE_MAX]);
 
 /* 201 with the session and where it is; ends the call. */
 struct call;

@@ -51,6 +51,17 @@ static void send_event(struct events *ev, struct json_writer *w, struct buffer *
 	send_json(ev, w, json, type);
 }
 
+void events_died(struct events *ev, const char *session, const struct session_death *d)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	begin(ev, &w, &b, "session");
+	json_field_cstr(&w, "session", session);
+	json_field_cstr(&w, "event", "interpreter_died");
+	answer_put_death_fields(&w, d);
+	send_event(ev, &w, &b, "session");
+}
+
 void events_started(struct events *ev, const char *session, unsigned cell)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);

@@ -1,6 +1,6 @@
 /*
- * A cell's events on their way to a client, as server-sent events or as WebSocket messages: started, stdout,
- * stderr, display, done. Both carry the same JSON; a WebSocket's also has the id of the request.
+ * A cell's events on their way to a client, as server-sent events or as WebSocket messages: session (a death before
+ * the cell), started, stdout, stderr, display, done. Both carry the same JSON; a WebSocket's also has the id of the request.
  *
  * Output arrives in arbitrary pieces; a character that is cut between two is held back until it is whole, so
  * the texts of a stream put together are exactly its text.
@@ -22,6 +22,9 @@ struct events {
 
 void events_init(struct events *ev, struct outbox *out, const char *id);
 void events_finish(struct events *ev);
+
+/* The interpreter died since the cell before: a `session` event. */
+void events_died(struct events *ev, const char *session, const struct session_death *d);
 
 void events_started(struct events *ev, const char *session, unsigned cell);
 void events_output(struct events *ev, enum stream stream, const char *data, size_t len);

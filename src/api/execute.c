@@ -137,6 +137,13 @@ static void on_started(void *userdata, unsigned cell)
 	events_started(&w->events, w->session, cell);
 }
 
+static void on_died(void *userdata, const struct session_death *d)
+{
+	struct wait *w = userdata;
+	begin_stream(w);
+	events_died(&w->events, w->session, d);
+}
+
 static void on_output(void *userdata, enum stream stream, const char *data, size_t len)
 {
 	struct wait *w = userdata;
@@ -214,7 +221,7 @@ static void on_done(void *userdata, const struct observation *o)
 }
 
 /* Without a stream nobody listens to the pieces. */
-static const struct cell_observer stream_observer = { on_started, on_output, on_display, on_done, false };
+static const struct cell_observer stream_observer = { .on_started = on_started, .on_output = on_output, .on_display = on_display, .on_done = on_done, .on_died = on_died };
 static const struct cell_observer plain_observer = { .on_done = on_done };
 
 /* ---- starting ------------------------------------------------------------ */

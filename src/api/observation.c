@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/answers.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
@@ -157,6 +158,41 @@ static void put_packages(struct json_writer *w, const char *packages)
 	w->stream = stream;
 }
 
+void answer_put_death_fields(struct json_writer *w, const struct session_death *d)
+{
+	char at[CLOCK_TEXT_MAX];
+	json_field_cstr(w, "at", clock_format(d->wall_ns, at));
+	json_field_cstr(w, "why", d->why);
+	json_field_bool(w, "state_lost", d->state_lost);
+	if (d->state_lost)
+		json_field_null(w, "rolled_back_to");
+	else
+		json_field_uint(w, "rolled_back_to", d->cell);
+	json_field_bool(w, "files_rolled_back", d->files_rolled_back);
+	json_field_bool(w, "files_lost", d->files_lost);
+	json_field_cstr(w, "remediation", d->remedy);
+}
+
+const char *answer_death_line(const struct session_death *d, char line[DEATH_LINE_MAX])
+{
+	char at[CLOCK_TEXT_MAX];
+	snprintf(line, DEATH_LINE_MAX, "[glovebox] before this cell, at %s, %s. %s\n", clock_format(d->wall_ns, at), d->why, d->remedy);
+	return line;
+}
+
+static void put_death(struct json_writer *w, const struct session_death *d)
+{
+	json_key(w, "interpreter_died");
+	if (!d) {
+		json_put_null(w);
+		return;
+	}
+
+	json_open_object(w);
+	answer_put_death_fields(w, d);
+	json_close(w);
+}
+
 void answer_put_observation(struct json_writer *w, const struct observation *o)
 {
 	json_open_object(w);
@@ -194,6 +230,8 @@ void answer_put_observation(struct json_writer *w, const struct observation *o)
 		json_field_null(w, "checkpoints_let_go");
 	json_field_bool(w, "rolled_back", o->rolled_back);
 	json_field_bool(w, "files_rolled_back", o->files_rolled_back);
+	json_field_bool(w, "files_lost", o->files_lost);
+	put_death(w, o->died);
 	put_truncated(w, o);
 	put_usage(w, o);
 	json_close(w);

@@ -175,6 +175,17 @@ static const struct shape_row film_rows[] = {
 };
 static SHAPE(shape_film, "Film", film_rows);
 
+static const struct shape_row death_rows[] = {
+	{ "at", "string", NULL, 0, "RFC 3339, UTC." },
+	{ "why", "string", NULL, 0, NULL },
+	{ "state_lost", "boolean", NULL, 0, "There was no snapshot to go back to: variables were gone before this cell." },
+	{ "rolled_back_to", "integer", NULL, 1, "Else variables are as they were after this cell." },
+	{ "files_rolled_back", "boolean", NULL, 0, "And so are the files." },
+	{ "files_lost", "boolean", NULL, 0, "The session's jail ended with it: /workspace is empty." },
+	{ "remediation", "string", NULL, 0, "What to do." },
+};
+static SHAPE(shape_death, "InterpreterDeath", death_rows);
+
 static const struct shape_row observation_rows[] = {
 	{ "id", "string", NULL, 0, "Of the request." },
 	{ "session", "string", NULL, 0, NULL },
@@ -193,11 +204,13 @@ static const struct shape_row observation_rows[] = {
 	{ "recording", "integer", NULL, 1, "Id of the recording, when `record` was asked for: GET …/recording/{id}." },
 	{ "film", "object", &shape_film, 1, "The recording itself, of POST /v1/run with `record`." },
 	{ "files", "array", &shape_file, 0, "What the cell created, changed or deleted below /workspace." },
-	{ "state_lost", "boolean", NULL, 0, "The interpreter had to be replaced: variables are gone." },
+	{ "state_lost", "boolean", NULL, 0, "The interpreter had to be replaced, by this cell or before it (`interpreter_died`): variables are gone." },
 	{ "packages", "object", &shape_packages, 1, "What became of packages since the cell before." },
 	{ "checkpoints_let_go", "any", NULL, 1, "Ids of checkpoints that had to go since the last answer, for their number or memory." },
-	{ "rolled_back", "boolean", NULL, 0, "The interpreter had to be replaced: variables are as they were before the cell." },
+	{ "rolled_back", "boolean", NULL, 0, "The interpreter had to be replaced: variables are as they were before the cell, or were put back before it (`interpreter_died`)." },
 	{ "files_rolled_back", "boolean", NULL, 0, "And so are the files under /workspace." },
+	{ "files_lost", "boolean", NULL, 0, "The session's jail had to be replaced, too: /workspace is empty." },
+	{ "interpreter_died", "object", &shape_death, 1, "The interpreter died between the cell before and this one." },
 	{ "truncated", "object", &shape_truncated, 0, NULL },
 	{ "usage", "object", &shape_usage, 0, "Measured, not guessed." },
 };
@@ -390,7 +403,7 @@ SHAPE(shape_input, "InputAnswer", input_rows);
 const struct shape *const shapes[] = { &shape_forks, &shape_checkpoint, &shape_checkpoint_answer, &shape_checkpoint_list, &shape_rollback_answer, &shape_problem, &shape_packages, &shape_profile, &shape_profile_list, &shape_session, &shape_session_list, &shape_limits,
 	&shape_observation, &shape_bundle, &shape_error, &shape_file, &shape_truncated, &shape_usage,
 	&shape_log, &shape_log_entry, &shape_file_list, &shape_file_entry, &shape_interrupted, &shape_status,
-	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, &shape_display, &shape_window, &shape_window_list, &shape_picture, &shape_picture_error, &shape_input, &shape_input_result, &shape_recording, &shape_recording_list, &shape_recording_cell, &shape_film, &shape_live_link, NULL };
+	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, &shape_display, &shape_window, &shape_window_list, &shape_picture, &shape_picture_error, &shape_input, &shape_input_result, &shape_recording, &shape_recording_list, &shape_recording_cell, &shape_film, &shape_death, &shape_live_link, NULL };
 
 /* ---- as JSON Schema ------------------------------------------------------ */
 

@@ -34,6 +34,7 @@ struct socket {
 	TAILQ_HEAD(, socket_cell) cells;
 	unsigned n_cells;
 	bool leaving; /* closes when the last cell is done */
+	struct session_listener listener;
 	char *tools_id; /* JSON text of the id of the last tools message; NULL before one */
 };
 
@@ -130,7 +131,7 @@ static void on_done(void *userdata, const struct observation *o)
 	leave_when_done(s);
 }
 
-static const struct cell_observer observer = { on_started, on_output, on_display, on_done, false };
+static const struct cell_observer observer = { .on_started = on_started, .on_output = on_output, .on_display = on_display, .on_done = on_done };
 
 static struct socket_cell *cell_create(struct socket *s, char **id)
 {
@@ -193,6 +194,21 @@ static int execute(struct socket *s, struct socket_request *m, struct error *e)
 	if (r < 0 || c->dead)
 		cell_destroy(c);
 	return r;
+}
+
+/* ---- the session itself -------------------------------------------------- */
+
+/* Told when it happens, without an id: nobody asked. */
+static void on_death(void *userdata, const struct session_death *d)
+{
+	struct socket *s = userdata;
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	begin(&w, &b, NULL, "session");
+	json_field_cstr(&w, "session", s->session);
+	json_field_cstr(&w, "event", "interpreter_died");
+	answer_put_death_fields(&w, d);
+	send_json(s, &w, &b);
 }
 
 /* ---- messages ------------------------------------------------------------ */
@@ -358,6 +374,7 @@ static void on_closed(struct http_ws *ws, unsigned code, void *userdata)
 	struct session *session;
 	if (s->tools_id && !session_find(s->api->sessions, s->session, NULL, &session))
 		session_drop_tools(session, s);
+	session_unlisten(&s->listener);
 	free(s->tools_id);
 	outbox_finish(&s->out);
 	free(s);
@@ -405,6 +422,10 @@ void handle_socket(struct call *c)
 	struct http_exchange *x = c->x;
 	call_release(c);
 	s->ws = http_upgrade(x, NULL, &handler, s);
-	if (!s->ws)
+	if (!s->ws) {
 		free(s);
+		return;
+	}
+	s->listener = (struct session_listener){ .on_death = on_death, .userdata = s };
+	session_listen(session, &s->listener);
 }

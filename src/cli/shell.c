@@ -137,7 +137,9 @@ static void on_done(void *userdata, const struct observation *o)
 		print_error(o);
 	if (o->status == CELL_TIMEOUT)
 		fprintf(stderr, "(the cell took longer than %g s)\n", sh->options->timeout);
-	if (o->state_lost && !(o->error && *o->error->remedy))
+	if (o->died)
+		fprintf(stderr, "(before this cell %s. %s)\n", o->died->why, o->died->remedy);
+	else if (o->state_lost && !(o->error && *o->error->remedy))
 		fprintf(stderr,
 			"(the interpreter had to be replaced: variables are gone, files are still there)\n");
 }

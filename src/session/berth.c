@@ -2,6 +2,7 @@
 #include "session/berth.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -582,6 +583,13 @@ void berth_forget_jail(struct berth *b)
 {
 	b->jail_asked = false;
 	free_when_closed(b);
+}
+
+/* The init's socket closes before its jail's processes are killed, its pidfd only says so after they have gone. */
+bool berth_has_jail(const struct berth *b)
+{
+	struct pollfd p = { .fd = b->init_control, .events = POLLRDHUP };
+	return b->init_control >= 0 && !b->init_reaped && (poll(&p, 1, 0) == 0 || !(p.revents & (POLLHUP | POLLRDHUP | POLLERR)));
 }
 
 /* Asks the init to kill everything else in the jail. */

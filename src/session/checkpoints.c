@@ -264,6 +264,8 @@ static void rolled_back(struct session *s)
 	s->files_touched = false;
 	if (s->latest)
 		s->latest->used_ns = clock_now_ns();
+	if (s->latest && s->latest->wall_ns < s->died.wall_ns)
+		s->has_died = false; /* what the death cost is there again */
 	operation_succeed(s, s->latest);
 }
 

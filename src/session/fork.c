@@ -35,6 +35,8 @@ static int child_params(const struct session *s, const struct session_params *ow
 static void adopt(struct session *s, struct session *child)
 {
 	child->fork_of = s;
+	child->has_died = s->has_died; /* whoever made the fork has not been told, either */
+	child->died = s->died;
 	memcpy(child->from, s->id, sizeof(child->from));
 }
 

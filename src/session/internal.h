@@ -105,7 +105,16 @@ struct session {
 	struct {
 		struct process_exit end;
 		bool broken, out_of_memory;
-	} death;               /* of the guest that the running cell had */
+		bool jail;     /* its jail ended, too */
+		unsigned back_to; /* the cell after which the state was as it is restored */
+		uint64_t wall_ns;
+	} death;               /* of the last guest that died */
+	struct {
+		bool state, files; /* cells have run; there may be files */
+	} holds;               /* what a death would cost */
+	bool has_died;
+	struct session_death died; /* between cells; told with the next observation */
+	TAILQ_HEAD(, session_listener) listeners;
 	char from[SESSION_ID_LEN + 1]; /* whom it was forked from; "" for nobody */
 	char *let_go;          /* ids of checkpoints that had to go, until somebody is told; owned */
 	bool weigh_due;        /* its checkpoints may hold too much */
@@ -118,7 +127,7 @@ struct session {
 	struct operation *recovery; /* the interpreter died, and another one is on its way from a snapshot or from the zygote; NULL for none */
 	unsigned since;        /* cells since its state was that of `head` */
 	char no_copy[256];     /* why there is none */
-	char remedy[512];      /* of the error that is being told */
+	char remedy[1024];     /* of the error that is being told */
 
 	uint32_t check_serial;
 	void (*check_answer)(void *userdata, const char *verdict);
@@ -206,6 +215,11 @@ void session_stop_cell(struct session *s, enum cell_stop why); /* interrupts the
 void session_start_clock(struct session *s, enum session_clock clock, uint64_t ms); /* what happens then: on_deadline() */
 void session_arm_clock(struct session *s);     /* the limit of the running cell */
 void session_stop_clock(struct session *s);
+/* death.c */
+void death_note(struct session *s, const struct process_exit *end, bool broken); /* into s->death */
+void death_say_why(const struct session *s, char *text, size_t size);            /* s->death in words */
+void death_between_cells(struct session *s, bool restored); /* tells listeners, and the next observation */
+void death_drop_listeners(struct session *s);
 /* session_guest.c */
 /* The running cell is over with its guest: `rolled_back` when another one goes on from before the cell. */
 void session_end_with_guest(struct session *s, bool rolled_back);
@@ -217,6 +231,7 @@ void session_send_setup(struct session *s);
 void travel_send_cell(struct session *s);
 bool travel_frame(struct session *s, const struct wire_frame *f); /* false: not one about copies, or forged */
 bool travel_recover(struct session *s); /* begins to restore the state before the running cell for s->recovery; false: there is no way back */
+bool travel_fall_back(struct session *s); /* begins to restore the last snapshot that the state came from, cells before the death or not */
 bool travel_retry(struct session *s);   /* restores the same state once more; false: its snapshot is gone */
 bool travel_possible(const struct session *s); /* copies can be had at all */
 void travel_cell_done(struct session *s, bool repeatable); /* the running cell ended, its guest goes on */

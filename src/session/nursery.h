@@ -88,6 +88,9 @@ uint32_t berth_host_id(const struct berth *b);
 /* What all processes of the berth used since it was made; zeros without control groups. */
 void berth_usage(struct berth *b, struct cgroup_usage *ret);
 
+/* False once the jail's init has ended, with all processes and files of the jail. */
+bool berth_has_jail(const struct berth *b);
+
 /* Kills the guest and, through the init, which does not share the guest's processors, all else in the jail at the same moment: against a
  * fork bomb the guest alone would take seconds to die. Its end is reported as usual. */
 void berth_kill_all(struct berth *b);

@@ -30,7 +30,8 @@ void recovery_begin(struct session *s)
 		recovery_lose(s, "the server is short of memory");
 		return;
 	}
-	if (travel_recover(s))
+	s->death.back_to = s->cells;
+	if (!s->death.jail && (travel_recover(s) || (!s->running && travel_fall_back(s))))
 		return;
 
 	operation_free(TAKE_PTR(s->recovery));
@@ -57,6 +58,8 @@ static void fail(struct session *s)
 static void restored(struct session *s)
 {
 	operation_free(TAKE_PTR(s->recovery));
+	if (!s->running && s->params.keep_files_bytes && !*berth_files_left(s->berth))
+		s->files_touched = false; /* what the API wrote since is gone, too */
 	session_end_with_guest(s, true);
 	operation_begin(s); /* a request that waited for this */
 }

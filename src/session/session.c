@@ -231,6 +231,7 @@ int session_take_berth(struct session *s, bool *ret_ready)
 		s->setup_sent = true; /* the copy's was */
 		s->replay.good = s->replay.fresh = false;
 		s->cells = from->copy->cell;
+		s->holds.state = s->holds.files = true;
 		kind.set = NULL;
 		return nursery_nest(s->table->nursery, from->copy, from->reseed, &kind, &wall, s, &s->berth);
 	}
@@ -264,6 +265,7 @@ static struct session *new_session(struct sessions *t)
 	text_random_id(s->id + 2, SESSION_ID_LEN - 2);
 	TAILQ_INIT(&s->queue);
 	TAILQ_INIT(&s->recordings);
+	TAILQ_INIT(&s->listeners);
 	s->created_ns = s->used_ns = clock_now_ns();
 	s->created_wall_ns = s->used_wall_ns = clock_wall_ns();
 	uv_timer_init(t->config.loop, &s->deadline);
@@ -396,6 +398,7 @@ void session_end(struct session *s, const char *why)
 	snprintf(text, sizeof(text), "the session ended: %s", why);
 	s->guest_ready = false; /* no queued cell may start now */
 	session_fail_all_cells(s, CELL_KILLED, "session_gone", text, "Make a new session.");
+	death_drop_listeners(s);
 	recordings_destroy(s);
 	display_close(s->display);
 	s->display = NULL;
@@ -443,7 +446,7 @@ int session_reset(struct session *s, struct error *e)
 	}
 	if (!s->guest_ready && !operation_restores(s))
 		return 0; /* a fresh one is on its way already */
-	s->guest_ready = s->setup_sent = false;
+	s->guest_ready = s->setup_sent = s->holds.state = s->has_died = false;
 	s->n_left = 0;
 	struct cell_queue waiting;
 	TAILQ_INIT(&waiting);
@@ -528,5 +531,5 @@ void session_owner(const struct session *s, uid_t *ret_uid, gid_t *ret_gid)
 
 void session_files_touched(struct session *s)
 {
-	s->files_touched = true;
+	s->files_touched = s->holds.files = true;
 }

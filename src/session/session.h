@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <uv.h>
 
 #include "base/error.h"
@@ -329,16 +330,39 @@ struct film_report {
 	const struct error *error;
 };
 
+/* An interpreter that died while no cell ran: what is left of the session. */
+struct session_death {
+	uint64_t wall_ns;
+	char why[256];
+	bool state_lost;        /* variables are gone; else they are as they were after `cell` … */
+	bool files_rolled_back; /* … and so are the files */
+	bool files_lost;        /* /workspace is empty: the jail ended with the interpreter */
+	unsigned cell;          /* the last one before; 0: none had run */
+	char remedy[512];
+};
+
+/* Hears at once when the session's interpreter dies between cells. Owned by whoever listens; session is NULL after the session's end. */
+struct session_listener {
+	TAILQ_ENTRY(session_listener) link;
+	struct session *session;
+	void (*on_death)(void *userdata, const struct session_death *d); /* must not change the session */
+	void *userdata;
+};
+void session_listen(struct session *s, struct session_listener *l);
+void session_unlisten(struct session_listener *l); /* idempotent */
+
 /* The outcome of a cell (DESIGN §7). Everything it points to is valid during the on_done call only. */
 struct observation {
 	const char *id, *session; /* of the cell's request, of the session */
 	unsigned cell;
 	enum cell_status status;
 	int exit_code;
-	bool state_lost;
+	bool state_lost;      /* variables are gone: by this cell, or by a death before it */
+	bool files_lost;      /* and all files: the jail ended too */
+	const struct session_death *died; /* the interpreter died between the cell before and this one; or NULL */
 	const char *packages; /* JSON text: what became of packages since the cell before, or NULL */
 	const char *let_go;   /* ids of checkpoints that had to go since the last answer, with blanks between, or NULL */
-	bool rolled_back;       /* variables are as before the cell … */
+	bool rolled_back;       /* variables are as before the cell, or were put back before it (`died`) … */
 	bool files_rolled_back; /* … and so are the files */
 	unsigned rolled_back_to; /* the cell after which they were so; 0: before the first */
 	struct captured out, err;
@@ -402,6 +426,7 @@ struct cell_observer {
 	void (*on_output)(void *userdata, enum stream stream, const char *data, size_t len); /* raw bytes, within the cap */
 	void (*on_display)(void *userdata, const struct bundle *b);
 	void (*on_done)(void *userdata, const struct observation *o);
+	void (*on_died)(void *userdata, const struct session_death *d); /* the interpreter died before this cell; comes before on_started */
 	/* Say no to the output cap: on_output gets every byte and nothing is kept (the CLI's way). */
 	bool uncapped;
 };

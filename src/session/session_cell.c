@@ -102,6 +102,20 @@ void session_override_error(struct session *s, const char *type, const char *cod
 	o->has_error = true;
 }
 
+/* A death before the cell counts as one of the cell's own: whoever looks at the flags alone must know that variables are not what they were. */
+static void add_death(struct session *s, struct observation *o)
+{
+	o->died = &s->died;
+	o->state_lost |= s->died.state_lost;
+	o->files_lost |= s->died.files_lost;
+	if (!s->died.state_lost && !o->rolled_back) {
+		o->rolled_back = !o->state_lost;
+		o->files_rolled_back = s->died.files_rolled_back;
+		o->rolled_back_to = s->died.cell;
+	}
+	s->has_died = false;
+}
+
 void session_report_cell(struct session *s, struct cell *c, enum cell_status status, int exit_code, enum state_after after)
 {
 	struct outcome *o = &s->outcome;
@@ -131,6 +145,10 @@ void session_report_cell(struct session *s, struct cell *c, enum cell_status sta
 		obs.files_rolled_back = s->params.keep_files_bytes && !*berth_files_left(s->berth);
 		obs.rolled_back_to = s->latest ? s->latest->cell : 0;
 	}
+	if (after == STATE_LOST)
+		obs.files_lost = s->death.jail;
+	if (s->has_died && c->started && !c->abandoned)
+		add_death(s, &obs);
 	s->packages_news = false;
 	if (c->started)
 		obs.wall_ms = (double)(clock_now_ns() - s->started_ns) / 1e6;

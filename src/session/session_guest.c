@@ -9,32 +9,38 @@
 
 enum { GUEST_RETRIES_MAX = 8 }; /* more than there are jails in stock: all of them may have died at once */
 
-/* Why the interpreter ended under a running cell, in words. */
-static void say_death(struct session *s, const struct process_exit *end, bool broken, const char *remedy)
-{
-	char text[256];
-	if (broken)
-		snprintf(text, sizeof(text), "the interpreter was ended: the code wrote to its control socket");
-	else if (end->signaled)
-		snprintf(text, sizeof(text), "the interpreter was ended by signal %d (%s)", end->status, strsignal(end->status));
-	else
-		snprintf(text, sizeof(text), "the code ended the interpreter itself with exit code %d (os._exit%s)", end->status,
-			end->status ? "" : ", or it closed descriptor 1023, which is the session's own");
-	session_override_error(s, "InterpreterDied", "interpreter_died", remedy, text);
-}
-
-/* What became of the variables, and why they are not as before when a copy was wished for. The text lives in the session. */
-static const char *say_state(struct session *s, bool rolled_back)
+/* What became of the variables, and why they are not as before when a copy was wished for: into s->remedy, from byte `at` on. */
+static void say_state(struct session *s, bool rolled_back, size_t at)
 {
 	const char *left = berth_files_left(s->berth);
+	char *text = s->remedy + at;
+	size_t size = sizeof(s->remedy) - at;
 	if (rolled_back && *left)
-		snprintf(s->remedy, sizeof(s->remedy), "Variables are as they were before this cell; files were left as they are: %s.", left);
+		snprintf(text, size, "Variables are as they were before this cell; files were left as they are: %s.", left);
 	else if (rolled_back)
-		snprintf(s->remedy, sizeof(s->remedy), "Variables and files are as they were before this cell; change the code and try again.");
+		snprintf(text, size, "Variables and files are as they were before this cell; change the code and try again.");
+	else if (s->death.jail)
+		snprintf(text, size, "Variables and files are gone; send the files again, and run the imports and definitions again.");
 	else
-		snprintf(s->remedy, sizeof(s->remedy), "Variables are gone, files under /workspace are still there; run the imports and definitions "
-			"again.%s%s%s", s->no_copy[0] ? " There was no copy to go back to: " : "", s->no_copy, s->no_copy[0] ? "." : "");
-	return s->remedy;
+		snprintf(text, size, "Variables are gone, files under /workspace are still there; run the imports and definitions "
+			"again. There was no copy to go back to: %s.", s->no_copy[0] ? s->no_copy : "none had been taken");
+}
+
+/* Whatever ended the interpreter: the error's remedy also says what became of the variables. */
+static void add_state(struct session *s, bool rolled_back)
+{
+	struct cell_error *e = &s->outcome.error;
+	char own[256];
+	if (!s->outcome.has_error)
+		return;
+	int n = snprintf(own, sizeof(own), "%s", e->remedy ? e->remedy : "");
+	size_t at = n > 0 && (size_t)n < sizeof(own) ? (size_t)n : 0; /* one that does not fit gives way */
+	if (at)
+		own[at++] = ' ';
+
+	memcpy(s->remedy, own, at);
+	say_state(s, rolled_back, at);
+	e->remedy = s->remedy;
 }
 
 /* True when the kernel killed something of the session for want of memory since the last look. */
@@ -47,14 +53,16 @@ bool session_ran_out_of_memory(struct session *s)
 	return more;
 }
 
-static void say_out_of_memory(struct session *s)
+static void say_death(struct session *s)
 {
-	char text[160];
-	snprintf(text, sizeof(text), "the session reached its memory limit of %llu bytes and its interpreter was killed",
-		(unsigned long long)s->params.limits.memory_bytes);
-	session_override_error(s, "MemoryError", "out_of_memory",
-		"Use less memory at once (files in /workspace and /tmp count), or make the session with a larger limits.memory_bytes (--memory).",
-		text);
+	char text[256];
+	death_say_why(s, text, sizeof(text));
+	if (s->death.out_of_memory)
+		session_override_error(s, "MemoryError", "out_of_memory",
+			"Use less memory at once (files in /workspace and /tmp count), or make the session with a larger limits.memory_bytes (--memory).",
+			text);
+	else
+		session_override_error(s, "InterpreterDied", "interpreter_died", "", text);
 }
 
 void session_end_with_guest(struct session *s, bool rolled_back)
@@ -67,6 +75,10 @@ void session_end_with_guest(struct session *s, bool rolled_back)
 	s->table->stats.guests_replaced++;
 	if (!rolled_back)
 		s->guest_ready = s->setup_sent = false; /* no queued cell may start now */
+	if (!c)
+		death_between_cells(s, rolled_back);
+	s->holds.state &= rolled_back;
+	s->holds.files &= rolled_back || !s->death.jail;
 	if (!c)
 		return;
 	if (s->outcome.done) { /* its code was over: only a picture or a film was awaited */
@@ -89,28 +101,22 @@ void session_end_with_guest(struct session *s, bool rolled_back)
 			"the cell was killed, because it did not stop when interrupted");
 	} else if (s->death.out_of_memory) {
 		status = CELL_OUT_OF_MEMORY;
-		say_out_of_memory(s);
+		say_death(s);
 	} else if (c->capture && capture_tell_kill(c->capture)) {
 		status = CELL_INTERRUPTED;
 	} else {
-		say_death(s, end, s->death.broken, say_state(s, rolled_back));
+		say_death(s);
 	}
+	add_state(s, rolled_back);
 	s->table->stats.cells_rolled_back += rolled_back;
 	session_close_cell(s, status, exit_code, rolled_back ? STATE_BEFORE : STATE_LOST);
-}
-
-static void note_death(struct session *s, const struct process_exit *end, bool broken)
-{
-	s->death.end = *end;
-	s->death.broken = broken;
-	s->death.out_of_memory = end->signaled && end->status == SIGKILL && session_ran_out_of_memory(s);
 }
 
 void session_guest_exit(struct session *s, const struct process_exit *end, bool broken)
 {
 	s->guest_ready = false; /* whoever hears of it may send a cell, which waits for the next interpreter */
 	if (!operation_restores(s))
-		note_death(s, end, broken);
+		death_note(s, end, broken);
 	operation_guest_died(s);
 }
 
@@ -159,10 +165,12 @@ void session_guest_failed(struct session *s, const char *text)
 		session_end(s, "it could not be forked");
 		return;
 	}
-	if (s->running) { /* its jail went with it */
-		note_death(s, &(struct process_exit){ .signaled = true, .status = SIGKILL }, false);
+	if (s->running || s->holds.state || s->holds.files) { /* its jail went with it */
+		death_note(s, &(struct process_exit){ .signaled = true, .status = SIGKILL }, false);
+		s->death.jail = true;
 		session_end_with_guest(s, false);
 	}
+	s->holds.files = false;
 	travel_forget(s);
 	s->guest_ready = s->setup_sent = false;
 	if (++s->retries <= GUEST_RETRIES_MAX && !s->ending) {

@@ -123,6 +123,9 @@ void session_start_next(struct session *s)
 		recording_start(s, &c->recording, NULL, &c->recording_id);
 	travel_send_cell(s);
 	session_start_nudging(s);
+	s->holds.state = s->holds.files = true;
+	if (s->has_died && !c->abandoned && c->observer.on_died)
+		c->observer.on_died(c->userdata, &s->died);
 	if (!c->abandoned && c->observer.on_started)
 		c->observer.on_started(c->userdata, s->cells);
 	tell_earlier_output(s);

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/process.h"
 #include "session/berth.h"
 #include "session/internal.h"
 
@@ -144,18 +145,22 @@ static bool asked_next(struct session *s, size_t new)
 	return n > new;
 }
 
+/* May the cells since the last snapshot be run again? They must find the files as they did. */
+static bool replayable(const struct session *s)
+{
+	if (!s->replay.n)
+		return true;
+	if (!s->params.keep_files_bytes || (s->latest && s->latest->files_left))
+		return false;
+	return s->replay.n < REPLAY_CELLS && s->replay.wall_ms <= REPLAY_WALL_MS && s->replay.frames.len <= REPLAY_BYTES;
+}
+
 /* Is the state before the running cell one that can be come back to without a new copy? */
 static bool covered(struct session *s)
 {
 	if (!s->replay.good || s->files_touched)
 		return false;
-	if (!s->replay.n)
-		return true;
-	/* Cells that are run again must find the files as they did. */
-	if (!s->params.keep_files_bytes || (s->latest && s->latest->files_left))
-		return false;
-	return !s->running->strict && s->replay.n < REPLAY_CELLS && s->replay.wall_ms <= REPLAY_WALL_MS &&
-	       s->replay.frames.len <= REPLAY_BYTES;
+	return replayable(s) && !(s->running->strict && s->replay.n);
 }
 
 void travel_send_cell(struct session *s)
@@ -342,7 +347,20 @@ static bool restore(struct session *s)
 
 bool travel_recover(struct session *s)
 {
-	return (!s->running || s->running->transaction) && s->replay.good && restore(s);
+	bool known = s->running ? s->running->transaction : replayable(s); /* before a cell that was looked at when it started */
+	return known && s->replay.good && restore(s);
+}
+
+bool travel_fall_back(struct session *s)
+{
+	struct copy *c = s->head ? berth_copy(s->berth, s->head) : NULL;
+	if (!c || c->pidfd < 0 || process_signal(c->pidfd, 0) < 0)
+		return false;
+
+	travel_forget_cells(s, true);
+	s->latest = c;
+	s->death.back_to = c->cell;
+	return restore(s);
 }
 
 bool travel_retry(struct session *s)

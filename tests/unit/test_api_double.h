@@ -448,6 +448,16 @@ const char *session_fork_note(const struct session *s)
 	return "";
 }
 
+void session_listen(struct session *s, struct session_listener *l)
+{
+	l->session = s;
+}
+
+void session_unlisten(struct session_listener *l)
+{
+	l->session = NULL;
+}
+
 void session_travel_abandon(struct session *s, void *userdata)
 {
 	(void)s, (void)userdata;

@@ -39,6 +39,7 @@ static int create(struct api *a, const struct api_config *config, struct error *
 static void kernel_free(struct kernel *k)
 {
 	TAILQ_REMOVE(&k->home->kernels, k, link);
+	session_unlisten(&k->deaths);
 	free(k);
 }
 
@@ -112,6 +113,12 @@ int kernel_restart(struct kernel *k, struct error *e)
 	return 0;
 }
 
+static void on_death(void *userdata, const struct session_death *d)
+{
+	if (d->state_lost)
+		kernel_publish_status(userdata, NULL, "restarting");
+}
+
 static int kernel_create(struct jupyter *j, uint64_t owner, struct session_params *params, struct error *e,
 	struct kernel **ret)
 {
@@ -143,6 +150,8 @@ static int kernel_create(struct jupyter *j, uint64_t owner, struct session_param
 	TAILQ_INIT(&k->listeners);
 	TAILQ_INIT(&k->requests);
 	TAILQ_INSERT_TAIL(&j->kernels, k, link);
+	k->deaths = (struct session_listener){ .on_death = on_death, .userdata = k };
+	session_listen(s, &k->deaths);
 	*ret = k;
 	return 0;
 }

@@ -50,6 +50,7 @@ struct kernel {
 	TAILQ_HEAD(, channels) listeners;
 	unsigned connections;
 	TAILQ_HEAD(, kernel_request) requests;
+	struct session_listener deaths; /* of its interpreter, between cells */
 	struct kernel_request *check; /* an is_complete_request the guest is asked about */
 };
 

@@ -152,6 +152,14 @@ static void on_output(void *userdata, enum stream stream, const char *data, size
 	publish(userdata, "stream", &d);
 }
 
+/* The notebook shows it above what the cell prints. */
+static void on_died(void *userdata, const struct session_death *died)
+{
+	char line[DEATH_LINE_MAX];
+	answer_death_line(died, line);
+	on_output(userdata, STREAM_STDERR, line, strlen(line));
+}
+
 static void on_display(void *userdata, const struct bundle *b)
 {
 	struct draft d;
@@ -223,7 +231,7 @@ static void on_done(void *userdata, const struct observation *o)
 	if (failed)
 		publish_error(r, o->error);
 	reply_executed(r, failed ? "error" : "ok", failed ? o->error : NULL);
-	if (o->state_lost)
+	if (o->state_lost && !(o->died && o->died->state_lost)) /* that one was told when it happened */
 		kernel_publish_status(k, NULL, "restarting");
 	kernel_publish_status(k, r->parent, "idle");
 	if (failed && r->stop_on_error)
@@ -251,7 +259,7 @@ static void fail(struct kernel_request *r, const struct error *e)
 
 static int start(struct kernel_request *r, struct error *e)
 {
-	static const struct cell_observer observer = { on_started, on_output, on_display, on_done, false };
+	static const struct cell_observer observer = { .on_started = on_started, .on_output = on_output, .on_display = on_display, .on_done = on_done, .on_died = on_died };
 	const char *code = json_string_value(r->code);
 	size_t len = json_string_length(r->code);
 	struct session *s;

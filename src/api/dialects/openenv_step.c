@@ -118,8 +118,13 @@ static void put_stdout(struct json_writer *w, const struct observation *o)
 static void put_stderr(struct json_writer *w, const struct observation *o)
 {
 	const struct cell_error *e = o->error;
+	char line[DEATH_LINE_MAX];
 	json_key(w, "stderr");
 	json_string_begin(w);
+	if (o->died) {
+		answer_death_line(o->died, line);
+		json_string_append(w, line, strlen(line));
+	}
 	append_captured(w, &o->err);
 	if (e) {
 		json_string_append(w, e->traceback, e->traceback_len);
@@ -177,8 +182,8 @@ static void put_final_answer(struct json_writer *w, const struct final_answer *a
 static void put_metadata(struct json_writer *w, const struct step *s, const struct observation *o)
 {
 	const struct screenshot *shot = o->screenshot;
-	bool unpictured = s->pictured && !(shot && shot->data);
-	if (!unpictured && !o->answer)
+	bool unpictured = s->pictured && !(shot && shot->data), replaced = o->state_lost || o->rolled_back;
+	if (!unpictured && !o->answer && !replaced)
 		return;
 	json_key(w, "metadata");
 	json_open_object(w);
@@ -189,6 +194,11 @@ static void put_metadata(struct json_writer *w, const struct step *s, const stru
 			shot && shot->text
 				? shot->text
 				: "the environment has no display: reset it with \"display\": true");
+	if (replaced) {
+		json_field_bool(w, "state_lost", o->state_lost);
+		json_field_bool(w, "rolled_back", o->rolled_back);
+		json_field_bool(w, "files_lost", o->files_lost);
+	}
 	json_close(w);
 }
 

@@ -151,6 +151,8 @@ class Observation:
         self.files = [FileChange(f['path'], f['size'], f['change']) for f in raw.get('files') or []]
         self.state_lost: bool = bool(raw.get('state_lost'))
         self.rolled_back: bool = bool(raw.get('rolled_back'))
+        self.files_lost: bool = bool(raw.get('files_lost'))
+        self.interpreter_died: Optional[dict[str, Any]] = raw.get('interpreter_died')
         self.checkpoints_let_go: list[str] = raw.get('checkpoints_let_go') or []
         self.truncated: dict[str, Any] = raw.get('truncated') or {}
         self.usage: dict[str, Any] = raw.get('usage') or {}
