@@ -2,7 +2,8 @@
 
     examples/dynamic_install.py [package [module]]
 
-What is there already is not installed: the report says which was which.
+What is there already is not installed, and a slip of the pen is corrected: the report says which was which. The same for code under the rules of
+smolagents and of RestrictedPython, which may import what was asked for and nothing else.
 """
 
 import sys
@@ -19,6 +20,13 @@ def main(package='six', module=None):
         print('there already:', ', '.join(_names(report['present'])) or '-')
         observation = session.run(f'import {module}\nprint({module}.__name__, "imported")', check=True)
         print(observation.stdout.strip())
+        for profile in ('smolagents', 'restrictedpython'):
+            with box.session(profile=profile, additional_imports=[module, 'dataclass', 'no_such_module_at_all']) as session:
+                report = session.created['packages']
+                print(f'{profile}: corrected {report["corrected"]}')
+                print(f'{profile}: failed: {", ".join(_names(report["failed"]))}')
+                seen = session.run(f'import {module}\nfrom dataclasses import dataclass\nprint("{module} imported")', check=True)
+                print(f'{profile}: {seen.stdout.strip()}; os: {session.run("import os").status}')
 
 
 def _names(entries):

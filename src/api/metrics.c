@@ -128,16 +128,35 @@ static void write_sessions(struct buffer *b, const struct sessions_stats *s)
 		&s->create_seconds);
 }
 
+/* A counter for each built-in profile: own ones count as that which they come down to, so that names of requests are no labels. */
+static void write_row(struct buffer *b, const char *name, unsigned profile, const char *label, const char *value, uint64_t count)
+{
+	buffer_printf(b, "glovebox_%s{profile=\"%s\",%s=\"%s\"} %llu\n", name, profile_tables[profile].name, label, value, (unsigned long long)count);
+}
+
+static void write_by_profile(struct buffer *b, const struct sessions_stats *s)
+{
+	head(b, "cells_total", "counter", "Cells by profile and outcome.");
+	for (unsigned p = 0; p < PROFILE_COUNT; p++)
+		for (int i = 0; i < CELL_STATUS_COUNT; i++)
+			write_row(b, "cells_total", p, "status", cell_status_name((enum cell_status)i), s->cells[p][i]);
+
+	head(b, "policy_violations_total", "counter", "What profiles refused, by rule.");
+	for (unsigned p = 0; p < PROFILE_COUNT; p++)
+		for (int i = 0; i < POLICY_RULES; i++)
+			write_row(b, "policy_violations_total", p, "rule", policy_rule_codes[i] + strlen("policy_"), s->violations[p][i]);
+	one(b, "policy_denials_not_logged_total", "counter", "Refusals that have no line in the log, because there were too many in a second.",
+		(double)s->denials_not_logged);
+
+	head(b, "screenshots_total", "counter", "Pictures that cells were asked for; empty: no window was on the screen.");
+	for (unsigned p = 0; p < PROFILE_COUNT; p++)
+		for (int i = 0; i < PICTURE_OUTCOMES; i++)
+			write_row(b, "screenshots_total", p, "outcome", picture_outcome_names[i], s->pictures[p][i]);
+}
+
 static void write_cells(struct buffer *b, const struct sessions_stats *s)
 {
-	head(b, "cells_total", "counter", "Cells by outcome.");
-	for (int i = 0; i < CELL_STATUS_COUNT; i++)
-		buffer_printf(b, "glovebox_cells_total{status=\"%s\"} %llu\n",
-			cell_status_name((enum cell_status)i), (unsigned long long)s->cells[i]);
-	head(b, "policy_violations_total", "counter", "What profiles refused, by rule.");
-	for (int i = 0; i < POLICY_RULES; i++)
-		buffer_printf(b, "glovebox_policy_violations_total{rule=\"%s\"} %llu\n", policy_rule_codes[i] + strlen("policy_"),
-			(unsigned long long)s->violations[i]);
+	write_by_profile(b, s);
 	one(b, "cells_running", "gauge", "Cells running.", (double)s->running_cells);
 	one(b, "cells_queued", "gauge", "Cells waiting in their session.", (double)s->queued_cells);
 	histogram(b, "cell_seconds", "Wall time of cells.", &s->cell_seconds);

@@ -32,7 +32,8 @@ struct profile_table {
 };
 
 /* The built-in ones; a NULL name ends them. The first is the default. */
-extern const struct profile_table profile_tables[];
+enum { PROFILE_COUNT = 6 };
+extern const struct profile_table profile_tables[PROFILE_COUNT + 1];
 
 /* By name, or NULL. Also the names by which others call them ("restrictedpython", "local"). */
 const struct profile_table *profile_find(const char *name);

@@ -374,6 +374,7 @@ int profiles_choose(const struct profiles *p, const char *profile, const char *f
 		profile_choice_finish(&c);
 		return r;
 	}
+	c.table = (unsigned)(d.table - profile_tables);
 	*ret = c;
 	return 0;
 }

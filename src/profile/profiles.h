@@ -22,6 +22,7 @@ struct profiles;
 struct profile_choice {
 	char *name;   /* as it was asked for; "custom" for an object without a name */
 	char **rules; /* for the guest, NULL at the end; an empty list changes nothing */
+	unsigned table; /* the built-in profile it comes down to: an index of profile_tables */
 };
 void profile_choice_finish(struct profile_choice *c);
 

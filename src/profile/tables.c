@@ -87,7 +87,7 @@ static const char *const permissive_refuses[] = { "names and attributes that beg
 static const char *const tinyagent_refuses[] = { "imports beyond the list", "every builtin beyond the list, classes and exceptions among them",
 	"attributes with two underscores, frames, code objects", "files outside /workspace and /tmp, processes, sockets, native libraries", NULL };
 
-const struct profile_table profile_tables[] = {
+const struct profile_table profile_tables[PROFILE_COUNT + 1] = {
 	{ .name = "python", .base = PROFILE_PYTHON, .stands_for = "real Python in the jail",
 		.summary = "Everything the interpreter can do; the jail alone holds it. Give `imports` to allow some modules only.",
 		.imports = everything, .refuses = nothing_refused },

@@ -161,6 +161,10 @@ struct sessions {
 	unsigned next_tombstone;
 	uv_timer_t sweep;
 	struct sessions_stats stats;
+	struct denial_log {
+		uint64_t second; /* of the clock */
+		unsigned logged, left_out; /* in it */
+	} denials;
 	char **owned_preload;
 	void (*ask_packages)(void *userdata, const char *id, uint64_t number, const char *json, size_t len);
 	void *ask_userdata;
@@ -178,6 +182,10 @@ struct cgroup_limits session_cgroup_limits(const struct session_limits *l);
 
 /* session_params.c: lists of words that end with NULL */
 char **session_words_copy(const char *const *list);
+
+/* counts.c: a cell that is over, with the session's outcome; the picture it was asked for, or NULL. */
+void session_count_cell(struct session *s, enum cell_status status);
+void session_count_picture(struct session *s, const struct screenshot *shot);
 void session_words_free(char **list);
 /* For a fork: without name, display, seed and packages. */
 int session_params_copy(const struct session_params *p, struct session_params *ret);

@@ -171,13 +171,25 @@ enum cell_status {
 };
 const char *cell_status_name(enum cell_status s); /* "ok", "error", … */
 
+/* What became of a picture that a cell was asked for. */
+enum picture_outcome {
+	PICTURE_TAKEN,
+	PICTURE_EMPTY,  /* taken, and no window was on the screen */
+	PICTURE_FAILED, /* there is none */
+	PICTURE_OUTCOMES
+};
+extern const char *const picture_outcome_names[PICTURE_OUTCOMES];
+
 struct sessions_stats {
 	uint64_t live, created, ended, taken_ready, forked, guests_replaced, zygote_restarts;
 	uint64_t copies_parked, copies_refused, cells_rolled_back, checkpoints, checkpoints_let_go, rollbacks, forks;
 	unsigned ready_guests;
 	uint64_t limit; /* sessions that may be alive at once */
-	uint64_t cells[CELL_STATUS_COUNT];
-	uint64_t violations[POLICY_RULES]; /* of profiles, by rule */
+	/* By the built-in profile that the session's comes down to. */
+	uint64_t cells[PROFILE_COUNT][CELL_STATUS_COUNT];
+	uint64_t violations[PROFILE_COUNT][POLICY_RULES];
+	uint64_t pictures[PROFILE_COUNT][PICTURE_OUTCOMES];
+	uint64_t denials_not_logged;
 	uint64_t running_cells, queued_cells;
 	uint64_t stdout_bytes, stderr_bytes;
 	uint64_t tool_calls, tool_errors;

@@ -166,6 +166,7 @@ void session_report_cell(struct session *s, struct cell *c, enum cell_status sta
 			c->observer.on_output(c->userdata, (enum stream)i, s->carry[i], n);
 	}
 	struct sessions *t = s->table;
+	session_count_picture(s, obs.screenshot);
 	uint64_t before = clock_now_ns();
 	if (!c->abandoned && c->observer.on_done)
 		c->observer.on_done(c->userdata, &obs);
@@ -183,9 +184,7 @@ void session_close_cell(struct session *s, enum cell_status status, int exit_cod
 		capture_abort(c->capture);
 	if (c->recording_id)
 		recording_stop(s, c->recording_id, "cell", NULL);
-	t->stats.cells[status]++;
-	if (s->outcome.has_error && s->outcome.rule < POLICY_RULES)
-		t->stats.violations[s->outcome.rule]++;
+	session_count_cell(s, status);
 	t->stats.running_cells--;
 	uint64_t took = clock_now_ns() - s->started_ns;
 	stats_observe(&t->stats.cell_seconds, (double)took / 1e9);

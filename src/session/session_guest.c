@@ -146,7 +146,7 @@ void session_fail_all_cells(struct session *s, enum cell_status status, const ch
 		TAILQ_REMOVE(&s->queue, c, link);
 		s->queued--;
 		s->table->stats.queued_cells--;
-		s->table->stats.cells[status]++;
+		session_count_cell(s, status);
 		session_override_error(s, "SessionEnded", code, remedy, text);
 		session_report_cell(s, c, status, 137, STATE_LOST);
 		outcome_finish(&s->outcome);

@@ -38,8 +38,23 @@ def test_tools(daemon):
 
 def test_stdlib_filter(daemon):
     lines = run(daemon, 'stdlib_filter.py').splitlines()
-    assert lines[0] == 'allowed by the profile: ok: 3' and lines[1] == 'added by us: ok: {"a": 1}'
-    assert 'Import of os is not allowed' in lines[2] and 'Import of subprocess is not allowed' in lines[3]
+    assert lines[:4] == ['part of Python: dataclasses, http, json', 'corrected: dataclass is dataclasses', 'corrected: httplib is http.client', 'installed: 0']
+    assert lines[4] == 'allowed by the profile: ok: 3' and lines[5] == 'added by us: ok: {"a": 1}'
+    assert 'Import of os is not allowed' in lines[6] and 'Import of subprocess is not allowed' in lines[7]
+
+
+def test_backends(daemon, tmp_path):
+    lines = run(daemon, 'backends.py', tmp_path).splitlines()
+    for backend in ('smolagents', 'restrictedpython'):
+        said = [line.partition(': ')[2] for line in lines if line.startswith(f'{backend}: ')]
+        assert said[0] == 'prints: 0: total 45' and said[1].startswith('raises: 1: ') and 'ZeroDivisionError' in said[1] and said[2] == 'dataclass: 0: Ball(x=5, dx=2)'
+        assert said[3] == 'remembers: 0: 46 Ball(x=1, dx=2)' and said[4] == 'imports math: 0: 6'
+        assert 'Import of os is not allowed' in said[5] and 'ZeroDivisionError: division by zero' in said[6]
+        from PIL import Image
+
+        for what, colour in (('tkinter', (255, 215, 0)), ('matplotlib', (255, 0, 0))):
+            picture = Image.open(tmp_path / f'{backend}-{what}.png').convert('RGB')
+            assert colour in {c for _, c in picture.getcolors(1 << 24)}, f'{backend}: {what}'
 
 
 def test_screenshot_capture(daemon, tmp_path):
@@ -64,7 +79,10 @@ def test_ball_animation(daemon, tmp_path):
 def test_dynamic_install():
     with package_index.Index() as index, gb.running_daemon('--preload', 'json', '--ready', '1', '--packages-index', index.url) as daemon:
         lines = run(daemon, 'dynamic_install.py', 'gbpure').splitlines()
-    assert lines[0] == 'part of Python: json' and lines[1] == 'installed: gbpure' and lines[-1] == 'gbpure imported'
+    assert lines[0] == 'part of Python: json' and lines[1] == 'installed: gbpure' and lines[3] == 'gbpure imported'
+    for profile in ('smolagents', 'restrictedpython'):
+        assert f"{profile}: corrected [{{'from': 'dataclass', 'to': 'dataclasses'}}]" in lines
+        assert f'{profile}: failed: no_such_module_at_all' in lines and f'{profile}: gbpure imported; os: refused' in lines
 
 
 def test_every_example_is_run_here():

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 
 import gb
 import pytest
@@ -451,14 +452,41 @@ def test_profiles_are_listed(api):
     assert api.session(profile='restricted').info['profile'] == 'restricted'
 
 
-def test_violations_are_counted(api):
-    def count():
-        text = api.get('/metrics').text
-        return int(text.split('glovebox_policy_violations_total{rule="import"} ')[1].split('\n')[0])
-
-    before = count()
+def test_cells_and_violations_are_counted_by_profile(api):
+    before = api.metrics()
     api.run('import os', profile='smolagents')
-    assert count() == before + 1
+    api.run('1', profile='tinyagent')
+    api.run('import os', profile={'base': 'restricted', 'name': 'a "label" of mine'})
+    after = api.metrics()
+    grown = {name: after[name] - before[name] for name in after if name.startswith(('glovebox_cells_total', 'glovebox_policy')) and after[name] != before[name]}
+    assert grown == {
+        'glovebox_cells_total{profile="smolagents",status="refused"}': 1,
+        'glovebox_cells_total{profile="tinyagent",status="ok"}': 1,
+        'glovebox_cells_total{profile="restricted",status="refused"}': 1,
+        'glovebox_policy_violations_total{profile="smolagents",rule="import"}': 1,
+        'glovebox_policy_violations_total{profile="restricted",rule="import"}': 1,
+    }
+
+
+def test_denials_are_logged_but_not_without_bound():
+    with gb.running_daemon() as daemon, daemon.api() as api:
+        session = api.session(profile='restrictedpython')
+        session.execute('x = 1')
+        session.execute('y = 2\nimport os\n# one\n')
+        (line,) = [line for line in daemon.log().splitlines() if 'policy:' in line]
+        assert f'info policy: profile restrictedpython refused cell 2 of {session.id}, rule policy_import, line 2: Import of os is not allowed' in line
+        session.execute('getattr(1, "__class__\\n2026 error forged")')
+        counted = 'glovebox_policy_violations_total{profile="restrictedpython",rule="import"}'
+        left_out = 0
+        while not left_out:  # as many in a second as the machine can
+            for _ in range(60):
+                session.execute('import os')
+            left_out = api.metrics()['glovebox_policy_denials_not_logged_total']
+        time.sleep(1.1)
+        session.execute('import os')
+        logged = [line for line in daemon.log().splitlines() if 'policy: profile' in line and 'rule policy_import' in line]
+        assert len(logged) == api.metrics()[counted] - left_out
+        assert 'more denials were not logged' in daemon.log() and '\n2026 error forged' not in daemon.log()
 
 
 def test_server_wide_choice_and_own_files(tmp_path):

@@ -95,9 +95,9 @@ def test_metrics_count(api, session):
     api.get('/nowhere')
     after = api.metrics()
     grown = {name: after[name] - before.get(name, 0) for name in after}
-    assert grown['glovebox_cells_total{status="ok"}'] == 1
-    assert grown['glovebox_cells_total{status="error"}'] == 1
-    assert grown['glovebox_cells_total{status="timeout"}'] == 1
+    assert grown['glovebox_cells_total{profile="python",status="ok"}'] == 1
+    assert grown['glovebox_cells_total{profile="python",status="error"}'] == 1
+    assert grown['glovebox_cells_total{profile="python",status="timeout"}'] == 1
     assert grown['glovebox_cell_seconds_count'] == 3 and grown['glovebox_cell_seconds_sum'] >= 0.2
     assert grown['glovebox_output_bytes_total{stream="stdout"}'] == 8
     assert grown['glovebox_http_requests_total{method="POST",route="/v1/sessions/{id}/execute",status="200"}'] == 3

@@ -234,7 +234,7 @@ static void services(void)
 	OK_STR(member("openapi"), "3.1.0");
 	OK(ask("GET", "/metrics", "", NULL) == 200);
 	OK(has("glovebox_http_requests_total{method=\"GET\",route=\"/health\",status=\"200\"} 2\n"));
-	OK(has("glovebox_cells_total{status=\"ok\"} 0\n") && has("glovebox_process_resident_bytes "));
+	OK(has("glovebox_cells_total{profile=\"python\",status=\"ok\"} 0\n") && has("glovebox_process_resident_bytes "));
 	OK(has("glovebox_http_connections 1\n") && has("glovebox_http_in_flight 1\n"));
 	OK(ask("GET", "/metrics", "Authorization: none\r\n", NULL) == 401);
 }
@@ -394,7 +394,7 @@ static void cells(void)
 
 static bool one_interrupted(void)
 {
-	return table.stats.cells[CELL_INTERRUPTED] == 1;
+	return table.stats.cells[0][CELL_INTERRUPTED] == 1;
 }
 
 /* A cell that waits is not yet one to interrupt. */
@@ -417,7 +417,7 @@ static bool three_wait(void)
 
 static void leaving(void)
 {
-	OK(table.stats.cells[CELL_INTERRUPTED] == 0);
+	OK(table.stats.cells[0][CELL_INTERRUPTED] == 0);
 	int fd = dial();
 	send_request(fd, "POST", at("/execute"), JSON, "{\"code\":\"hang\"}", 15);
 	OK(soon(is_busy));
@@ -662,7 +662,7 @@ static const char *ws_receive(int fd)
 
 static bool three_interrupted(void)
 {
-	return table.stats.cells[CELL_INTERRUPTED] == 3;
+	return table.stats.cells[0][CELL_INTERRUPTED] == 3;
 }
 
 static void sockets(void)
@@ -711,7 +711,7 @@ static void sockets(void)
 	OK(strstr(ws_receive(fd), "\"status\":\"interrupted\""));
 
 	/* A closed socket interrupts its cells, but for those that detach. */
-	table.stats.cells[CELL_INTERRUPTED] = 2;
+	table.stats.cells[0][CELL_INTERRUPTED] = 2;
 	ws_send(fd, "{\"id\":\"h\",\"type\":\"execute\",\"code\":\"hang\"}");
 	OK(strstr(ws_receive(fd), "started"));
 	close(fd);

@@ -71,6 +71,8 @@ const char *cell_status_name(enum cell_status s)
 	return double_statuses[s];
 }
 
+const char *const picture_outcome_names[PICTURE_OUTCOMES] = { "taken", "empty", "failed" };
+
 const char *session_state_name(enum session_state s)
 {
 	static const char *const names[] = { "starting", "idle", "busy" };
@@ -119,7 +121,7 @@ static void double_done(struct cell *c, struct observation *o)
 	o->session = session;
 	o->cell = c->number;
 	o->wall_ms = 1.23456;
-	c->session->table->stats.cells[o->status]++;
+	c->session->table->stats.cells[0][o->status]++;
 	double_free_cell(c);
 	observer.on_done(userdata, o);
 }
@@ -274,7 +276,7 @@ int session_execute(struct session *s, const char *id, const struct cell_request
 
 void cell_abandon(struct cell *c)
 {
-	c->session->table->stats.cells[c->detach ? CELL_OK : CELL_INTERRUPTED]++;
+	c->session->table->stats.cells[0][c->detach ? CELL_OK : CELL_INTERRUPTED]++;
 	double_free_cell(c);
 }
 

@@ -6,6 +6,7 @@ annotations, augmented assignment and `__name__` (the profile "restrictedpython"
 
 from __future__ import annotations
 
+import base64
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Iterable, Optional
@@ -72,7 +73,7 @@ class _EnvExecutor(ExecutorBackend):
         self.clear_screenshot()
         result = self._env.step(action)
         picture = result.observation.screenshot
-        self._captured_screenshot = picture if isinstance(picture, str) else None
+        self._captured_screenshot = str(picture) if isinstance(picture, str) else base64.b64encode(picture.data).decode() if picture else None
         return result
 
     def run(self, code: str, capture_screenshot: bool = False, render_timeout: float = 0.5) -> CodeExecResult:
