@@ -128,9 +128,7 @@ static bool is_of_a_cell(PyTypeObject *type)
 
 static bool is_cell_function(PyObject *object)
 {
-	PyObject *file = PyFunction_Check(object) ? ((PyCodeObject *)PyFunction_GET_CODE(object))->co_filename : NULL;
-	const char *text = file ? PyUnicode_AsUTF8(file) : NULL;
-	return text && !strncmp(text, "<cell ", 6);
+	return PyFunction_Check(object) && code_is_cells((PyCodeObject *)PyFunction_GET_CODE(object));
 }
 
 /* Does a class that is none of the cells' own have it? Then it is that class's private matter, whoever inherits it. */

@@ -15,110 +15,6 @@
 
 #include "guest/policy/check.h"
 
-#include <opcode.h>
-
-/* ---- who asks ---------------------------------------------------------------------- */
-
-static PyObject *top_code(void)
-{
-	PyFrameObject *frame = PyEval_GetFrame(); /* borrowed */
-	return frame ? (PyObject *)PyFrame_GetCode(frame) : NULL;
-}
-
-bool caller_is_cell(void)
-{
-	PyObject *code = top_code();
-	const char *file = code ? PyUnicode_AsUTF8(((PyCodeObject *)code)->co_filename) : NULL;
-	bool yes = !code || !file || !strncmp(file, "<cell ", 6);
-	PyErr_Clear();
-	Py_XDECREF(code);
-	return yes;
-}
-
-/* Opcodes that read or set an attribute for the code itself; whatever else is under way calls somebody else's. */
-static bool is_access(unsigned char opcode)
-{
-	switch (opcode) {
-	case LOAD_ATTR:
-#ifdef LOAD_METHOD
-	case LOAD_METHOD:
-#endif
-	case STORE_ATTR:
-	case DELETE_ATTR:
-	case IMPORT_FROM:
-	case MATCH_CLASS:
-		return true;
-	default:
-		return false;
-	}
-}
-
-bool cell_accesses(void)
-{
-	PyFrameObject *frame = caller_is_cell() ? PyEval_GetFrame() : NULL; /* borrowed */
-	PyCodeObject *code = frame ? PyFrame_GetCode(frame) : NULL;
-	PyObject *bytes = code ? PyCode_GetCode(code) : NULL;
-	int at = frame ? PyFrame_GetLasti(frame) : -1;
-	bool yes = frame && (!bytes || at < 0 || at >= PyBytes_GET_SIZE(bytes) || is_access((unsigned char)PyBytes_AS_STRING(bytes)[at]));
-	Py_XDECREF(bytes);
-	Py_XDECREF(code);
-	return yes;
-}
-
-bool cell_calls_method(void)
-{
-	PyFrameObject *frame = caller_is_cell() ? PyEval_GetFrame() : NULL; /* borrowed */
-	PyCodeObject *code = frame ? PyFrame_GetCode(frame) : NULL;
-	PyObject *bytes = code ? PyCode_GetCode(code) : NULL;
-	int at = frame ? PyFrame_GetLasti(frame) : -1;
-	const unsigned char *op = bytes && at >= 0 && at + 1 < PyBytes_GET_SIZE(bytes) ? (unsigned char *)PyBytes_AS_STRING(bytes) + at : NULL;
-#ifdef LOAD_METHOD
-	bool yes = op && op[0] == LOAD_METHOD;
-#else
-	bool yes = op && op[0] == LOAD_ATTR && (op[1] & 1);
-#endif
-	PyErr_Clear();
-	Py_XDECREF(bytes);
-	Py_XDECREF(code);
-	return yes;
-}
-
-bool trusted(void)
-{
-	if (!policy.trust || policy.trust > TRUST_DEPTH)
-		return false;
-	PyFrameObject *f = PyEval_GetFrame();
-	bool cell = false;
-	Py_XINCREF(f);
-	while (f && f != policy.trust_bases[policy.trust - 1] && !cell) {
-		PyCodeObject *code = PyFrame_GetCode(f);
-		const char *file = PyUnicode_AsUTF8(code->co_filename);
-		cell = !file || !strncmp(file, "<cell ", 6);
-		Py_DECREF(code);
-		PyFrameObject *back = PyFrame_GetBack(f);
-		Py_DECREF(f);
-		f = back;
-	}
-	Py_XDECREF(f);
-	return !cell;
-}
-
-/* Whether the frame on top is this function of this standard library or package file. */
-static bool caller_is(const char *file_end, const char *function)
-{
-	PyObject *code = top_code();
-	bool yes = false;
-	if (code) {
-		const char *file = PyUnicode_AsUTF8(((PyCodeObject *)code)->co_filename);
-		size_t n = file ? strlen(file) : 0, len = strlen(file_end);
-		yes = n >= len && !strcmp(file + n - len, file_end) && file[0] == '/' && !strncmp(file, "/usr/", 5) &&
-		      (!function || PyUnicode_CompareWithASCIIString(((PyCodeObject *)code)->co_name, function) == 0);
-	}
-	PyErr_Clear();
-	Py_XDECREF(code);
-	return yes;
-}
-
 /* ---- files --------------------------------------------------------------------------- */
 
 /* Read-only places that libraries need: code, fonts, time zones, certificates, their own data. */
@@ -402,10 +298,25 @@ static int on_unpickle(PyObject *args)
 		"Forbidden access to function: a pickle names %S.%S", module ? module : Py_None, name ? name : Py_None);
 }
 
+/* The importer takes modules of the system and of packages only, whoever asks: code of other files could be anybody's. */
+static int check_code_file(PyObject *path)
+{
+	char real[PATH_MAX];
+	PyObject *bytes = NULL;
+	if (policy.all_imports || !path || !PyUnicode_FSConverter(path, &bytes)) {
+		PyErr_Clear();
+		return policy.all_imports ? 0 : refuse_path(path ? path : Py_None);
+	}
+	bool ok = !realpath(PyBytes_AS_STRING(bytes), real) || path_is_code(real); /* what is not there is not read */
+	Py_DECREF(bytes);
+	return ok ? 0 : refuse_path(path);
+}
+
+/* import(module, filename, …): native modules have a file. Names are looked at by imports.c. */
 static int on_import(PyObject *args)
 {
-	(void)args; /* the cells' own __import__ has checked theirs; what comes from a cell's frame otherwise did not pass it */
-	return 0;
+	PyObject *file = argument(args, 1);
+	return file && file != Py_None ? check_code_file(file) : 0;
 }
 
 struct event {
@@ -417,7 +328,7 @@ static const struct event events[] = {
 	{ "open", on_open },
 	{ "compile", on_compile },
 	{ "exec", on_exec },
-	{ "import", on_import },
+	{ "import", on_import }, /* before `asked_by_cell()` is looked at */
 	{ "object.__getattr__", on_frames },
 	{ "object.__setattr__", on_frames },
 	{ "object.__delattr__", on_frames },
@@ -508,10 +419,13 @@ static int hook(const char *name, PyObject *args, void *unused)
 	if (!policy.active)
 		return 0;
 	const struct event *e = find(name);
-	if (!e || trusted() || !asked_by_cell())
+	if (!e || trusted())
+		return 0;
+	bool importing = e->act == on_open && importer_reads();
+	if (!importing && e->act != on_import && !asked_by_cell())
 		return 0; /* a module that is imported does for itself what it needs */
 	policy_trust(true); /* what the check itself does */
-	int r = e->act(args);
+	int r = importing ? check_code_file(argument(args, 0)) : e->act(args);
 	policy_trust(false);
 	if (r == 0)
 		PyErr_Clear();

@@ -2,6 +2,8 @@
  * numpy.random and memory: a bit generator hands its functions and state out as a capsule, an address that nobody counts, and takes positions in its tables as
  * they come. So the capsule goes to libraries only, and a state whose position lies outside its table is taken back.
  */
+#include <string.h>
+
 #include "guest/policy/internal.h"
 
 static PyObject *capsule_of;                /* the real descriptors */
@@ -77,6 +79,58 @@ static int philox_set(PyObject *self, PyObject *value, void *unused)
 	return set_state(philox_state, self, value, false);
 }
 
+/* ---- seeds ------------------------------------------------------------------------------- */
+
+/*
+ * A generator asks its seed sequence for words and reads as many from the array that it gets, however many there are. So the sequence is
+ * numpy's own, and not of a class that a cell derived from it.
+ */
+static const char *const seeded[] = { "MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64" };
+enum { SEEDED = sizeof(seeded) / sizeof(seeded[0]) };
+static initproc init_seeded[SEEDED];
+static PyTypeObject *seeded_type[SEEDED], *sequence_type;
+
+/* What numpy makes a sequence of itself, or an own one of exactly its class. */
+static bool seed_is_plain(PyObject *seed)
+{
+	if (!seed || seed == Py_None || PyLong_CheckExact(seed) || PyList_CheckExact(seed) || PyTuple_CheckExact(seed) || Py_IS_TYPE(seed, sequence_type))
+		return true;
+	const char *name = Py_TYPE(seed)->tp_name;
+	return !(Py_TYPE(seed)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !strncmp(name, "numpy.", 6); /* an array, a number */
+}
+
+static int checked_init(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	PyObject *seed = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : kwargs ? PyDict_GetItemString(kwargs, "seed") : NULL; /* borrowed */
+	if (!trusted() && asked_by_cell() && !seed_is_plain(seed)) {
+		PyErr_SetString(PyExc_TypeError, "a seed must be a number, a list of numbers, or a SeedSequence");
+		return -1;
+	}
+	for (size_t i = 0; i < SEEDED; i++)
+		if (seeded_type[i] && PyType_IsSubtype(Py_TYPE(self), seeded_type[i]))
+			return init_seeded[i](self, args, kwargs);
+	PyErr_SetString(PyExc_TypeError, "this is no generator of numpy's");
+	return -1;
+}
+
+static int hold_seeds(PyObject *random)
+{
+	sequence_type = (PyTypeObject *)PyObject_GetAttrString(random, "SeedSequence");
+	for (size_t i = 0; sequence_type && i < SEEDED; i++) {
+		PyObject *type = PyObject_GetAttrString(random, seeded[i]);
+		if (!type || !PyType_Check(type)) {
+			PyErr_Clear(); /* an older numpy does not have it */
+			Py_XDECREF(type);
+			continue;
+		}
+		seeded_type[i] = (PyTypeObject *)type; /* kept */
+		init_seeded[i] = seeded_type[i]->tp_init;
+		seeded_type[i]->tp_init = checked_init;
+		replace_wrapped(seeded_type[i], "__init__", (void *)checked_init);
+	}
+	return sequence_type ? 0 : -1;
+}
+
 static PyGetSetDef capsule_def = { "capsule", capsule_get, NULL, NULL, NULL };
 static PyGetSetDef twister_def = { "state", twister_get, twister_set, NULL, NULL };
 static PyGetSetDef philox_def = { "state", philox_get, philox_set, NULL, NULL };
@@ -98,5 +152,5 @@ int bits_guard(void)
 	done = true;
 	if (hold_one(random, "BitGenerator", &capsule_def, &capsule_of) < 0 || hold_one(random, "MT19937", &twister_def, &twister_state) < 0)
 		return -1;
-	return hold_one(random, "Philox", &philox_def, &philox_state);
+	return hold_one(random, "Philox", &philox_def, &philox_state) < 0 ? -1 : hold_seeds(random);
 }

@@ -25,6 +25,14 @@ static bool is_below(const char *name, const char *top, size_t len)
 	return !strncmp(name, top, len) && (name[len] == '\0' || name[len] == '.');
 }
 
+bool import_leads_out(const char *name)
+{
+	for (const char *const *m = never_below; *m; m++)
+		if (is_below(name, *m, strlen(*m)))
+			return true;
+	return false;
+}
+
 static bool hidden_below(const char *name, const char *rule, size_t len)
 {
 	for (const char *const *m = never_below; *m; m++)
@@ -203,6 +211,44 @@ static PyObject *cell_import(PyObject *self, PyObject *args, PyObject *kwargs)
 	if (!policy.languages)
 		return PyImport_ImportModuleLevelObject(name, NULL, NULL, names ? names : Py_None, 0);
 	return import_for_cell(name, names);
+}
+
+/* ---- names that cells give to libraries ------------------------------------------------ */
+
+/*
+ * The first finder on sys.meta_path, which cells do not see. It finds nothing, but is asked for every module that is not there yet,
+ * whichever function of whichever library imports it.
+ */
+static PyObject *look_at_name(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	(void)self, (void)kwargs;
+	PyObject *name = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL; /* borrowed */
+	if (!name || trusted() || policy.all_imports || !import_named_by_cell(name) || import_allowed(name))
+		Py_RETURN_NONE;
+	import_refuse(name, false);
+	return NULL;
+}
+
+static PyMethodDef finder_methods[] = {
+	{ "find_spec", (PyCFunction)(void (*)(void))look_at_name, METH_VARARGS | METH_KEYWORDS, NULL },
+	{ NULL, NULL, 0, NULL },
+};
+static PyTypeObject finder_type = {
+	PyVarObject_HEAD_INIT(NULL, 0).tp_name = "glovebox.Finder",
+	.tp_basicsize = sizeof(PyObject),
+	.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+	.tp_methods = finder_methods,
+};
+
+int imports_watch(void)
+{
+	PyObject *finders = PySys_GetObject("meta_path"); /* borrowed */
+	if (!finders || !PyList_Check(finders) || PyType_Ready(&finder_type) < 0)
+		return -1;
+	PyObject *finder = PyObject_New(PyObject, &finder_type);
+	int r = finder ? PyList_Insert(finders, 0, finder) : -1;
+	Py_XDECREF(finder);
+	return r;
 }
 
 static PyMethodDef import_def = { "__import__", (PyCFunction)(void (*)(void))cell_import, METH_VARARGS | METH_KEYWORDS, NULL };

@@ -69,6 +69,9 @@ int format_guard_install(void);
 /* 1 when the module of this dotted name may be used, 0 when not. */
 int import_allowed(PyObject *name);
 
+/* Whether the module leads out of its package: only its own name allows it. */
+bool import_leads_out(const char *name);
+
 /* Whether the top of this dotted name is a module that could be imported; nothing is run. */
 bool import_exists(PyObject *name);
 
@@ -77,6 +80,9 @@ int import_refuse(PyObject *name, bool from);
 /* The real module, whoever's frame is on top. */
 PyObject *import_real(const char *name);
 PyObject *import_function(void); /* the cells' __import__, a new reference */
+
+/* Once: modules that a library is told to import by a name that a cell gave are looked at. */
+int imports_watch(void);
 
 /* What a cell gets in place of a value: the copy for a module that is allowed, the value itself for what is none, or NULL
  * with an error. Steals nothing; a new reference. */
@@ -163,8 +169,28 @@ void value_forget(void);
 /* ---- audit.c, tcl.c ----------------------------------------------------------- */
 int audit_install(void);
 
+/* ---- who.c --------------------------------------------------------------------- */
+
+/* True for code of a cell, and for code of files that the session may have written. */
+bool code_is_cells(PyCodeObject *code);
+
+/* Whether a file of this (resolved) path may be a module: it lies among the system's or a package's. */
+bool path_is_code(const char *real_path);
+
 /* True when what happens now happens for a cell, not because a module is being imported. */
 bool asked_by_cell(void);
+
+/* True when the importer itself reads a file. */
+bool importer_reads(void);
+
+/* True when a library imports for a cell by a name that is not the library's own. */
+bool import_named_by_cell(PyObject *name);
+
+/* Whether the frame on top is this function (NULL: any) of this standard library or package file. */
+bool caller_is(const char *file_end, const char *function);
+
+/* Whether a name stands among texts, or in a tuple of them. */
+bool tuple_mentions(PyObject *tuple, PyObject *name, bool deeper);
 
 /* True during our own calls, unless they have reached code of a cell by now. */
 bool trusted(void);
@@ -201,6 +227,9 @@ int constructors_guard(void);
 
 /* Puts `checked` in the place of a type's constructor, once. module may be NULL. */
 void replace_new(PyObject *module, const char *name, newfunc *original, newfunc checked);
+
+/* Puts `function` in the place of the one that a slot's wrapper (`type.__setattr__`) calls; returns that one, NULL where there is none. */
+void *replace_wrapped(PyTypeObject *type, const char *name, void *function);
 
 /* ---- arrays.c: numpy ----------------------------------------------------------------- */
 

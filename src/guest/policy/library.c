@@ -28,13 +28,13 @@ static const struct {
 static PyObject *original_getattr, *original_setattr, *telling_set;
 
 /* Among the constants of the code, or in a tuple of them that it goes through. */
-static bool stands_among(PyObject *constants, PyObject *name, bool deeper)
+bool tuple_mentions(PyObject *constants, PyObject *name, bool deeper)
 {
 	for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constants); i++) {
 		PyObject *c = PyTuple_GET_ITEM(constants, i);
 		if (PyUnicode_CheckExact(c) && PyUnicode_Compare(c, name) == 0)
 			return true;
-		if (deeper && PyTuple_CheckExact(c) && stands_among(c, name, false))
+		if (deeper && PyTuple_CheckExact(c) && tuple_mentions(c, name, false))
 			return true;
 	}
 	return false;
@@ -42,7 +42,7 @@ static bool stands_among(PyObject *constants, PyObject *name, bool deeper)
 
 static bool stands_in(PyCodeObject *code, PyObject *name)
 {
-	return stands_among(code->co_consts, name, true);
+	return tuple_mentions(code->co_consts, name, true);
 }
 
 static bool may_ask(PyObject *name)
@@ -50,7 +50,7 @@ static bool may_ask(PyObject *name)
 	PyFrameObject *frame = PyEval_GetFrame(); /* borrowed */
 	PyCodeObject *code = frame ? PyFrame_GetCode(frame) : NULL;
 	const char *file = code ? PyUnicode_AsUTF8(code->co_filename) : NULL;
-	bool yes = file && strncmp(file, "<cell ", 6) && (stands_in(code, name) || !strcmp(file, "<glovebox>"));
+	bool yes = file && !code_is_cells(code) && (stands_in(code, name) || !strcmp(file, "<glovebox>"));
 	for (size_t i = 0; file && !yes && own_tables[i].file; i++)
 		yes = !strncmp(file, "/usr/", 5) && strstr(file, own_tables[i].file) && PyUnicode_CompareWithASCIIString(name, own_tables[i].name) == 0;
 	PyErr_Clear();
@@ -86,7 +86,7 @@ static bool named_by_cell(PyObject *name)
 	PyFrameObject *frame = PyEval_GetFrame(); /* borrowed */
 	PyCodeObject *code = frame ? PyFrame_GetCode(frame) : NULL;
 	const char *file = code ? PyUnicode_AsUTF8(code->co_filename) : NULL;
-	bool own = file && (!strcmp(file, "<glovebox>") || (strncmp(file, "<cell ", 6) && stands_in(code, name)));
+	bool own = file && (!strcmp(file, "<glovebox>") || (!code_is_cells(code) && stands_in(code, name)));
 	PyErr_Clear();
 	Py_XDECREF(code);
 	return !own && asked_by_cell();
@@ -117,6 +117,33 @@ static PyObject *library_setattr(PyObject *self, PyObject *const *args, Py_ssize
 	return PyObject_Vectorcall(original_setattr, args, (size_t)n, NULL);
 }
 
+/*
+ * eval(code, globals, locals) of a library that evaluates annotations: typing takes the globals from whatever function an object says that it
+ * wraps. For a cell they are evaluated among the cell's own names, or among none.
+ */
+static PyObject *original_eval;
+
+static bool evaluates_annotations(void)
+{
+	return caller_is("/typing.py", NULL) || caller_is("/inspect.py", NULL) || caller_is("/annotationlib.py", NULL);
+}
+
+static PyObject *library_eval(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+	(void)self;
+	if (n >= 2 && !trusted() && evaluates_annotations() && asked_by_cell()) {
+		PyObject *globals = args[1];
+		if (!PyDict_CheckExact(globals) || (PyDict_GET_SIZE(globals) && globals != policy.globals))
+			return violation_null(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError, POLICY_CODE,
+				"Write the annotation itself instead of a text.", "Forbidden access to function: an annotation of a library is evaluated");
+		if (!PyDict_GET_SIZE(globals) && PyDict_SetItemString(globals, "__builtins__", policy.builtins) < 0)
+			return NULL;
+	}
+	/* Without namespaces it takes those of the frame on top, which is the library's as it is for the real one. */
+	return PyObject_Vectorcall(original_eval, args, (size_t)n, NULL);
+}
+
+static PyMethodDef eval_def = { "eval", (PyCFunction)(void (*)(void))library_eval, METH_FASTCALL, NULL };
 static PyMethodDef setattr_def = { "setattr", (PyCFunction)(void (*)(void))library_setattr, METH_FASTCALL, NULL };
 static PyMethodDef getattr_def = { "getattr", (PyCFunction)(void (*)(void))library_getattr, METH_FASTCALL, NULL };
 
@@ -137,6 +164,12 @@ int library_getattr_install(void)
 	original_setattr = dict ? Py_XNewRef(PyDict_GetItemString(dict, "setattr")) : NULL;
 	if (r == 0)
 		r = setter && original_setattr ? PyDict_SetItemString(dict, "setattr", setter) : -1;
+	PyObject *home = PyUnicode_FromString("builtins"), *evaluator = PyCFunction_NewEx(&eval_def, NULL, home);
+	original_eval = dict ? Py_XNewRef(PyDict_GetItemString(dict, "eval")) : NULL;
+	if (r == 0)
+		r = evaluator && original_eval ? PyDict_SetItemString(dict, "eval", evaluator) : -1;
+	Py_XDECREF(home);
+	Py_XDECREF(evaluator);
 	Py_XDECREF(setter);
 	Py_XDECREF(function);
 	Py_XDECREF(module);

@@ -101,7 +101,7 @@ int policy_apply(void)
 		return 0;
 	if (!policy.all_imports && forget_working_directory() < 0)
 		return -1;
-	if (format_guard_install() < 0 || library_getattr_install() < 0 || types_guard() < 0 || descriptors_guard() < 0 || loops_guard() < 0 || audit_install() < 0)
+	if (format_guard_install() < 0 || library_getattr_install() < 0 || types_guard() < 0 || descriptors_guard() < 0 || loops_guard() < 0 || imports_watch() < 0 || audit_install() < 0)
 		return -1;
 	return tcl_watch() < 0 || lxml_watch() < 0 || tcl_guard() < 0 || pandas_guard() < 0 || arrays_guard() < 0 || bits_guard() < 0 || modules_shut() < 0 ? -1 : 0;
 }

@@ -11,30 +11,6 @@
 
 static newfunc original_new;
 
-/* A module that is imported defines classes of its own; what a cell asks for does not have the importer in between. */
-bool asked_by_cell(void)
-{
-	bool cell = true;
-	PyFrameObject *f = PyEval_GetFrame();
-	Py_XINCREF(f);
-	while (f) {
-		PyCodeObject *code = PyFrame_GetCode(f);
-		const char *file = PyUnicode_AsUTF8(code->co_filename);
-		bool importer = file && !strncmp(file, "<frozen importlib", 17), own = !file || !strncmp(file, "<cell ", 6);
-		Py_DECREF(code);
-		if (importer || own) {
-			cell = !importer;
-			break;
-		}
-		PyFrameObject *back = PyFrame_GetBack(f);
-		Py_DECREF(f);
-		f = back;
-	}
-	Py_XDECREF(f);
-	PyErr_Clear();
-	return cell;
-}
-
 static int refuse(PyObject *name)
 {
 	return violation(NULL, POLICY_NAME, "Leave it out of the class.", "Forbidden access to dunder attribute: %U", name);
@@ -53,10 +29,7 @@ static int check_hook(PyObject *name, PyObject *value)
 /* How copy and pickle take objects apart and put others together: only libraries' own. */
 static int check_state_maker(PyObject *name, PyObject *value)
 {
-	PyObject *file = PyFunction_Check(value) ? ((PyCodeObject *)PyFunction_GET_CODE(value))->co_filename : NULL;
-	const char *text = file ? PyUnicode_AsUTF8(file) : NULL;
-	PyErr_Clear();
-	return text && strncmp(text, "<cell ", 6) ? 0 : refuse(name);
+	return PyFunction_Check(value) && !code_is_cells((PyCodeObject *)PyFunction_GET_CODE(value)) ? 0 : refuse(name);
 }
 
 static int check_match_args(PyObject *name, PyObject *value)
@@ -118,6 +91,39 @@ static PyObject *checked_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 		if (check_entry(name, value) < 0)
 			return NULL;
 	return original_new(type, args, kwargs);
+}
+
+/* ---- attributes of classes ---------------------------------------------- */
+
+static setattrofunc original_set;
+
+/* Libraries set attributes of a cell's classes by names and with values that the cell gave them: dataclasses.Field.name, Field.default. */
+static int checked_set(PyObject *self, PyObject *name, PyObject *value)
+{
+	if (value && PyUnicode_Check(name) && name_is_dunder(name) && !trusted() && asked_by_cell() && check_entry(name, value) < 0)
+		return -1;
+	return original_set(self, name, value);
+}
+
+/* The slot is copied into every metaclass that does not define it. */
+static int replace_set(PyTypeObject *type)
+{
+	if (type->tp_setattro == original_set)
+		type->tp_setattro = checked_set;
+	PyObject *list = PyObject_CallMethod((PyObject *)&PyType_Type, "__subclasses__", "O", type);
+	int r = list ? 0 : -1;
+	for (Py_ssize_t i = 0; r == 0 && i < PyList_GET_SIZE(list); i++)
+		r = replace_set((PyTypeObject *)PyList_GET_ITEM(list, i));
+	Py_XDECREF(list);
+	return r;
+}
+
+static int setters_guard(void)
+{
+	original_set = PyType_Type.tp_setattro;
+	replace_wrapped(&PyType_Type, "__setattr__", (void *)checked_set);
+	replace_wrapped(&PyType_Type, "__delattr__", (void *)checked_set); /* the same slot */
+	return replace_set(&PyType_Type);
 }
 
 /* ---- constructors that take names ------------------------------------- */
@@ -193,6 +199,16 @@ static void replace_call(PyObject *module, const char *name, ternaryfunc *origin
 	Py_XDECREF(type);
 }
 
+void *replace_wrapped(PyTypeObject *type, const char *name, void *function)
+{
+	PyObject *descriptor = PyDict_GetItemString(type->tp_dict, name); /* borrowed */
+	if (!descriptor || !Py_IS_TYPE(descriptor, &PyWrapperDescr_Type))
+		return NULL;
+	void *before = ((PyWrapperDescrObject *)descriptor)->d_wrapped;
+	((PyWrapperDescrObject *)descriptor)->d_wrapped = function;
+	return before;
+}
+
 void replace_new(PyObject *module, const char *name, newfunc *original, newfunc checked)
 {
 	PyObject *type = module ? PyObject_GetAttrString(module, name) : NULL;
@@ -221,5 +237,5 @@ int types_guard(void)
 		return 0;
 	original_new = PyType_Type.tp_new;
 	PyType_Type.tp_new = checked_new;
-	return 0;
+	return setters_guard();
 }
