@@ -59,10 +59,11 @@ static void put_base64(struct json_writer *w, const char *key, const char *data,
 static const char *note_of(const struct screenshot *s)
 {
 	if (s->no_window)
-		return "No window was on the screen: the code opened none, closed it before it was shown, or did not let its toolkit draw "
-		       "(call mainloop(), update() or show()).";
+		return "No window was on the screen: the code opened none, closed or hid it before it ended, or a thread or process of it "
+		       "took longer than render_timeout to open it.";
 	if (s->info.reason == SHOT_CAP)
-		return "The screen was still changing when the longest wait was over; raise wait.max_ms to see a later state.";
+		return "The screen was still changing when the longest wait was over; raise wait.max_ms (or "
+		       "render_timeout, for code that has ended) to see a later state.";
 	if (s->closed)
 		return "The code waited in a main loop; after the picture its windows were asked to close, so that the cell could end "
 		       "(on_block chooses).";

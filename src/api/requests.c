@@ -345,6 +345,8 @@ void execute_cell_request(const struct execute_request *q, struct cell_request *
 		.record = q->record,
 		.recording = q->recording };
 	screenshot_options(&q->screenshot, &ret->screenshot);
+	if (q->has_render_timeout)
+		ret->screenshot.render_ms = render_ms_of(q->render_timeout);
 }
 
 /* ---- query strings ------------------------------------------------------ */

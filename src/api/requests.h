@@ -14,7 +14,8 @@ struct execute_request {
 	bool detach;
 	char *variables; /* JSON text of an object, or NULL */
 	bool typed_result;
-	bool capture_screenshot, has_screenshot;
+	bool capture_screenshot, has_screenshot, has_render_timeout;
+	double render_timeout;
 	struct screenshot_request screenshot;
 	enum on_block on_block;
 	bool record;

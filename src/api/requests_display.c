@@ -61,9 +61,9 @@ static const struct field screenshot_table[] = {
 		.default_text = "png", .help = "Of the file." },
 	{ "wait", FIELD_OBJECT, .offset = offsetof(struct screenshot_request, wait), .object = &wait_fields,
 		.help = "How long to wait for the screen to settle." },
-	{ "render_timeout", FIELD_NUMBER, .offset = offsetof(struct screenshot_request, render_timeout), .min = 0.01, .max = 3600,
-		.default_text = "until the cell ends",
-		.help = "Seconds to wait for a first window; after them the screen is captured as it is." },
+	{ "render_timeout", FIELD_NUMBER, FIELD_HAS_FLAG, .offset = offsetof(struct screenshot_request, render_timeout),
+		.flag_offset = offsetof(struct screenshot_request, has_render_timeout), .max = LIMIT_RENDER_SECONDS,
+		.default_text = "0.5", .help = "As render_timeout beside it." },
 	{ "end", FIELD_BOOL, .offset = offsetof(struct screenshot_request, end), .default_text = "false",
 		.help = "Another one when the cell is over, also after an error: screenshot.end." },
 };
@@ -146,6 +146,11 @@ static const struct field live_link_table[] = {
 };
 const struct fields live_link_fields = FIELDS("LiveLinkRequest", live_link_table);
 
+uint32_t render_ms_of(double seconds)
+{
+	return seconds >= 0.001 ? (uint32_t)(seconds * 1000) : 1; /* 0 is the default */
+}
+
 void screenshot_options(const struct screenshot_request *q, struct shot_options *ret)
 {
 	*ret = (struct shot_options){ .window = (uint32_t)q->window,
@@ -160,5 +165,5 @@ void screenshot_options(const struct screenshot_request *q, struct shot_options 
 		.quality = (uint32_t)q->quality,
 		.settle_ms = (uint32_t)q->wait.settle_ms,
 		.max_ms = (uint32_t)q->wait.max_ms,
-		.render_ms = (uint32_t)(q->render_timeout * 1000) };
+		.render_ms = q->has_render_timeout ? render_ms_of(q->render_timeout) : 0 };
 }

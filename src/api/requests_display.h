@@ -9,7 +9,7 @@
 
 struct screenshot_request {
 	uint64_t window;
-	bool active_window, has_region, end;
+	bool active_window, has_region, end, has_render_timeout;
 	struct {
 		uint64_t x, y, width, height;
 	} region;
@@ -69,6 +69,7 @@ extern const char *const on_block_names[]; /* in the order of enum on_block, NUL
 
 /* What the screen is asked for. */
 void screenshot_options(const struct screenshot_request *q, struct shot_options *ret);
+uint32_t render_ms_of(double seconds); /* of a request that names it */
 
 #define DISPLAY_ROW(base)                                                                                                       \
 	{                                                                                                                       \
@@ -87,6 +88,12 @@ void screenshot_options(const struct screenshot_request *q, struct shot_options 
 			.flag_offset = (base) + offsetof(struct execute_request, has_screenshot), .object = &screenshot_fields, \
 			.default_text = "false", .example = "{\"format\":\"jpeg\",\"scale\":0.5}",                              \
 			.help = "The same, with options." },                                                                    \
+		{ "render_timeout", FIELD_NUMBER, FIELD_HAS_FLAG,                                                               \
+			.offset = (base) + offsetof(struct execute_request, render_timeout),                                    \
+			.flag_offset = (base) + offsetof(struct execute_request, has_render_timeout),                           \
+			.max = LIMIT_RENDER_SECONDS, .default_text = "0.5", .example = "2",                                     \
+			.help = "With a screenshot: seconds that the windows may take to be painted after the code has ended, " \
+				"while its process is kept alive." },                                                           \
 	{                                                                                                                       \
 		"on_block", FIELD_CHOICE, .offset = (base) + offsetof(struct execute_request, on_block), .choices = on_block_names, \
 					  .default_text = "auto",                                                               \

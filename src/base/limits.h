@@ -97,6 +97,7 @@ enum {
 	/* displays */
 	LIMIT_DISPLAY_SIDE = 4096,               /* pixels, of a screen */
 	LIMIT_DISPLAY_CLASSES = 4,               /* sizes of screens for which a warm X server is kept */
+	LIMIT_RENDER_SECONDS = 60,               /* that a cell whose code has ended waits for its windows to be painted */
 	LIMIT_WINDOWS = 64,                      /* windows listed */
 	LIMIT_CAPTURE_BYTES = 128 * 1024 * 1024, /* pixels of one picture */
 	LIMIT_PICTURE_BYTES = 40 * 1024 * 1024,  /* of an encoded picture; base64 makes it a third longer */

@@ -29,6 +29,7 @@ struct options {
 	char **env, **packages, **imports;
 	char *rootfs, *profile, *code, *stdin_file;
 	char *screenshot, *record, *display_size;
+	double render_timeout;
 	bool display, json, help;
 };
 
@@ -84,6 +85,8 @@ static const struct option_row rows[] = {
 	  .help = "its size in pixels (default 1024x768)" },
 	{ "screenshot", 0, OPTION_TEXT, AT(screenshot), .value = "FILE",
 	  .help = "a picture of the screen (.png or .jpg) once its windows have settled; they are closed then, so that the code can end" },
+	{ "render-timeout", 0, OPTION_SECONDS, AT(render_timeout), 0.01, LIMIT_RENDER_SECONDS, "SECONDS",
+	  .help = "how long its windows may take to be painted after the code has ended, while its process is kept alive (default 0.5)" },
 	{ "record", 0, OPTION_TEXT, AT(record), .value = "FILE",
 	  .help = "a film of the screen while the code runs: .webm, .mp4 or .gif (which the program ffmpeg makes), or .png, animated" },
 	{ "json", 0, OPTION_FLAG, AT(json),
@@ -466,6 +469,7 @@ static int check_picture(const struct options *o, struct cell_request *request, 
 	}
 	request->has_screenshot = true;
 	request->screenshot.format = text_eq(dot, ".png") ? SHOT_PNG : SHOT_JPEG;
+	request->screenshot.render_ms = (uint32_t)(o->render_timeout * 1000);
 	return 0;
 }
 

@@ -121,7 +121,7 @@ struct shot_options {
 	bool or_settled;   /* … or when it has settled on the way there */
 	uint32_t settle_ms; /* how long nothing must change where it cannot be seen what clients do; 0: the default */
 	uint32_t max_ms;    /* longest wait for that, after the first window was there; 0: the default */
-	uint32_t render_ms; /* longest wait for a first window; 0: for ever */
+	uint32_t render_ms; /* longest wait for a first window; 0: for ever. Of a cell: for its windows to be painted when its code has ended */
 };
 
 /* Why a picture was taken when it was. */

@@ -11,6 +11,7 @@
 #include "guest/files.h"
 #include "guest/frame.h"
 #include "guest/memory.h"
+#include "guest/paint.h"
 #include "guest/policy/policy.h"
 #include "guest/source.h"
 #include "guest/steps.h"
@@ -22,6 +23,7 @@ static struct support support;
 static PyObject *figure_managers_name;
 static bool forked;
 static bool typed_results;
+static bool paints; /* the cell that comes next does */
 static const char *variables; /* JSON text, of the cell that comes next */
 static size_t variables_len;
 
@@ -91,24 +93,28 @@ static PyObject *emit(PyObject *self, PyObject *forms)
 
 static PyMethodDef emit_def = { "_emit", emit, METH_O, NULL };
 
-/* _glovebox._tell_loop(how): enum wire_loop, told when it changes. Called for every event of a game, so it must cost nothing. */
-static PyObject *tell_loop(PyObject *self, PyObject *how)
+void cell_tell_loop(enum wire_loop loop)
 {
-	long loop = PyLong_AsLong(how);
 	size_t start;
-	(void)self;
-	if (loop < 0 || loop >= WIRE_LOOP_COUNT) {
-		PyErr_Clear();
-		Py_RETURN_NONE;
-	}
-	if (!now.out || now.loop == (enum wire_loop)loop || wire_begin(now.out, WIRE_WAITS, now.serial, &start) < 0)
-		Py_RETURN_NONE;
-	now.loop = (enum wire_loop)loop;
+	if (!now.out || now.loop == loop || wire_begin(now.out, WIRE_WAITS, now.serial, &start) < 0)
+		return;
+	now.loop = loop;
 	if (wire_put_u64(now.out, WIRE_LOOP, (uint64_t)loop) < 0)
 		now.out->len = start;
 	else
 		wire_end(now.out, start);
 	now.send(now.out);
+}
+
+/* _glovebox._tell_loop(how): enum wire_loop, told when it changes. Called for every event of a game, so it must cost nothing. */
+static PyObject *tell_loop(PyObject *self, PyObject *how)
+{
+	long loop = PyLong_AsLong(how);
+	(void)self;
+	if (loop < 0 || loop >= WIRE_LOOP_COUNT)
+		PyErr_Clear();
+	else
+		cell_tell_loop((enum wire_loop)loop);
 	Py_RETURN_NONE;
 }
 
@@ -200,6 +206,11 @@ void cell_type_result(bool yes)
 	typed_results = yes;
 }
 
+void cell_paint(bool yes)
+{
+	paints = yes;
+}
+
 void cell_forked(void)
 {
 	forked = true;
@@ -212,6 +223,7 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 	struct outcome o = { WIRE_OUTCOME_OK, 0 };
 	uint64_t peak, cpu = cpu_ns(&peak);
 	const struct current outer = now;
+	const bool paint = paints;
 	steps_begin();
 
 	if (len >= 3 && memcmp(code, "\xef\xbb\xbf", 3) == 0) { /* editors put it in front of files; no part of the program */
@@ -243,6 +255,8 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 	if (!value || show_value(value, out, serial) < 0)
 		o = fault_report(out, serial, filename);
 	Py_XDECREF(value);
+	if (paint && !forked)
+		paint_windows(); /* while the process is there to paint them, and before its figures are closed */
 	if (flush_figures() < 0 && o.kind == WIRE_OUTCOME_OK)
 		o = fault_report(out, serial, filename);
 	PyErr_Clear();
@@ -323,6 +337,8 @@ int cell_prepare(const struct support *s)
 	Py_DECREF(function);
 	Py_DECREF(loop);
 	figure_managers_name = PyUnicode_InternFromString("matplotlib._pylab_helpers");
+	if (paint_prepare(s->paint_screen) < 0)
+		return -1;
 	PyObject *main = PyImport_AddModule("__main__"); /* borrowed */
 	PyObject *globals = main ? Py_NewRef(PyModule_GetDict(main)) : NULL; /* for good: cells run in it */
 	if (!figure_managers_name || !globals || source_prepare(s, globals) < 0)

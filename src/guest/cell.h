@@ -4,6 +4,7 @@
 #include "guest/python.h"
 
 #include "base/buffer.h"
+#include "wire/wire.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,7 +12,7 @@
 /* What support.py offers, looked up once in the zygote so that cells cannot replace it. */
 struct support {
 	PyObject *register_source, *format_error, *bundle, *flush_figures, *run_async_cell, *is_complete, *encode_answer, *reseed, *end_program, *forget_source, *preload, *define_tools,
-		*warm_up, *install, *use_display, *advise, *set_network, *find_commands, *run_command,
+		*warm_up, *install, *use_display, *paint_screen, *advise, *set_network, *find_commands, *run_command,
 		*loop_descriptors, *part_ways, *threads_text, *child_text, *reap_children, *set_variables, *add_typed, *profile_words;
 };
 
@@ -41,6 +42,12 @@ enum { CELL_ADAPTED = 16 };
 
 /* Whether the results of cells also come with typed markers. */
 void cell_type_result(bool yes);
+
+/* Whether the next cell paints its windows when its code has ended, and waits until the daemon has a picture of them. */
+void cell_paint(bool yes);
+
+/* Tells the daemon how the cell that runs waits for its windows' events, when that changes. */
+void cell_tell_loop(enum wire_loop loop);
 
 /* JSON text of variables that the next cell finds; must be there until it runs. */
 void cell_set_variables(const char *json, size_t len);

@@ -19,6 +19,7 @@
 #include "guest/files.h"
 #include "guest/memory.h"
 #include "guest/packages.h"
+#include "guest/paint.h"
 #include "guest/park.h"
 #include "guest/policy/policy.h"
 #include "guest/random.h"
@@ -286,7 +287,7 @@ static void execute(const struct wire_frame *f)
 	struct wire_field field;
 	size_t at = 0, len = 0;
 	char *code = NULL;
-	bool has_stdin = false, final = false, typed = false;
+	bool has_stdin = false, final = false, typed = false, paint = false;
 	int exit_code = 0;
 	uint32_t serial = f->serial; /* a cell inside this one reads into the buffer that the frame lies in */
 	while (wire_field_next(f, &at, &field) == 1) {
@@ -304,9 +305,12 @@ static void execute(const struct wire_frame *f)
 			cell_set_variables(field.data, field.len);
 		} else if (field.tag == WIRE_TYPED) {
 			typed = true;
+		} else if (field.tag == WIRE_PAINT) {
+			paint = !muted;
 		}
 	}
 	cell_type_result(typed);
+	cell_paint(paint);
 	if (!has_stdin && stdin_closed()) /* exit() of the site module closes it */
 		set_stdin(-1);
 	depth++;
@@ -376,13 +380,9 @@ static void execute_inside(const struct wire_frame *f)
 	out = kept;
 }
 
-/* The handler of WIRE_CELL_SIGNAL, in the main thread, wherever a main loop lets Python run. */
-static PyObject *on_cell_signal(PyObject *self, PyObject *args)
+void guest_take_frames(void)
 {
 	struct wire_frame f;
-	(void)self, (void)args;
-	if (is_fork || reading || !depth)
-		Py_RETURN_NONE;
 	while (fill_now() && wire_reader_next(&in, &f) == 1) {
 		if (f.type == WIRE_EXECUTE)
 			execute_inside(&f);
@@ -390,7 +390,17 @@ static PyObject *on_cell_signal(PyObject *self, PyObject *args)
 			tools_take_result(&f);
 		else if (f.type == WIRE_TOOLS)
 			handle(&f);
+		else if (f.type == WIRE_CONTINUE)
+			paint_continue();
 	}
+}
+
+/* The handler of WIRE_CELL_SIGNAL, in the main thread, wherever a main loop lets Python run. */
+static PyObject *on_cell_signal(PyObject *self, PyObject *args)
+{
+	(void)self, (void)args;
+	if (!is_fork && !reading && depth)
+		guest_take_frames();
 	Py_RETURN_NONE;
 }
 

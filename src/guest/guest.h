@@ -34,6 +34,9 @@ void __attribute__((noreturn)) guest_run(void);
  */
 bool guest_take_result(void);
 
+/* In the main thread, while a cell runs: handles the frames that came, without waiting. */
+void guest_take_frames(void);
+
 /* Sends frames at once. False in a copy made by os.fork(), which has no daemon. */
 bool guest_send_now(struct buffer *frames);
 

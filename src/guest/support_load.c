@@ -34,6 +34,7 @@ int support_load(struct support *ret)
 		{ "is_complete", &ret->is_complete }, { "encode_answer", &ret->encode_answer }, { "reseed", &ret->reseed }, { "end_program", &ret->end_program }, { "forget_source", &ret->forget_source }, { "preload", &ret->preload }, { "define_tools", &ret->define_tools },
 		{ "set_variables", &ret->set_variables }, { "add_typed", &ret->add_typed },
 		{ "warm_up", &ret->warm_up }, { "install", &ret->install }, { "find_commands", &ret->find_commands }, { "run_command", &ret->run_command }, { "use_display", &ret->use_display },
+		{ "paint_screen", &ret->paint_screen },
 		{ "advise", &ret->advise }, { "profile_words", &ret->profile_words }, { "set_network", &ret->set_network },
 		{ "loop_descriptors", &ret->loop_descriptors }, { "part_ways", &ret->part_ways }, { "threads_text", &ret->threads_text }, { "child_text", &ret->child_text }, { "reap_children", &ret->reap_children } };
 	if (!module)

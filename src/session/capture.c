@@ -17,10 +17,9 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "display/settle.h"
-#include "session/internal.h"
+#include "session/capture_internal.h"
 
 enum {
-	LAST_PICTURE_S = 12,  /* a cell that is over waits no longer than this for its picture */
 	CLOSE_AFTER_MS = 400, /* a program that moves for ever may be about to end by itself */
 	LEAVE_AFTER_MS = 2500, /* a program that waits for no events is left running after so long at the latest */
 	PAUSE_MS = 250,       /* in a main loop for a moment only: looked at again after so long */
@@ -38,41 +37,15 @@ const char *const capture_environment[] = { "DISPLAY=" XSOCKET_DISPLAY, "XAUTHOR
 	/* A software renderer for what needs no OpenGL costs up to 90 MB a process. */
 	"SDL_FRAMEBUFFER_ACCELERATION=0", "QT_XCB_GL_INTEGRATION=none", "GSK_RENDERER=cairo", "MPLBACKEND=TkAgg", NULL };
 
-struct picture {
-	bool there; /* answered: with data, or with trouble */
-	struct buffer data; /* counted */
-	struct picture_info info;
-	struct window_entry *windows;
-	unsigned n_windows;
-	char code[64], text[256], remedy[256];
-	struct screenshot shown;
-};
-
 #define STAYED_OPEN "window_stayed_open"
 #define STAYED_OPEN_REMEDY                                                                                                       \
 	"Its windows did not close when they were asked to, so the cell was interrupted. Let the code react to the close button " \
 	"(WM_DELETE_WINDOW, pygame.QUIT), or choose another on_block."
 
-struct capture {
-	struct session *session;
-	struct cell *cell;
-	bool wanted, wants_end; /* reported, not only used to see that it blocks */
-	struct shot_options options;
-	enum on_block on_block;
-	struct picture first, end, later; /* later: in the main loop; empty but while it is asked for */
-	uint32_t question;      /* open, about `asking`; 0: none */
-	struct picture *asking;
-	bool finishing, closed, interrupted;
-	enum cell_status status; /* of a cell that is over */
-	int exit_code;
-	unsigned ticks;
-	uint64_t picture_ms;    /* when the first picture was there, by the loop */
-	enum wire_loop loop;    /* what the guest said last */
-	uint64_t loop_ms;       /* when it got into that loop */
-	bool hinted;            /* it has said MAIN in this cell: its toolkit tells us */
-	uint64_t progress;      /* what was open when it was last asked to close */
-	uv_timer_t timer;
-};
+#define STUCK "window_stayed_busy"
+#define STUCK_REMEDY                                                                                                             \
+	"For the picture its windows were painted, which calls the callbacks that wait (after(), idle and draw callbacks). Let them "  \
+	"return soon, or do not ask for a picture."
 
 /* ---- keeping a picture ------------------------------------------------------------------------- */
 
@@ -103,7 +76,7 @@ static void keep(struct picture *p, const struct display_reply *r)
 	p->there = true;
 }
 
-static void picture_finish(struct picture *p)
+void picture_finish(struct picture *p)
 {
 	buffer_finish(&p->data);
 	free(p->windows);
@@ -213,6 +186,10 @@ static void after_picture(struct capture *p)
 
 void capture_loop(struct capture *p, enum wire_loop loop)
 {
+	if (loop >= WIRE_LOOP_ENDED || p->painting != PAINTING_NONE) {
+		painting_hear(p, loop);
+		return;
+	}
 	bool before = p->loop == WIRE_LOOP_MAIN || p->loop == WIRE_LOOP_POLLS, now = loop == WIRE_LOOP_MAIN || loop == WIRE_LOOP_POLLS;
 	if (now && !before)
 		p->loop_ms = uv_now(p->session->table->config.loop);
@@ -226,25 +203,28 @@ void capture_loop(struct capture *p, enum wire_loop loop)
 
 /* ---- asking ------------------------------------------------------------------------------------------ */
 
-static bool ask_last(struct capture *p);
-
-/* The program has wiped away what it showed. */
-static bool shows_less(const struct picture *later, const struct picture *before)
+bool capture_shows_less(const struct picture *later, const struct picture *before)
 {
 	return !later->info.n_windows || (later->info.paper == before->info.paper && later->info.ink < before->info.ink / WIPED);
 }
 
-/* A picture of the main loop, or one that has settled on the way there, is better than one that had not; and the later the better. */
+void capture_replace(struct capture *p)
+{
+	uint64_t now = uv_now(p->session->table->config.loop);
+	p->later.info.after_ms = p->first.info.after_ms + (double)(now - p->picture_ms);
+	picture_finish(&p->first);
+	p->first = p->later;
+	p->picture_ms = now;
+	p->later = (struct picture){ 0 };
+}
+
+/* A picture of the main loop, or one that has settled on the way there, is better than one that had not; and the later the better. At the
+ * end of the code, where its toolkits were refreshed, also one that has not settled. */
 static void keep_later(struct capture *p)
 {
-	double since_first = (double)(uv_now(p->session->table->config.loop) - p->picture_ms);
-	if (p->later.data.len && p->later.info.settled && p->wanted && !shows_less(&p->later, &p->first)) {
-		p->later.info.after_ms = p->first.info.after_ms + since_first;
-		picture_finish(&p->first);
-		p->first = p->later;
-		p->picture_ms = uv_now(p->session->table->config.loop);
-		p->later = (struct picture){ 0 };
-	}
+	bool good = p->later.info.settled || p->painting == PAINTING_PICTURE;
+	if (p->later.data.len && good && p->wanted && !capture_shows_less(&p->later, &p->first))
+		capture_replace(p);
 	picture_finish(&p->later);
 }
 
@@ -270,17 +250,19 @@ static void on_picture(void *userdata, const struct display_reply *r)
 		keep_later(p);
 	else
 		p->picture_ms = uv_now(p->session->table->config.loop);
-	if (!p->finishing && later && r->type == DISPLAY_SAY_PICTURE)
+	if (!p->finishing && p->painting == PAINTING_PICTURE)
+		painting_pictured(p);
+	else if (!p->finishing && later && r->type == DISPLAY_SAY_PICTURE)
 		after_later(p, &r->info);
 	else if (!p->finishing && later)
 		return; /* the display is gone, and the windows with it */
 	else if (!p->finishing)
 		after_picture(p);
-	else if (!ask_last(p))
+	else if (!capture_ask_last(p))
 		session_end_cell(p->session, p->status, p->exit_code); /* p is gone after it */
 }
 
-static void ask(struct capture *p, struct picture *about, const struct shot_options *o, bool lazy, double timeout_s)
+void capture_ask(struct capture *p, struct picture *about, const struct shot_options *o, bool lazy, double timeout_s)
 {
 	struct error e = { 0 };
 	int64_t r = display_ask(p->session->display, DISPLAY_ASK_SHOT, o, sizeof(*o), lazy, timeout_s, on_picture, p, &e);
@@ -299,7 +281,7 @@ static void wait_for_loop(struct capture *p)
 	o.or_settled = !p->first.info.settled;
 	o.first_window = o.from_start = false;
 	if (!p->question && !p->finishing && !p->closed)
-		ask(p, &p->later, &o, true, 0);
+		capture_ask(p, &p->later, &o, true, 0);
 }
 
 void capture_begin(struct capture *p)
@@ -307,26 +289,34 @@ void capture_begin(struct capture *p)
 	struct shot_options o = p->options;
 	o.settle = o.first_window = true;
 	o.from_start = !display_is_up(p->session->display);
-	ask(p, &p->first, &o, !o.render_ms, 0);
+	o.render_ms = 0; /* it counts from the end of the code */
+	capture_ask(p, &p->first, &o, true, 0);
 }
 
-/* The picture of the end, when it is wanted and not there; true when it was asked for. */
-static bool ask_last(struct capture *p)
+bool capture_ask_last(struct capture *p)
 {
 	struct shot_options o = p->options;
 	if (!p->wants_end || p->end.there)
 		return false;
 	o.settle = true;
-	ask(p, &p->end, &o, false, LAST_PICTURE_S);
+	capture_ask(p, &p->end, &o, false, LAST_PICTURE_S);
 	return p->question != 0;
+}
+
+void capture_stuck(struct capture *p)
+{
+	p->stuck = true;
 }
 
 bool capture_tell_kill(const struct capture *p)
 {
+	if (p->stuck)
+		session_override_error(p->session, "KeyboardInterrupt", STUCK, STUCK_REMEDY,
+			"the cell was killed: its code had ended, but a callback of its windows did not return");
 	if (p->interrupted)
 		session_override_error(p->session, "KeyboardInterrupt", STAYED_OPEN, STAYED_OPEN_REMEDY,
 			"the cell was killed, because it did not stop when interrupted");
-	return p->interrupted;
+	return p->interrupted || p->stuck;
 }
 
 bool capture_finish(struct capture *p, enum cell_status status, int exit_code)
@@ -343,7 +333,7 @@ bool capture_finish(struct capture *p, enum cell_status status, int exit_code)
 	if (p->first.info.settled) /* it was taken while the code ran, as it should be */
 		forget_later(p);
 	if (!p->question)
-		return ask_last(p);
+		return capture_ask_last(p);
 	if (!p->wanted) /* it was only to see whether the code blocks */
 		return false;
 	display_hurry(p->session->display, p->question, LAST_PICTURE_S);

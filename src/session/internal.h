@@ -45,7 +45,7 @@ struct cell {
 TAILQ_HEAD(cell_queue, cell);
 
 /* What the deadline timer of a session does next. */
-enum session_clock { CLOCK_OFF, CLOCK_LIMIT, CLOCK_INTERRUPTING, CLOCK_RECOVERING };
+enum session_clock { CLOCK_OFF, CLOCK_LIMIT, CLOCK_INTERRUPTING, CLOCK_RECOVERING, CLOCK_PAINTING };
 
 struct session {
 	TAILQ_ENTRY(session) link;
@@ -73,6 +73,8 @@ struct session {
 	enum session_clock clock;
 	uint64_t limit_at_ns;             /* when the cell's time is over */
 	uint64_t paused_at_ns, paused_ns; /* the clock stands still since (0: it runs); how long it stood before */
+	uint64_t painting_ns;             /* since when the windows of a cell are painted after its code has ended; 0: not */
+	bool painting_late;               /* … and the cell had been interrupted before */
 	uv_timer_t deadline;
 	struct tools *tools; /* NULL until there are any */
 	struct display *display; /* or NULL */
@@ -223,6 +225,9 @@ void session_stop_cell(struct session *s, enum cell_stop why); /* interrupts the
 void session_start_clock(struct session *s, enum session_clock clock, uint64_t ms); /* what happens then: on_deadline() */
 void session_arm_clock(struct session *s);     /* the limit of the running cell */
 void session_stop_clock(struct session *s);
+/* The code of the running cell has ended, and its windows are painted: its clock stands still, and in so many ms the guest is interrupted. */
+void session_clock_painting(struct session *s, uint64_t ms);
+void session_clock_painted(struct session *s); /* that is over: the clock goes on */
 /* death.c */
 void death_note(struct session *s, const struct process_exit *end, bool broken); /* into s->death */
 void death_say_why(const struct session *s, char *text, size_t size);            /* s->death in words */
@@ -312,6 +317,7 @@ void capture_destroy(struct capture *p);              /* NULL is fine */
 void capture_begin(struct capture *p);                /* its cell starts */
 /* The code is over; true when a picture is still awaited: session_end_cell() is then called with these. */
 bool capture_finish(struct capture *p, enum cell_status status, int exit_code);
+void capture_stuck(struct capture *p); /* its windows are not painted within the limit: it is interrupted */
 bool capture_tell_kill(const struct capture *p); /* of a cell that is dead: true when we interrupted it, and the error says so */
 enum cell_status capture_status(const struct capture *p, int *ret_exit_code); /* as capture_finish() was told */
 void capture_loop(struct capture *p, enum wire_loop loop); /* what its guest says of main loops */
@@ -319,6 +325,7 @@ void capture_abort(struct capture *p);                /* the interpreter is gone
 void capture_report(const struct capture *p, struct observation *o);
 enum { CAPTURE_PICTURES = 2 };
 void capture_take_pictures(struct capture *p, struct buffer ret[CAPTURE_PICTURES]); /* the bytes of those that are reported */
+void session_tell_continue(struct session *s, uint32_t serial); /* to a cell that waits at its end, until a picture is taken */
 /* What the guest's environment says about its display, for SETUP. NULL at the end. */
 extern const char *const capture_environment[];
 

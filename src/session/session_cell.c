@@ -213,6 +213,8 @@ static bool session_frame_of_left(struct session *s, const struct wire_frame *f)
 	for (unsigned i = 0; i < s->n_left; i++) {
 		if (s->left[i] != f->serial)
 			continue;
+		if (f->type == WIRE_WAITS)
+			session_tell_continue(s, f->serial); /* nobody wants its picture any more; other words of this kind do no harm */
 		if (f->type == WIRE_DONE) {
 			s->left[i] = s->left[--s->n_left];
 			session_start_next(s);

@@ -9,6 +9,7 @@ enum { WAKE_MS = 20 };
 void session_stop_clock(struct session *s)
 {
 	s->clock = CLOCK_OFF;
+	s->painting_ns = 0;
 	uv_timer_stop(&s->deadline);
 }
 
@@ -74,6 +75,10 @@ static void on_deadline(uv_timer_t *t)
 		return;
 	if (s->clock == CLOCK_LIMIT) {
 		check_limit(s);
+	} else if (s->clock == CLOCK_PAINTING) {
+		if (s->running->capture)
+			capture_stuck(s->running->capture);
+		interrupt_running(s);
 	} else if (clock_now_ns() - s->interrupt_ns >= (uint64_t)(s->table->config.grace_s * 1e9)) {
 		berth_kill_all(s->berth);
 		uv_timer_stop(t); /* its end is reported when it is there */
@@ -96,6 +101,37 @@ static void interrupt_running(struct session *s)
 	s->interrupt_ns = clock_now_ns();
 	guest_signal(berth_guest(s->berth), SIGINT);
 	uv_timer_start(&s->deadline, on_deadline, WAKE_MS, WAKE_MS);
+}
+
+void session_clock_painting(struct session *s, uint64_t ms)
+{
+	uint64_t now = clock_now_ns();
+	if (!s->painting_ns) {
+		go_on(s, now);
+		s->painting_ns = now;
+		s->painting_late = s->clock == CLOCK_INTERRUPTING;
+	} else if (s->clock != CLOCK_PAINTING) {
+		return; /* it was interrupted meanwhile */
+	}
+	s->clock = CLOCK_PAINTING;
+	uv_timer_start(&s->deadline, on_deadline, ms, 0);
+}
+
+void session_clock_painted(struct session *s)
+{
+	uint64_t now = clock_now_ns(), since = s->painting_ns;
+	s->painting_ns = 0;
+	if (!since || s->running->interrupted || s->running->stop) {
+		return; /* it is interrupted already */
+	} else if (s->painting_late) { /* what is left of it has the grace that it would have had */
+		s->clock = CLOCK_INTERRUPTING;
+		s->interrupt_ns = now;
+		uv_timer_start(&s->deadline, on_deadline, WAKE_MS, WAKE_MS);
+	} else {
+		s->clock = CLOCK_LIMIT;
+		s->limit_at_ns += now - since;
+		session_arm_clock(s);
+	}
 }
 
 void session_interrupt_running(struct session *s)

@@ -145,6 +145,8 @@ static int build_frame(struct cell *c, const struct cell_request *q)
 		r = wire_put_u64(&c->frame, WIRE_TYPED, 1);
 	if (r == 0 && q->final)
 		r = wire_put_u64(&c->frame, WIRE_FINAL, 1);
+	if (r == 0 && q->has_screenshot)
+		r = wire_put_u64(&c->frame, WIRE_PAINT, 1);
 	return r == 0 ? buffer_reserve(&c->frame, 32) : r;
 }
 

@@ -21,7 +21,7 @@ enum { WIRE_HEADER = 12, WIRE_FIELD_HEADER = 5 };
 enum wire_type {
 	/* daemon → guest */
 	WIRE_SETUP = 1, /* ENV*, PRELOAD*, PACKAGES*, SEED, MEMORY, PROCESSES, NETWORK, POLICY*, TEMPLATE: before the first cell; later with PACKAGES alone */
-	WIRE_EXECUTE,   /* CODE, STDIN, VARIABLES, TYPED, RESCAN */
+	WIRE_EXECUTE,   /* CODE, STDIN, VARIABLES, TYPED, RESCAN, PAINT */
 	WIRE_CHECK,     /* CODE: is it complete? */
 	WIRE_REHEARSE,  /* nobody needs you yet: get ready for a first cell */
 	WIRE_TOOLS,       /* JSON: the definitions, in place of those before */
@@ -29,6 +29,7 @@ enum wire_type {
 	WIRE_PARK,      /* TICKET: leave a copy of yourself behind, now */
 	WIRE_PARK_NEXT, /* the same, when a cell was run and nothing came after it for a moment */
 	WIRE_REPLAY,    /* as EXECUTE, silently: to get from a copy's state to a later one. Serial 0: answer REPLAYED */
+	WIRE_CONTINUE,  /* to a cell whose code has ended and whose windows are being painted: the picture was taken */
 	WIRE_LIVE,      /* to a parked copy: TICKET, RESTORE, MOVE, RESEED; brings control, stdout, stderr: make a live guest of yourself */
 	/* guest → daemon */
 	WIRE_READY = 32, /* it is in its jail and waits */
@@ -97,6 +98,7 @@ enum wire_tag {
 	WIRE_TYPED,
 	WIRE_LOOP, /* enum wire_loop */
 	WIRE_TEMPLATE, /* SETUP: copies of this guest will be sessions; what it has imported is theirs */
+	WIRE_PAINT,    /* EXECUTE: a picture is wanted, so the cell paints its windows before it ends, and waits for CONTINUE */
 	WIRE_ITSELF,   /* u64: LIVE: the copy itself is to be the guest, and to leave another one behind, with this ticket */
 };
 
@@ -109,6 +111,10 @@ enum wire_loop {
 	WIRE_LOOP_MAIN,  /* in a main loop, which returns when its windows close */
 	WIRE_LOOP_POLLS, /* in a loop of its own, and asks for events in it (pygame) */
 	WIRE_LOOP_PAUSE, /* in a main loop for a moment only (matplotlib's pause): it is not done */
+	/* The code has ended, of a cell with PAINT. In this order: */
+	WIRE_LOOP_ENDED,   /* the guest refreshes its toolkits, with a limit of the daemon's */
+	WIRE_LOOP_PAINTED, /* all its windows are painted, as far as its toolkits know; it handles events until CONTINUE */
+	WIRE_LOOP_AWAITS,  /* or: it has no windows itself, but threads or processes that may open one */
 	WIRE_LOOP_COUNT
 };
 

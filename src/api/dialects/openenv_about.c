@@ -9,7 +9,7 @@ static const char metadata[] = "{\"name\":\"PythonCodeActEnv\",\"description\":\
 			       "environment\",\"readme_content\":null,"
 			       "\"version\":\"1.0.0\",\"author\":null,\"documentation_url\":null}";
 
-/* As pydantic writes them, with the two members that only we take. */
+/* As pydantic writes them, with the three members that only we take. */
 static const char schema[] =
 	"{\"action\":{\"additionalProperties\":false,"
 	"\"description\":\"Represents a single code execution request.\","
@@ -19,6 +19,9 @@ static const char schema[] =
 			  "\"capture_screenshot\":{\"default\":false,\"description\":\"Also show what is on "
 			  "the session's display\","
 			  "\"title\":\"Capture Screenshot\",\"type\":\"boolean\"},"
+			  "\"render_timeout\":{\"default\":0.5,\"description\":\"Seconds that windows may "
+			  "take to be painted after the code has ended\",\"maximum\":60,\"minimum\":0,"
+			  "\"title\":\"Render Timeout\",\"type\":\"number\"},"
 			  "\"timeout_s\":{\"anyOf\":[{\"exclusiveMinimum\":0,\"type\":\"number\"},{\"type\":"
 			  "\"null\"}],\"default\":null,"
 			  "\"description\":\"Wall time of this step\",\"title\":\"Timeout S\"}},"

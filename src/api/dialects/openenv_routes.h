@@ -29,7 +29,7 @@ void handle_openenv_web_socket(struct call *c);
 		"(`new` makes a name).",                                                                                 \
 		"curl -s -X POST $URL/reset"),                                                                           \
 	OPENENV_ROUTE(POST, "/step", 0, handle_openenv_step, "openenvStep", "OpenEnv: run an action",                    \
-		"{action: {code, capture_screenshot?, timeout_s?, metadata?}, timeout_s?, request_id?, extras?}. Answers " \
+		"{action: {code, capture_screenshot?, render_timeout?, timeout_s?, metadata?}, timeout_s?, request_id?, extras?}. Answers " \
 		"{observation: {stdout, stderr, exit_code}, reward, done}; with extras also `info`, the whole observation.", \
 		"curl -s $URL/step -H 'Content-Type: application/json' -d '{\"action\":{\"code\":\"print(6*7)\"}}'"),     \
 	OPENENV_ROUTE(GET, "/state", 0, handle_openenv_state, "openenvState", "OpenEnv: episode and steps",              \

@@ -56,15 +56,19 @@ static void read_code(json_t *data, struct pydantic *p, struct action *ret)
 void action_read(json_t *data, struct pydantic *p, struct action *ret)
 {
 	static const char *const known[] = { "metadata", "code", "capture_screenshot", "screenshot",
-		"on_block", "timeout_s", NULL };
+		"on_block", "timeout_s", "render_timeout", NULL };
+	double render_s;
 	*ret = (struct action){ 0 };
 	pydantic_dict(p, data, "metadata", false);
 	read_code(data, p, ret);
 	pydantic_bool(p, data, "capture_screenshot");
 	pydantic_positive(p, data, "timeout_s", &ret->timeout_s);
 	pydantic_forbid_extra(p, data, known);
+	bool rendered = pydantic_up_to(p, data, "render_timeout", LIMIT_RENDER_SECONDS, &render_s);
 	if (!pydantic_count(p))
 		read_picture(data, p, ret);
+	ret->execute.has_render_timeout = rendered;
+	ret->execute.render_timeout = rendered ? render_s : 0;
 }
 
 /* ---- the observation --------------------------------------------------------- */

@@ -164,7 +164,7 @@ bool pydantic_seed(struct pydantic *p, json_t *object, const char *field, unsign
 	return true;
 }
 
-bool pydantic_positive(struct pydantic *p, json_t *object, const char *field, double *ret)
+static bool number(struct pydantic *p, json_t *object, const char *field, double *ret)
 {
 	json_t *v = json_object_get(object, field);
 	double d;
@@ -182,13 +182,39 @@ bool pydantic_positive(struct pydantic *p, json_t *object, const char *field, do
 		}
 		d = json_is_boolean(v) ? json_is_true(v) : json_number_value(v);
 	}
+	*ret = d;
+	return true;
+}
+
+bool pydantic_positive(struct pydantic *p, json_t *object, const char *field, double *ret)
+{
+	double d;
+	if (!number(p, object, field, &d))
+		return false;
 	if (d <= 0) {
-		pydantic_add(p, "greater_than", field, "Input should be greater than 0", v,
+		pydantic_add(p, "greater_than", field, "Input should be greater than 0", json_object_get(object, field),
 			json_pack("{s:f}", "gt", 0.0));
 		return false;
 	}
 	*ret = d;
 	return true;
+}
+
+bool pydantic_up_to(struct pydantic *p, json_t *object, const char *field, double max, double *ret)
+{
+	char text[80];
+	double d;
+	if (!number(p, object, field, &d))
+		return false;
+	if (d >= 0 && d <= max) {
+		*ret = d;
+		return true;
+	}
+	bool low = d < 0;
+	snprintf(text, sizeof(text), "Input should be %s than or equal to %g", low ? "greater" : "less", low ? 0 : max);
+	pydantic_add(p, low ? "greater_than_equal" : "less_than_equal", field, text, json_object_get(object, field),
+		json_pack("{s:f}", low ? "ge" : "le", low ? 0.0 : max));
+	return false;
 }
 
 void pydantic_forbid_extra(struct pydantic *p, json_t *object, const char *const *known)

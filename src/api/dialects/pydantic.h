@@ -38,8 +38,9 @@ json_t *pydantic_dict(struct pydantic *p, json_t *object, const char *field, boo
 json_t *pydantic_bool(struct pydantic *p, json_t *object, const char *field);
 /* Whole numbers from 0; a text of digits counts, as it does for pydantic. */
 bool pydantic_seed(struct pydantic *p, json_t *object, const char *field, unsigned long long *ret);
-/* Numbers above 0. */
+/* Numbers above 0; numbers from 0 to max. */
 bool pydantic_positive(struct pydantic *p, json_t *object, const char *field, double *ret);
+bool pydantic_up_to(struct pydantic *p, json_t *object, const char *field, double max, double *ret);
 
 /* Adds an error for every member that is not in the list (NULL at the end). */
 void pydantic_forbid_extra(struct pydantic *p, json_t *object, const char *const *known);

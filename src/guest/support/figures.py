@@ -8,11 +8,10 @@ def flush_figures():
     helpers = sys.modules.get('matplotlib._pylab_helpers')
     if helpers is None:
         return
-    managers = sorted(helpers.Gcf.figs.values(), key=lambda manager: manager.num)
+    managers = list(helpers.Gcf.figs.values())
     hidden = [manager for manager in managers if not _on_screen(manager)]
     try:
-        for manager in hidden:
-            _show_once(manager.canvas.figure)
+        _send_figures(hidden)
     finally:
         if len(hidden) == len(managers):
             helpers.Gcf.destroy_all()
@@ -21,11 +20,17 @@ def flush_figures():
                 helpers.Gcf.destroy(manager)
 
 
+def _send_figures(managers):
+    for manager in sorted(managers, key=lambda manager: manager.num):
+        _show_once(manager.canvas.figure)
+
+
 def _on_screen(manager):
     """A window that the code showed: it stays until the code, or somebody in front of the screen, closes it."""
     if getattr(manager, '_shown', False):  # Tk
         return True
-    visible = getattr(getattr(manager, 'window', None), 'isVisible', None)  # Qt
+    window = getattr(manager, 'window', None)
+    visible = getattr(window, 'isVisible', None) or getattr(window, 'get_visible', None)  # Qt, GTK
     try:
         return bool(visible and visible())
     except Exception:
