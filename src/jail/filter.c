@@ -103,7 +103,7 @@ static const struct listed listed[] = {
 			      F_OFD_SETLK, F_OFD_SETLKW, F_SETPIPE_SZ, F_GETPIPE_SZ, F_ADD_SEALS, F_GET_SEALS) },
 };
 
-/* Signals to everybody in the jail but its init. */
+/* Signals to processes of the jail, by their number; not to its init, and not to all of them at once. */
 static const char *const signals[] = { "kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo" };
 
 /*
@@ -370,9 +370,10 @@ static int join(const struct filter *rest, struct filter *ret)
 	unsigned short calls = ARRAY_LEN(signals);
 	for (unsigned short i = 0; i < calls; i++) /* one of the signal calls: go and look at the target */
 		PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number(signals[i]), (unsigned char)(calls - i), 0));
-	PUT(BPF_JUMP(BPF_JMP | BPF_JA, 3, 0, 0));
+	PUT(BPF_JUMP(BPF_JMP | BPF_JA, 4, 0, 0));
 	PUT(LOAD(args[0])); /* little-endian: the low half */
-	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1));
+	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 1, 0));
+	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xffffffffU, 0, 1)); /* all processes: those of forks, which are nested in this jail, and snapshots too */
 	PUT(ANSWER(SECCOMP_RET_ERRNO | EPERM));
 	PUT(LOAD(nr));
 	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number("getsockopt"), 0, 2 + ARRAY_LEN(untold)));

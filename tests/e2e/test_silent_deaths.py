@@ -155,6 +155,20 @@ def test_listeners(session):
     assert events[0][1]['event'] == 'interpreter_died' and events[-1][1]['interpreter_died']['rolled_back_to'] == 1
 
 
+@pytest.mark.parametrize('how', ['os.kill(-1, 9)', 'os.killpg(0, 9)', 'subprocess.run(["sh", "-c", "kill -9 -1"])'])
+def test_forks_of_a_parent_that_kills(session, how):
+    """What ends all processes that it can reach ends none of its forks."""
+    session.execute('x = 1').ok()
+    forks = [session.api.adopt(info) for info in session.api.post(f'{session.path}/fork', json={'count': 2}).json()['sessions']]
+    pids = [fork.get()['pid'] for fork in forks]
+    session.execute(f'import os, subprocess\n{how}')
+    assert [fork.get()['pid'] for fork in forks] == pids
+    for fork in forks:
+        seen = fork.execute('x').ok()
+        assert seen.text == '1' and not seen.rolled_back and not seen.state_lost
+    assert session.value('x') == '1'
+
+
 @pytest.mark.parametrize('limit', ['time', 'interrupt'])
 def test_killed_without_a_snapshot(session, limit):
     """Its remedy says why there was none."""

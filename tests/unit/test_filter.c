@@ -100,7 +100,7 @@ static void arguments(void)
 	OK(with(SYS_prlimit64, 0, 0) == ALLOW && with(SYS_prlimit64, 0, 1) == NO);
 	OK(with(SYS_fcntl, 1, 3) == ALLOW && with(SYS_fcntl, 1, 1024) == NO && with(SYS_fcntl, 1, 8) == NO);
 	OK(with(SYS_kill, 0, 1) == NO && with(SYS_kill, 0, high | 1) == NO && with(SYS_kill, 0, 2) == ALLOW);
-	OK(with(SYS_kill, 0, (uint64_t)-1) == ALLOW && with(SYS_tgkill, 0, 1) == NO && with(SYS_rt_sigqueueinfo, 0, 1) == NO);
+	OK(with(SYS_kill, 0, (uint64_t)-1) == NO && with(SYS_kill, 0, 0xffffffff) == NO && with(SYS_kill, 0, (uint64_t)-2) == ALLOW && with(SYS_kill, 0, 0) == ALLOW && with(SYS_tgkill, 0, 1) == NO && with(SYS_rt_sigqueueinfo, 0, 1) == NO);
 	OK(with(SYS_mknodat, 2, 0010644) == ALLOW && with(SYS_mknodat, 2, 0020666) == NO && with(SYS_mknod, 1, 0060666) == NO);
 	OK(with(SYS_clone, 0, 0x3d0f00) == ALLOW); /* a thread */
 	static const uint64_t namespaces[] = { CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNS, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS,
