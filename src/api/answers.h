@@ -23,8 +23,11 @@ struct call;
 void answer_created(struct call *c, const struct session *s);
 
 /* The members of an answer that a checkpoint was taken or gone back to (NULL: to a state without one), and of the list of all of them. */
-void answer_put_arrival(struct json_writer *w, const struct checkpoint_info *c, const char *let_go);
+void answer_put_arrival(struct json_writer *w, const struct arrival *a);
 void answer_put_checkpoints(struct json_writer *w, struct session *s);
+
+/* Members: which cells were run again. */
+void answer_put_replayed(struct json_writer *w, const struct replayed *r);
 
 /* A list of texts from words with blanks between; empty for NULL. */
 void answer_put_words(struct json_writer *w, const char *key, const char *words);

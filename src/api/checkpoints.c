@@ -27,14 +27,16 @@ static void put_checkpoint(struct json_writer *w, const struct checkpoint_info *
 	json_close(w);
 }
 
-void answer_put_arrival(struct json_writer *w, const struct checkpoint_info *c, const char *let_go)
+void answer_put_arrival(struct json_writer *w, const struct arrival *a)
 {
 	json_key(w, "checkpoint");
-	if (c)
-		put_checkpoint(w, c);
+	if (a->checkpoint)
+		put_checkpoint(w, a->checkpoint);
 	else
 		json_put_null(w);
-	answer_put_words(w, "let_go", let_go);
+	answer_put_words(w, "let_go", a->let_go);
+	if (a->back)
+		answer_put_replayed(w, &a->replayed);
 }
 
 void answer_put_checkpoints(struct json_writer *w, struct session *s)
@@ -78,7 +80,7 @@ static void on_gone(struct call *c)
 
 static const struct call_ops ops = { .on_gone = on_gone };
 
-static void on_done(void *userdata, const struct error *e, const struct checkpoint_info *info, const char *let_go)
+static void on_done(void *userdata, const struct error *e, const struct arrival *arrival)
 {
 	struct asker *a = userdata;
 	struct call *c = a->call;
@@ -91,7 +93,7 @@ static void on_done(void *userdata, const struct error *e, const struct checkpoi
 		json_writer_init(&w, &b);
 		json_open_object(&w);
 		json_field_cstr(&w, "session", a->session);
-		answer_put_arrival(&w, info, let_go);
+		answer_put_arrival(&w, arrival);
 		json_close(&w);
 		call_respond(c, a->back ? 200 : 201, &w, &b);
 	}

@@ -158,6 +158,16 @@ static void put_packages(struct json_writer *w, const char *packages)
 	w->stream = stream;
 }
 
+void answer_put_replayed(struct json_writer *w, const struct replayed *r)
+{
+	json_field_uint(w, "replayed", r->n);
+	json_key(w, "may_differ");
+	json_open_array(w);
+	for (unsigned i = 0; i < r->n_may_differ; i++)
+		json_put_uint(w, r->may_differ[i]);
+	json_close(w);
+}
+
 void answer_put_death_fields(struct json_writer *w, const struct session_death *d)
 {
 	char at[CLOCK_TEXT_MAX];
@@ -232,6 +242,7 @@ void answer_put_observation(struct json_writer *w, const struct observation *o)
 	json_field_bool(w, "files_rolled_back", o->files_rolled_back);
 	json_field_bool(w, "files_lost", o->files_lost);
 	put_death(w, o->died);
+	answer_put_replayed(w, &o->replayed);
 	put_truncated(w, o);
 	put_usage(w, o);
 	json_close(w);

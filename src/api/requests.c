@@ -115,7 +115,7 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 			.offset = (base) + offsetof(struct session_params, keep_files_bytes),               \
 			.flag_offset = (base) + offsetof(struct session_params, has_keep_files),            \
 			.max = SIZE_MOST, .default_text = "64 MiB",                                         \
-			.help = "Files under /workspace up to this size together go back too; 0: they stay." \
+			.help = "Files under /workspace, /tmp and /dev/shm up to this size together go back too; 0: they stay." \
 	},                                                                                                  \
 	{                                                                                                   \
 		"keep_checkpoints", FIELD_UINT, FIELD_HAS_FLAG,                                             \

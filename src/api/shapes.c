@@ -208,9 +208,12 @@ static const struct shape_row observation_rows[] = {
 	{ "packages", "object", &shape_packages, 1, "What became of packages since the cell before." },
 	{ "checkpoints_let_go", "any", NULL, 1, "Ids of checkpoints that had to go since the last answer, for their number or memory." },
 	{ "rolled_back", "boolean", NULL, 0, "The interpreter had to be replaced: variables are as they were before the cell, or were put back before it (`interpreter_died`)." },
-	{ "files_rolled_back", "boolean", NULL, 0, "And so are the files under /workspace." },
+	{ "files_rolled_back", "boolean", NULL, 0, "And so are the files under /workspace, /tmp and /dev/shm." },
 	{ "files_lost", "boolean", NULL, 0, "The session's jail had to be replaced, too: /workspace is empty." },
 	{ "interpreter_died", "object", &shape_death, 1, "The interpreter died between the cell before and this one." },
+	{ "replayed", "integer", NULL, 0, "So many cells were run again, silently, to get back to this state; 0: none." },
+	{ "may_differ", "array", NULL, 0, "Numbers of those cells that may have left another state behind than the first time: they used clocks, random "
+		"numbers, files, programs or threads, or follow one that did." },
 	{ "truncated", "object", &shape_truncated, 0, NULL },
 	{ "usage", "object", &shape_usage, 0, "Measured, not guessed." },
 };
@@ -322,7 +325,7 @@ static const struct shape_row checkpoint_rows[] = {
 	{ "age_s", "number", NULL, 0, NULL },
 	{ "size_bytes", "integer", NULL, 0, "Its share of memory (PSS), in lists; 0: not looked at." },
 	{ "current", "boolean", NULL, 0, "The session's state is this one's or came from it." },
-	{ "files", "boolean", NULL, 0, "It holds the files of /workspace too." },
+	{ "files", "boolean", NULL, 0, "It holds the files too." },
 };
 static SHAPE(shape_checkpoint, "Checkpoint", checkpoint_rows);
 
@@ -340,6 +343,9 @@ static const struct shape_row rollback_answer_rows[] = {
 	{ "session", "string", NULL, 0, NULL },
 	{ "checkpoint", "object", &shape_checkpoint, 1, "Where the session is now; null: before its first cells." },
 	{ "let_go", "array", NULL, 0, "Ids of those that had to go since the last answer." },
+	{ "replayed", "integer", NULL, 0, "So many cells were run again, silently, to get to this state; 0: none." },
+	{ "may_differ", "array", NULL, 0, "Numbers of those cells that may have left another state behind than the first time: they used clocks, random "
+		"numbers, files, programs or threads, or follow one that did." },
 };
 SHAPE(shape_rollback_answer, "RollbackAnswer", rollback_answer_rows);
 

@@ -424,10 +424,10 @@ struct trip {
 	char id[SESSION_ID_LEN + 1]; /* of a fork */
 };
 
-static void on_arrived(void *userdata, const struct error *e, const struct checkpoint_info *c, const char *let_go)
+static void on_arrived(void *userdata, const struct error *e, const struct arrival *a)
 {
 	struct trip *t = userdata;
-	(void)c, (void)let_go;
+	(void)a;
 	if (e)
 		t->e = *e;
 	t->over = true;
@@ -441,7 +441,7 @@ static void on_forked(void *userdata, const struct error *e, struct session *con
 		session_info(sessions[0], &info);
 		snprintf(t->id, sizeof(t->id), "%s", info.id);
 	}
-	on_arrived(userdata, e, NULL, NULL);
+	on_arrived(userdata, e, NULL);
 }
 
 int local_travel(struct local *l, enum local_travel kind, const char *name, struct error *e)

@@ -107,7 +107,7 @@ const struct option_row config_rows[] = {
 	{ "transactions", 0, OPTION_FLAG, AT(transactions), .fallback = "yes",
 	  .help = "a cell that ends the interpreter does not cost the variables of before" },
 	{ "keep-files", 0, OPTION_SIZE, AT(keep_files), 0, 0, "SIZE", "64M",
-	  .help = "files of /workspace that go back with them; 0: none" },
+	  .help = "files of /workspace, /tmp and /dev/shm that go back with them; 0: none" },
 	{ "max-checkpoints", 0, OPTION_COUNT, AT(max_checkpoints), 0, LIMIT_CHECKPOINTS, "N", "16",
 	  .help = "of one session; beyond it the one that was not used for longest goes; 0: none" },
 	{ "checkpoint-memory", 0, OPTION_SIZE, AT(checkpoint_memory), 0, 0, "SIZE", "0",

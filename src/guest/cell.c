@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "guest/answer.h"
+#include "guest/effects.h"
 #include "guest/fault.h"
 #include "guest/files.h"
 #include "guest/frame.h"
@@ -172,7 +173,7 @@ static uint64_t cpu_ns(uint64_t *ret_peak)
 	return s * 1000000000ULL + us * 1000ULL;
 }
 
-static void put_done(struct buffer *out, uint32_t serial, struct outcome o, uint64_t cpu_before)
+static void put_done(struct buffer *out, uint32_t serial, struct outcome o, uint64_t cpu_before, unsigned effects)
 {
 	size_t start;
 	uint64_t peak, cpu = cpu_ns(&peak) - cpu_before;
@@ -182,6 +183,8 @@ static void put_done(struct buffer *out, uint32_t serial, struct outcome o, uint
 	wire_put_u64(out, WIRE_EXIT_CODE, (uint64_t)o.exit_code);
 	wire_put_u64(out, WIRE_CPU_NS, cpu);
 	wire_put_u64(out, WIRE_PEAK, peak);
+	if (effects)
+		wire_put_u64(out, WIRE_EFFECTS, effects);
 	steps_end(STEP_REPORT);
 	steps_put(out);
 	wire_end(out, start);
@@ -225,6 +228,8 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 	const struct current outer = now;
 	const bool paint = paints;
 	steps_begin();
+	if (!outer.out)
+		effects_begin();
 
 	if (len >= 3 && memcmp(code, "\xef\xbb\xbf", 3) == 0) { /* editors put it in front of files; no part of the program */
 		code += 3;
@@ -274,7 +279,7 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 	if (outer.out)
 		tools_begin_cell(outer.serial);
 	files_report(out, serial);
-	put_done(out, serial, o, cpu);
+	put_done(out, serial, o, cpu, effects_end());
 	return o.exit_code;
 }
 

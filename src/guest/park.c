@@ -18,6 +18,7 @@
 #include "base/fds.h"
 #include "guest/alone.h"
 #include "guest/clones.h"
+#include "guest/effects.h"
 #include "guest/files.h"
 #include "guest/guest.h"
 #include "guest/held.h"
@@ -122,14 +123,15 @@ static bool sound(char why[HELD_WHY_MAX])
 static void answer(enum wire_type type, uint64_t ticket, const char *why, const int *along, size_t n)
 {
 	struct buffer b = BUFFER_INIT(4096);
+	const char *left = type == WIRE_PARKED && !why ? store_left() : NULL;
 	size_t start;
 	if (wire_begin(&b, type, last_cell, &start) < 0)
 		return;
 	wire_put_u64(&b, WIRE_TICKET, ticket);
 	if (why)
 		wire_put(&b, WIRE_TEXT, why, strlen(why));
-	if (type == WIRE_PARKED && !why && store_problem())
-		wire_put(&b, WIRE_FILES_LEFT, store_problem(), strlen(store_problem()));
+	if (left)
+		wire_put(&b, WIRE_FILES_LEFT, left, strlen(left));
 	wire_end(&b, start);
 	host.send(&b, along, why ? 0 : n);
 	buffer_finish(&b);
@@ -228,8 +230,8 @@ static void come_alive(const struct order *o, const sigset_t *signals)
 	setsid();
 	set_worth(GUEST_OOM_LIVE);
 	stream_start();
-	if (o->restore && (left = store_problem()) == NULL && store_restore() < 0)
-		left = "some of them could not be written";
+	if (o->restore)
+		left = store_restore();
 	if (chdir(directory) < 0 && chdir("/workspace") < 0)
 		left = "its directory is gone";
 	held_reopen(o->moves);
@@ -482,7 +484,8 @@ void park_cell_done(uint32_t serial, uint64_t took_ns)
 	last_cell = serial;
 	ran = true;
 	next.due = next.wanted;
-	next.quick = took_ns < PARK_QUICK_MS * NSEC_PER_MSEC;
+	/* A cell that cannot be run again needs a copy after it anyway: now it is in nobody's way. */
+	next.quick = took_ns < PARK_QUICK_MS * NSEC_PER_MSEC && !(effects_last() & WIRE_EFFECT_OUTSIDE);
 }
 
 int park_patience_ms(void)

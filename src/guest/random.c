@@ -13,6 +13,17 @@ struct mt19937 {
 	int position;
 };
 
+/* What lies behind the head of a random.Random: numbers are drawn from the state, in order. */
+struct python_mt19937 {
+	int position;
+	uint32_t key[MT_WORDS];
+};
+
+static const struct python_mt19937 *python_state; /* of the `random` module's own generator; NULL when it is not where it should be */
+static struct {
+	int python_position, numpy_position;
+	uint32_t python_first, numpy_first; /* changes with every MT_WORDS numbers */
+} mark;
 static PyObject *seed_random; /* random.seed; NULL when the module is not imported */
 static struct mt19937 *numpy_state;
 static bool numpy_by_hand; /* imported, and its state is where we think */
@@ -71,11 +82,30 @@ static bool is_state(PyObject *mtrand, const struct mt19937 *state)
 	return yes;
 }
 
+/* random._inst, when its state is what random.getstate() says: (3, (624 numbers and the position), …). */
+static const struct python_mt19937 *find_python_state(PyObject *random)
+{
+	PyObject *instance = follow(random, (const char *const[]){ "_inst", NULL });
+	PyObject *said = instance ? PyObject_CallMethod(instance, "getstate", NULL) : NULL;
+	PyObject *numbers = said && PyTuple_Check(said) && PyTuple_GET_SIZE(said) > 1 ? PyTuple_GET_ITEM(said, 1) : NULL;
+	const struct python_mt19937 *state = instance ? (const void *)((const char *)instance + sizeof(PyObject)) : NULL;
+	bool same = numbers && PyTuple_Check(numbers) && PyTuple_GET_SIZE(numbers) == MT_WORDS + 1 &&
+		    Py_TYPE(instance)->tp_basicsize >= (Py_ssize_t)(sizeof(PyObject) + sizeof(*state));
+	for (Py_ssize_t i = 0; same && i < MT_WORDS; i++)
+		same = PyLong_AsUnsignedLong(PyTuple_GET_ITEM(numbers, i)) == state->key[i];
+	same = same && PyLong_AsLong(PyTuple_GET_ITEM(numbers, MT_WORDS)) == state->position;
+	PyErr_Clear();
+	Py_XDECREF(said);
+	Py_XDECREF(instance); /* the module keeps it */
+	return same ? state : NULL;
+}
+
 void random_prepare(void)
 {
 	PyObject *random = module_if_imported("random"), *mtrand = module_if_imported("numpy.random.mtrand");
 	if (random)
 		seed_random = follow(random, (const char *const[]){ "seed", NULL });
+	python_state = random ? find_python_state(random) : NULL;
 	numpy_imported = mtrand != NULL;
 	numpy_state = mtrand ? find_state(mtrand) : NULL;
 	numpy_by_hand = numpy_state && is_state(mtrand, numpy_state);
@@ -99,4 +129,24 @@ void random_renew(PyObject *reseed)
 		r = seed_random ? PyObject_CallNoArgs(seed_random) : Py_NewRef(Py_None);
 	Py_XDECREF(r);
 	PyErr_Clear();
+}
+
+void random_mark(void)
+{
+	if (python_state) {
+		mark.python_position = python_state->position;
+		mark.python_first = python_state->key[0];
+	}
+	if (numpy_by_hand) {
+		mark.numpy_position = numpy_state->position;
+		mark.numpy_first = numpy_state->key[0];
+	}
+}
+
+bool random_moved(void)
+{
+	if ((seed_random && !python_state) || (numpy_imported && !numpy_by_hand))
+		return true;
+	return (python_state && (mark.python_position != python_state->position || mark.python_first != python_state->key[0])) ||
+	       (numpy_by_hand && (mark.numpy_position != numpy_state->position || mark.numpy_first != numpy_state->key[0]));
 }

@@ -9,9 +9,15 @@
 
 #include "guest/python.h"
 
+#include <stdbool.h>
+
 /* In the zygote, when all is imported. */
 void random_prepare(void);
 
 /* In the guest: random and numpy.random, as far as imported, go on from somewhere nobody knows. `reseed` does
  * the same from Python and is called when numpy's state was not found where it was expected. */
 void random_renew(PyObject *reseed);
+
+/* Whether numbers were drawn from `random` or `numpy.random`, or their state was set, since the mark. True when that cannot be told. */
+void random_mark(void);
+bool random_moved(void);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,7 +24,7 @@ enum {
 };
 
 struct entry {
-	char *path; /* below /workspace; owned */
+	char *path; /* below its directory; owned */
 	mode_t mode;
 	uint64_t size, mtime_ns, ctime_ns, inode;
 	char *data; /* of a file, or the target of a link; owned */
@@ -36,9 +37,22 @@ struct tree {
 	bool cut;
 };
 
-static struct tree kept;
-static uint64_t allowed, total;
-static const char *problem = "files are not kept in this session";
+static const char not_kept[] = "files are not kept in this session", not_written[] = "some of them could not be written";
+
+/* A directory that the session can write to. */
+struct place {
+	const char *path;
+	const char *not_ours; /* a directory in it that is left alone; NULL for none */
+	struct tree kept;
+	const char *problem;
+};
+static struct place places[] = {
+	{ .path = "/workspace", .problem = not_kept },
+	{ .path = "/tmp", .not_ours = ".X11-unix", .problem = not_kept },
+	{ .path = "/dev/shm", .problem = not_kept },
+};
+enum { PLACES = sizeof(places) / sizeof(places[0]) };
+static uint64_t allowed;
 
 static uint64_t time_ns(const struct timespec *t)
 {
@@ -134,7 +148,7 @@ static int tree_add(struct tree *t, const char *path, const struct stat *st, uin
 }
 
 /* Walks a directory (whose fd it takes over), parents before what is in them. */
-static int walk(struct tree *t, int fd, char *path, size_t len, unsigned depth, uint64_t now)
+static int walk(struct tree *t, const char *not_ours, int fd, char *path, size_t len, unsigned depth, uint64_t now)
 {
 	DIR *d = fdopendir(fd);
 	int r = 0;
@@ -145,7 +159,7 @@ static int walk(struct tree *t, int fd, char *path, size_t len, unsigned depth, 
 	for (struct dirent *e; r == 0 && (e = readdir(d));) {
 		struct stat st;
 		size_t name = strlen(e->d_name);
-		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || (not_ours && !strcmp(e->d_name, not_ours)))
 			continue;
 		if (len + name + 2 > LIMIT_PATH_BYTES || depth > DEPTH_MAX) {
 			t->cut = true;
@@ -160,7 +174,7 @@ static int walk(struct tree *t, int fd, char *path, size_t len, unsigned depth, 
 			path[len + name] = '/';
 			t->cut |= sub < 0;
 			if (sub >= 0)
-				r = walk(t, sub, path, len + name + 1, depth + 1, now);
+				r = walk(t, NULL, sub, path, len + name + 1, depth + 1, now);
 		}
 	}
 	closedir(d);
@@ -172,7 +186,7 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct entry *)a)->path, ((const struct entry *)b)->path);
 }
 
-static int look(int root, struct tree *t)
+static int look(int root, const char *not_ours, struct tree *t)
 {
 	char path[LIMIT_PATH_BYTES];
 	struct timespec now;
@@ -180,7 +194,7 @@ static int look(int root, struct tree *t)
 	if (fd < 0)
 		return -errno;
 	clock_gettime(CLOCK_REALTIME, &now);
-	int r = walk(t, fd, path, 0, 0, time_ns(&now));
+	int r = walk(t, not_ours, fd, path, 0, 0, time_ns(&now));
 	if (t->n > 1)
 		qsort(t->at, t->n, sizeof(*t->at), by_path);
 	return r;
@@ -198,18 +212,18 @@ static bool unchanged(const struct entry *a, const struct entry *b)
 	       a->mode == b->mode && !a->young;
 }
 
-static int open_root(void)
+static int open_root(const struct place *p)
 {
-	return open("/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return open(p->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 /* ---- taking up ------------------------------------------------------------------- */
 
 /* Takes the content of what did not change from the old look and reads the rest. */
-static int fill(int root, struct tree *now)
+static int fill(int root, struct tree *now, const struct tree *before)
 {
 	for (size_t i = 0; i < now->n; i++) {
-		struct entry *e = &now->at[i], *old = find(&kept, e->path);
+		struct entry *e = &now->at[i], *old = find(before, e->path);
 		if (old && unchanged(old, e)) {
 			e->data = TAKE_PTR(old->data);
 			continue;
@@ -232,32 +246,54 @@ static uint64_t bytes_of(const struct tree *t)
 void store_allow(uint64_t bytes)
 {
 	allowed = bytes;
-	problem = bytes ? NULL : "files are not kept in this session";
+	for (size_t i = 0; i < PLACES; i++)
+		places[i].problem = bytes ? NULL : not_kept;
+}
+
+/* Returns how many of the bytes that are left to it are used. */
+static uint64_t update(struct place *p, uint64_t left)
+{
+	struct tree now = { 0 };
+	uint64_t bytes = 0;
+	_cleanup_fd_ int root = open_root(p);
+	int r = root < 0 ? -errno : look(root, p->not_ours, &now);
+	p->problem = NULL;
+	if (now.cut)
+		p->problem = "there are more files, or deeper directories, than are kept";
+	else if (r == 0 && (bytes = bytes_of(&now)) > left)
+		p->problem = "the files are larger than what is kept of them";
+	else if (r < 0 || fill(root, &now, &p->kept) < 0)
+		p->problem = "a file could not be read";
+
+	tree_finish(&p->kept);
+	if (p->problem)
+		tree_finish(&now);
+	p->kept = now;
+	return p->problem ? 0 : bytes;
 }
 
 void store_update(void)
 {
-	struct tree now = { 0 };
-	if (!allowed)
-		return;
-	_cleanup_fd_ int root = open_root();
-	int r = root < 0 ? -errno : look(root, &now);
-	problem = NULL;
-	if (now.cut)
-		problem = "there are more files, or deeper directories, than are kept";
-	else if (r == 0 && (total = bytes_of(&now)) > allowed)
-		problem = "the files are larger than what is kept of them";
-	else if (r < 0 || fill(root, &now) < 0)
-		problem = "a file could not be read";
-	tree_finish(&kept);
-	if (problem)
-		tree_finish(&now);
-	kept = now;
+	uint64_t left = allowed;
+	for (size_t i = 0; allowed && i < PLACES; i++)
+		left -= update(&places[i], left);
 }
 
 const char *store_problem(void)
 {
-	return problem;
+	return places[0].problem;
+}
+
+const char *store_left(void)
+{
+	static char text[512];
+	size_t len = 0;
+	if (!allowed)
+		return not_kept;
+	for (size_t i = 0; i < PLACES; i++)
+		if (places[i].problem)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%sin %s, %s", len ? "; " : "", places[i].path, places[i].problem);
+	return len ? text : NULL;
 }
 
 /* ---- putting back ------------------------------------------------------------------- */
@@ -330,41 +366,51 @@ static int put_back(int root, const struct entry *e, const struct entry *there)
 }
 
 /* Last, and children first: a directory that is not writable, or whose time counts, must not change any more. */
-static void settle_directories(int root)
+static void settle_directories(int root, const struct tree *kept)
 {
-	for (size_t i = kept.n; i-- > 0;) {
-		if (!S_ISDIR(kept.at[i].mode))
+	for (size_t i = kept->n; i-- > 0;) {
+		if (!S_ISDIR(kept->at[i].mode))
 			continue;
-		set_mode(root, kept.at[i].path, kept.at[i].mode);
-		set_times(root, &kept.at[i]);
+		set_mode(root, kept->at[i].path, kept->at[i].mode);
+		set_times(root, &kept->at[i]);
 	}
 }
 
-int store_restore(void)
+static int restore(const struct place *p)
 {
 	struct tree there = { 0 };
-	if (problem)
-		return -ENODATA;
-	_cleanup_fd_ int root = open_root();
-	int r = root < 0 ? -errno : look(root, &there);
+	_cleanup_fd_ int root = open_root(p);
+	int r = root < 0 ? -errno : look(root, p->not_ours, &there);
 	if (r == 0)
-		r = remove_others(root, &there, &kept);
-	for (size_t i = 0; i < kept.n; i++) {
-		int one = put_back(root, &kept.at[i], find(&there, kept.at[i].path));
+		r = remove_others(root, &there, &p->kept);
+	for (size_t i = 0; i < p->kept.n; i++) {
+		int one = put_back(root, &p->kept.at[i], find(&there, p->kept.at[i].path));
 		r = r < 0 ? r : one;
 	}
-	settle_directories(root);
+	settle_directories(root, &p->kept);
 	tree_finish(&there);
 	return r;
 }
 
-int store_wipe(void)
+const char *store_restore(void)
 {
-	struct tree there = { 0 }, none = { 0 };
-	_cleanup_fd_ int root = open_root();
-	int r = root < 0 ? -errno : look(root, &there);
-	if (r == 0)
-		r = remove_others(root, &there, &none);
-	tree_finish(&there);
-	return r;
+	for (size_t i = 0; i < PLACES; i++)
+		if (!places[i].problem && restore(&places[i]) < 0)
+			places[i].problem = not_written;
+	const char *left = store_left();
+	for (size_t i = 0; i < PLACES; i++)
+		if (places[i].problem == not_written)
+			places[i].problem = NULL; /* the content is here, for the next time */
+	return left;
+}
+
+void store_wipe(void)
+{
+	for (size_t i = 0; i < PLACES; i++) {
+		struct tree there = { 0 }, none = { 0 };
+		_cleanup_fd_ int root = open_root(&places[i]);
+		if (root >= 0 && look(root, places[i].not_ours, &there) == 0)
+			remove_others(root, &there, &none);
+		tree_finish(&there);
+	}
 }

@@ -55,7 +55,7 @@ struct berth {
 	int namespaces[JAIL_NAMESPACES]; /* of a nested jail, until its first guest has moved in */
 	bool moving, reseed;     /* that guest is a copy from the outer jail, and not asked for yet; with random numbers of its own */
 	char note[256];          /* what it could not re-seed */
-	char files_left[96];     /* why a guest from a copy did not put the files back; empty when it did */
+	char files_left[256];    /* why a guest from a copy did not put the files back; empty when it did */
 };
 
 TAILQ_HEAD(berth_list, berth);

@@ -52,14 +52,17 @@ int checkpoint_not_found(const char *which, struct error *e)
 }
 
 /* Tells the asker of a checkpoint or rollback. */
-static void tell(struct session *s, checkpoint_done done, void *userdata, const struct error *e, struct copy *c)
+static void tell(struct session *s, checkpoint_done done, void *userdata, const struct error *e, struct copy *c, bool back)
 {
 	_cleanup_free_ char *let_go = done && !e ? TAKE_PTR(s->let_go) : NULL;
 	struct checkpoint_info info;
+	struct arrival a = { .checkpoint = c ? &info : NULL, .let_go = let_go, .back = back };
 	if (c)
 		describe(s, c, false, &info);
+	if (back && done && !e)
+		a.replayed = replay_tell(s);
 	if (done)
-		done(userdata, e, c ? &info : NULL, let_go);
+		done(userdata, e, e ? NULL : &a);
 }
 
 /* ---- checkpoints ------------------------------------------------------------------- */
@@ -117,7 +120,7 @@ static void died_before_checkpoint(struct session *s)
 
 static void finish_checkpoint(struct session *s, struct operation *o, const struct error *e, struct copy *c)
 {
-	tell(s, o->checkpoint.done, o->userdata, e, c);
+	tell(s, o->checkpoint.done, o->userdata, e, c, false);
 }
 
 static void release_checkpoint(struct operation *o)
@@ -136,17 +139,6 @@ const struct operation_ops checkpoint_operation = {
 
 /* ---- undo: which snapshot and which cells lead to the state before the last cell ------ */
 
-/* The frames without the last one of them. */
-static void drop_last(struct buffer *b)
-{
-	size_t at = 0, last = 0;
-	while (at < b->len) {
-		last = at;
-		at += wire_retype(b, at, WIRE_EXECUTE);
-	}
-	b->len = last;
-}
-
 static bool has_named(struct session *s)
 {
 	struct copy *c;
@@ -161,8 +153,8 @@ static bool undo_in_path(struct session *s, struct operation *o)
 {
 	if (!s->params.keep_files_bytes || (s->latest ? s->latest->files_left : !s->replay.fresh || has_named(s)))
 		return false;
-	drop_last(&s->replay.frames);
-	o->rollback.replay = --s->replay.n > 0;
+	replay_drop_last(s);
+	o->rollback.replay = s->replay.n > 0;
 	o->rollback.from_start = !s->latest;
 	o->rollback.ticket = s->latest ? s->latest->ticket : 0;
 	return true;
@@ -181,8 +173,9 @@ static bool undo_to_parent(struct session *s, struct operation *o, struct copy *
 	travel_forget_cells(s, true);
 	if (buffer_append(&s->replay.frames, c->path.data, c->path.len) < 0)
 		return false;
-	drop_last(&s->replay.frames);
-	s->replay.n = c->steps - 1;
+	s->replay.n = c->steps;
+	s->replay.same = c->same;
+	replay_drop_last(s);
 	o->rollback.replay = s->replay.n > 0;
 	o->rollback.from_start = !parent;
 	o->rollback.ticket = parent ? parent->ticket : 0;
@@ -280,7 +273,7 @@ static void died_in_rollback(struct session *s)
 
 static void finish_rollback(struct session *s, struct operation *o, const struct error *e, struct copy *c)
 {
-	tell(s, o->rollback.done, o->userdata, e, c);
+	tell(s, o->rollback.done, o->userdata, e, c, true);
 }
 
 const struct operation_ops rollback_operation = {

@@ -193,6 +193,7 @@ static void succeed(struct copy *next, struct copy *c)
 	c->path = (struct buffer)BUFFER_INIT(0);
 	next->cell = c->cell;
 	next->steps = c->steps;
+	next->same = c->same;
 	next->from_start = c->from_start;
 	next->parent = c->parent;
 	next->wall_ns = c->wall_ns;

@@ -37,6 +37,7 @@ struct copy {
 	unsigned cell;      /* the last one it has seen */
 	unsigned steps;     /* cells between its parent and it; COPY_STEPS_UNKNOWN */
 	struct buffer path; /* those cells as EXECUTE frames, when they can be run again; else empty */
+	unsigned same;      /* of those, the ones from the first on that leave the same state behind when they are run again */
 	bool from_start;    /* without a parent: they start from a fresh interpreter and an empty directory */
 	uint64_t parent;    /* ticket of the copy its state came from; 0 for none */
 	uint64_t wall_ns, used_ns;

@@ -77,7 +77,8 @@ static void merge(struct session *s, struct session_death *now)
 
 static void advise(const struct session *s, struct session_death *d)
 {
-	char cell[48] = "before the first cell";
+	char cell[48] = "before the first cell", again[REPLAY_WORDS_MAX];
+	replay_words(s, again);
 	if (d->cell)
 		snprintf(cell, sizeof(cell), "after cell %u", d->cell);
 
@@ -87,9 +88,9 @@ static void advise(const struct session *s, struct session_death *d)
 		snprintf(d->remedy, sizeof(d->remedy), "Variables are gone, files under /workspace are still there; run the imports and definitions again. "
 			"There was no copy to go back to: %s.", s->no_copy[0] ? s->no_copy : "none had been taken");
 	else if (d->files_rolled_back)
-		snprintf(d->remedy, sizeof(d->remedy), "Variables and files are as they were %s; threads, child processes and files uploaded since are gone.", cell);
+		snprintf(d->remedy, sizeof(d->remedy), "Variables and files are as they were %s%s; threads, child processes and files uploaded since are gone.", cell, again);
 	else
-		snprintf(d->remedy, sizeof(d->remedy), "Variables are as they were %s; threads and child processes are gone, files were left as they are.", cell);
+		snprintf(d->remedy, sizeof(d->remedy), "Variables are as they were %s%s; threads and child processes are gone, files were left as they are.", cell, again);
 }
 
 void death_between_cells(struct session *s, bool restored)

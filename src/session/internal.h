@@ -17,6 +17,13 @@
 
 enum { CELL_ID_MAX = 64 };
 
+/* Cells that may be run again to get from a copy to the state of before a cell. */
+enum {
+	REPLAY_CELLS = 64,         /* at most … */
+	REPLAY_WALL_MS = 100,      /* … if they took no longer than this all together … */
+	REPLAY_BYTES = 256 * 1024, /* … and are no longer than this */
+};
+
 struct tools;
 
 /* Which limit beside its time stopped a cell. */
@@ -100,8 +107,13 @@ struct session {
 		bool good;             /* `latest` (or a fresh start) and these cells, run again, are the state before the running cell */
 		struct buffer frames;  /* EXECUTE frames */
 		unsigned n;
+		unsigned same;         /* of them, those from the first on that leave the same state behind when they are run again */
 		double wall_ms;        /* of all together */
 	} replay;
+	struct {
+		unsigned n, n_differ;
+		unsigned differ[REPLAY_CELLS]; /* their numbers */
+	} replayed;            /* cells that were run again, until somebody is told */
 	uint64_t head;         /* ticket of the copy the state came from; 0 for none */
 	bool wipe;             /* the next SETUP empties /workspace */
 	struct {
@@ -256,6 +268,17 @@ int travel_park(struct session *s, uint64_t *ret_ticket);                       
 int travel_go_back(struct session *s, struct copy *c, bool replay);                  /* a new guest from it, in place of the idle one */
 void travel_start_again(struct session *s);                                          /* from a fresh interpreter and the cells to run again */
 void travel_forget_cells(struct session *s, bool good);
+/* replay.c */
+bool replay_fits(const struct session *s);        /* there are not too many, and they find the files as they did */
+bool replay_possible(const struct session *s);    /* `latest` and the kept cells lead to the state of now */
+bool replay_is_exact(const struct session *s);    /* … to the very same */
+void replay_add(struct session *s);               /* the running cell, which has ended */
+void replay_drop_last(struct session *s);
+unsigned replay_cut(struct session *s);           /* drops those that may differ; returns the number of the last cell then */
+void replay_done(struct session *s);              /* the kept cells were run again: noted for the next answer */
+struct replayed replay_tell(struct session *s);   /* for this answer; valid until the next replay */
+enum { REPLAY_WORDS_MAX = 192 };
+const char *replay_words(const struct session *s, char text[REPLAY_WORDS_MAX]); /* the same as a clause, untold; "" for none */
 /* room.c */
 uint64_t room_size(struct copy *c);                    /* its share of memory (PSS); 0 when that cannot be told */
 void room_lost(struct session *s, struct copy *c);     /* it is no more: told with the next answer, when it has a name */

@@ -337,6 +337,8 @@ static int take_done(struct outcome *o, const struct wire_frame *f)
 			o->cpu_ms = (double)n / 1e6;
 		else if (field.tag == WIRE_PEAK)
 			o->peak_memory_bytes = n;
+		else if (field.tag == WIRE_EFFECTS)
+			o->effects = (unsigned)n;
 		else if (field.tag == WIRE_STEP)
 			step_add_packed(&o->steps, n);
 	}

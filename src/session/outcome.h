@@ -30,6 +30,7 @@ struct outcome {
 	enum wire_outcome kind;
 	int exit_code;
 	double cpu_ms;
+	unsigned effects; /* enum wire_effects, or'ed */
 	uint64_t peak_memory_bytes;
 	struct step_times steps;
 };

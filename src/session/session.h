@@ -363,6 +363,13 @@ struct session_listener {
 void session_listen(struct session *s, struct session_listener *l);
 void session_unlisten(struct session_listener *l); /* idempotent */
 
+/* Cells that were run again, silently, to get from a snapshot to a later state. */
+struct replayed {
+	unsigned n;
+	const unsigned *may_differ; /* numbers of those that may have left another state behind than the first time */
+	unsigned n_may_differ;
+};
+
 /* The outcome of a cell (DESIGN §7). Everything it points to is valid during the on_done call only. */
 struct observation {
 	const char *id, *session; /* of the cell's request, of the session */
@@ -377,6 +384,7 @@ struct observation {
 	bool rolled_back;       /* variables are as before the cell, or were put back before it (`died`) … */
 	bool files_rolled_back; /* … and so are the files */
 	unsigned rolled_back_to; /* the cell after which they were so; 0: before the first */
+	struct replayed replayed; /* since the answer before */
 	struct captured out, err;
 	const struct bundle *result; /* or NULL */
 	const struct bundle *displays;
@@ -484,12 +492,19 @@ struct checkpoint_info {
 	uint64_t created_wall_ns;
 	uint64_t size_bytes;   /* its share of memory (PSS); 0 when that cannot be told */
 	bool current;          /* the session's state is this one's, or came from it */
-	bool files;            /* it holds the files of /workspace too */
+	bool files;            /* it holds the files too: of /workspace, /tmp and /dev/shm */
 };
 
-/* How a checkpoint or a rollback ended: *e is NULL when it worked. `let_go` has the ids, with blanks between, of those that
- * had to go since the last answer; or NULL. */
-typedef void (*checkpoint_done)(void *userdata, const struct error *e, const struct checkpoint_info *c, const char *let_go);
+/* Where a checkpoint or a rollback led to. */
+struct arrival {
+	const struct checkpoint_info *checkpoint; /* or NULL: to a state without one */
+	const char *let_go;       /* ids, with blanks between, of those that had to go since the last answer; or NULL */
+	bool back;                /* it was a rollback … */
+	struct replayed replayed; /* … with these cells */
+};
+
+/* How a checkpoint or a rollback ended: *e is NULL when it worked, else `a` is. */
+typedef void (*checkpoint_done)(void *userdata, const struct error *e, const struct arrival *a);
 
 /*
  * Takes one, between cells: -EBUSY (slug "session_busy") while one runs or waits. `done` is called once, perhaps before this returns; errors there:

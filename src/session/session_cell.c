@@ -129,6 +129,7 @@ void session_report_cell(struct session *s, struct cell *c, enum cell_status sta
 		.rolled_back = after == STATE_BEFORE,
 		.packages = s->packages_news ? s->params.packages_report : NULL,
 		.let_go = let_go,
+		.replayed = c->abandoned ? (struct replayed){ 0 } : replay_tell(s),
 		.result = o->has_result ? &o->result : NULL,
 		.displays = o->displays,
 		.n_displays = o->n_displays,

@@ -15,10 +15,12 @@ static void say_state(struct session *s, bool rolled_back, size_t at)
 	const char *left = berth_files_left(s->berth);
 	char *text = s->remedy + at;
 	size_t size = sizeof(s->remedy) - at;
+	char again[REPLAY_WORDS_MAX];
+	replay_words(s, again);
 	if (rolled_back && *left)
-		snprintf(text, size, "Variables are as they were before this cell; files were left as they are: %s.", left);
+		snprintf(text, size, "Variables are as they were before this cell%s; files were left as they are: %s.", again, left);
 	else if (rolled_back)
-		snprintf(text, size, "Variables and files are as they were before this cell; change the code and try again.");
+		snprintf(text, size, "Variables and files are as they were before this cell%s; change the code and try again.", again);
 	else if (s->death.jail)
 		snprintf(text, size, "Variables and files are gone; send the files again, and run the imports and definitions again.");
 	else

@@ -12,9 +12,6 @@
 
 enum {
 	RECOVER_MS = 10000,          /* for a copy to come to life; files are written in that time too */
-	REPLAY_CELLS = 64,           /* run again at most, to get from a copy to the state of before a cell … */
-	REPLAY_WALL_MS = 100,        /* … if they took no longer than this all together … */
-	REPLAY_BYTES = 256 * 1024,   /* … and are no longer than this */
 };
 
 bool travel_possible(const struct session *s)
@@ -26,7 +23,7 @@ bool travel_possible(const struct session *s)
 void travel_forget_cells(struct session *s, bool good)
 {
 	buffer_finish(&s->replay.frames);
-	s->replay.n = 0;
+	s->replay.n = s->replay.same = 0;
 	s->replay.wall_ms = 0;
 	s->replay.good = good;
 	s->replay.fresh = false;
@@ -53,6 +50,7 @@ static void join_path(const struct copy *c, struct copy *o)
 	struct buffer whole = BUFFER_INIT(REPLAY_BYTES);
 	bool known = (!c->steps || c->path.len) && (!o->steps || o->path.len) && c->steps + o->steps <= REPLAY_CELLS;
 	o->parent = c->parent;
+	o->same = c->same == c->steps ? c->steps + o->same : c->same;
 	o->steps += c->steps;
 	o->from_start = c->from_start;
 	if (known && buffer_append(&whole, c->path.data, c->path.len) == 0 && buffer_append(&whole, o->path.data, o->path.len) == 0) {
@@ -145,22 +143,10 @@ static bool asked_next(struct session *s, size_t new)
 	return n > new;
 }
 
-/* May the cells since the last snapshot be run again? They must find the files as they did. */
-static bool replayable(const struct session *s)
-{
-	if (!s->replay.n)
-		return true;
-	if (!s->params.keep_files_bytes || (s->latest && s->latest->files_left))
-		return false;
-	return s->replay.n < REPLAY_CELLS && s->replay.wall_ms <= REPLAY_WALL_MS && s->replay.frames.len <= REPLAY_BYTES;
-}
-
-/* Is the state before the running cell one that can be come back to without a new copy? */
+/* Can the session come back to the state before the running cell, without a new copy and with nothing different? */
 static bool covered(struct session *s)
 {
-	if (!s->replay.good || s->files_touched)
-		return false;
-	return replayable(s) && !(s->running->strict && s->replay.n);
+	return replay_possible(s) && (!s->replay.n || (replay_is_exact(s) && !s->running->strict));
 }
 
 void travel_send_cell(struct session *s)
@@ -172,22 +158,17 @@ void travel_send_cell(struct session *s)
 	if (!wanted)
 		snprintf(s->no_copy, sizeof(s->no_copy), c->transaction ? "this needs control groups, which this machine does not give" :
 									  "the cell is no transaction");
-	if (!wanted || !covered(s))
+	bool needed = wanted && !covered(s);
+	/* Should the guest refuse a copy, running the cells again is better than nothing, and is told. */
+	if (!wanted || (needed && (c->strict || !replay_possible(s))))
 		forget_latest(s);
-	if (wanted && !s->replay.good)
+	if (needed)
 		now = ask(s, WIRE_PARK, &frames) != NULL;
 	if (wanted && !asked_next(s, now))
 		ask(s, WIRE_PARK_NEXT, &frames);
 	s->files_touched = false;
 	if (buffer_append(&frames, c->frame.data, c->frame.len) == 0) /* a copy of it: the cell may have to be run again */
 		guest_send(berth_guest(s->berth), &frames);
-}
-
-/* What the guest itself took for the cell that has ended: on a busy machine most of a quick cell's time is waiting for a CPU. */
-static uint64_t guest_ns(struct session *s)
-{
-	uint64_t whole = clock_now_ns() - s->started_ns;
-	return whole - step_rest(&s->outcome.steps, STEP_COMPILE, STEP_REPORT, whole);
 }
 
 void travel_cell_done(struct session *s, bool repeatable)
@@ -197,10 +178,7 @@ void travel_cell_done(struct session *s, bool repeatable)
 	if (!c->transaction || !repeatable || c->outside || s->params.network.net == JAIL_NET_ALLOW) {
 		travel_forget_cells(s, false);
 	} else if (s->replay.good) {
-		s->replay.wall_ms += (double)guest_ns(s) / 1e6;
-		s->replay.n++;
-		if (s->replay.n > REPLAY_CELLS || buffer_append(&s->replay.frames, c->frame.data, c->frame.len) < 0)
-			travel_forget_cells(s, false);
+		replay_add(s);
 	}
 }
 
@@ -212,6 +190,7 @@ static bool replays(const struct session *s);
 static void take_path(struct session *s, struct copy *c)
 {
 	c->path = s->replay.frames;
+	c->same = s->replay.same;
 	s->replay.frames = (struct buffer)BUFFER_INIT(0);
 }
 
@@ -259,7 +238,8 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 	}
 	if (copy_parked(c, came[0], came[1]) < 0 || refused) {
 		s->table->stats.copies_refused++;
-		forget_latest(s);
+		if (!s->replay.good)
+			forget_latest(s);
 		copy_drop(c);
 		prune(s);
 		operation_parked(s, ticket, s->no_copy);
@@ -347,8 +327,13 @@ static bool restore(struct session *s)
 
 bool travel_recover(struct session *s)
 {
-	bool known = s->running ? s->running->transaction : replayable(s); /* before a cell that was looked at when it started */
-	return known && s->replay.good && restore(s);
+	bool known = s->running ? s->running->transaction : replay_fits(s); /* before a cell that was looked at when it started */
+	if (!known || !s->replay.good)
+		return false;
+	/* Between cells, one of those that may differ can be what ended the interpreter, and would do so again. */
+	if (!s->running && !replay_is_exact(s))
+		s->death.back_to = replay_cut(s);
+	return restore(s);
 }
 
 bool travel_fall_back(struct session *s)
@@ -396,6 +381,7 @@ static void recovered(struct session *s)
 	session_stop_clock(s);
 	s->head = s->latest ? s->latest->ticket : 0;
 	s->since = s->replay.n;
+	replay_done(s);
 	operation_restored(s);
 	session_start_next(s);
 }

@@ -62,7 +62,19 @@ size_t wire_retype(struct buffer *b, size_t start, enum wire_type type)
 {
 	assert(b->len >= start + WIRE_HEADER);
 	b->data[start + 4] = (char)type;
+	return wire_frame_bytes(b, start);
+}
+
+size_t wire_frame_bytes(const struct buffer *b, size_t start)
+{
+	assert(b->len >= start + WIRE_HEADER);
 	return WIRE_HEADER + get_u32(b->data + start);
+}
+
+uint32_t wire_frame_serial(const struct buffer *b, size_t start)
+{
+	assert(b->len >= start + WIRE_HEADER);
+	return get_u32(b->data + start + 8);
 }
 
 void wire_reader_init(struct wire_reader *r, size_t frame_max)

@@ -99,6 +99,7 @@ enum wire_tag {
 	WIRE_LOOP, /* enum wire_loop */
 	WIRE_TEMPLATE, /* SETUP: copies of this guest will be sessions; what it has imported is theirs */
 	WIRE_PAINT,    /* EXECUTE: a picture is wanted, so the cell paints its windows before it ends, and waits for CONTINUE */
+	WIRE_EFFECTS,  /* u64: DONE: enum wire_effects of the cell, or'ed; left out when it had none */
 	WIRE_ITSELF,   /* u64: LIVE: the copy itself is to be the guest, and to leave another one behind, with this ticket */
 };
 
@@ -116,6 +117,12 @@ enum wire_loop {
 	WIRE_LOOP_PAINTED, /* all its windows are painted, as far as its toolkits know; it handles events until CONTINUE */
 	WIRE_LOOP_AWAITS,  /* or: it has no windows itself, but threads or processes that may open one */
 	WIRE_LOOP_COUNT
+};
+
+/* What running a cell again from the same snapshot could make different (guest/effects.h). */
+enum wire_effects {
+	WIRE_EFFECT_OUTSIDE = 1, /* it read a clock, random numbers of the system, files …, or changed something outside its interpreter */
+	WIRE_EFFECT_RANDOM = 2,  /* it drew from `random` or `numpy.random`: the same again from a snapshot, not from a new interpreter */
 };
 
 /* How the guest says a cell went; the daemon decides what to call it. */
@@ -145,6 +152,10 @@ void wire_end(struct buffer *b, size_t start);
 
 /* Gives the whole frame at `start` another type; returns its length. */
 size_t wire_retype(struct buffer *b, size_t start, enum wire_type type);
+
+/* Of the whole frame at `start`. */
+size_t wire_frame_bytes(const struct buffer *b, size_t start);
+uint32_t wire_frame_serial(const struct buffer *b, size_t start);
 
 /* ---- reading ------------------------------------------------------------ */
 

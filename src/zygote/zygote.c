@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/fds.h"
+#include "guest/effects.h"
 #include "guest/guest.h"
 #include "guest/hot.h"
 #include "guest/steps.h"
@@ -196,6 +197,7 @@ static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
 	call_gc("collect");
 	call_gc("freeze");
 	layout_end(start_as_a_guest);
+	effects_prepare();
 	heap_settle();
 	pages_merge();
 	pages_collapse();

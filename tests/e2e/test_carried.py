@@ -135,7 +135,7 @@ def test_files_without_a_name(session):
     assert child.execute('u.seek(0); u.read()').error['type'] in ('OSError', 'ValueError'), 'not shared with another session'
 
 
-@row('files under `/workspace`')
+@row('files under `/workspace`, `/tmp` and `/dev/shm`')
 def test_files(session):
     everywhere(
         session,
@@ -146,15 +146,19 @@ def test_files(session):
     )
 
 
-@row('files in `/tmp` and `/dev/shm`, shared memory')
-def test_elsewhere(session):
-    session.execute('import os\nfor p in ("/tmp/t", "/dev/shm/t"): open(p, "w").write("1")').ok()
-    point = checkpoint(session)
-    session.execute('for p in ("/tmp/t", "/dev/shm/t"): open(p, "w").write("2")').ok()
-    rollback(session, point)
-    assert session.value('[open(p).read() for p in ("/tmp/t", "/dev/shm/t")]') == "['2', '2']"
-    _, (child,) = fork(session)
-    assert child.value('[os.path.exists(p) for p in ("/tmp/t", "/dev/shm/t")]') == '[False, False]'
+@row('files under `/workspace`, `/tmp` and `/dev/shm`')
+def test_files_elsewhere(session):
+    everywhere(
+        session,
+        'import os\nfor p in ("/tmp/t", "/dev/shm/t"): open(p, "w").write("1")',
+        'for p in ("/tmp/t", "/dev/shm/t"): open(p, "w").write("2"); open(p + "more", "w").close()',
+        '[open(p).read() for p in ("/tmp/t", "/dev/shm/t")], [os.path.exists(p + "more") for p in ("/tmp/t", "/dev/shm/t")]',
+        "(['1', '1'], [False, False])",
+    )
+
+
+@row('shared memory')
+def test_shared_memory(session):
     session.execute('import mmap; m = mmap.mmap(-1, 4096); m[0] = 1').ok()
     point = checkpoint(session)
     session.execute('m[0] = 2').ok()

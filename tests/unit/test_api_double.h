@@ -403,7 +403,7 @@ int session_checkpoint(struct session *s, const char *name, checkpoint_done done
 {
 	(void)s, (void)e;
 	checkpoint_double.name = name && !strcmp(name, "here") ? "here" : "other";
-	done(userdata, NULL, &checkpoint_double, NULL);
+	done(userdata, NULL, &(struct arrival){ .checkpoint = &checkpoint_double });
 	return 0;
 }
 
@@ -414,7 +414,7 @@ int session_rollback(struct session *s, const char *which, checkpoint_done done,
 		error_set(e, -ENOENT, "there is no checkpoint %s in this session", which);
 		return error_slug(e, "checkpoint_not_found");
 	}
-	done(userdata, NULL, &checkpoint_double, NULL);
+	done(userdata, NULL, &(struct arrival){ .checkpoint = &checkpoint_double, .back = true });
 	return 0;
 }
 

@@ -82,14 +82,14 @@ static void answer_end(struct env_travel *t, struct env_socket *s, struct json_w
 		travel_free(t);
 }
 
-static void on_arrived(void *userdata, const struct error *e, const struct checkpoint_info *info, const char *let_go)
+static void on_arrived(void *userdata, const struct error *e, const struct arrival *arrival)
 {
 	struct env_travel *t = userdata;
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
 	struct env_socket *s = answer_begin(t, e, &w, &b);
 	if (s)
-		answer_put_arrival(&w, info, let_go);
+		answer_put_arrival(&w, arrival);
 	answer_end(t, s, &w, &b);
 }
 

@@ -153,6 +153,8 @@ class Observation:
         self.rolled_back: bool = bool(raw.get('rolled_back'))
         self.files_lost: bool = bool(raw.get('files_lost'))
         self.interpreter_died: Optional[dict[str, Any]] = raw.get('interpreter_died')
+        self.replayed: int = raw.get('replayed') or 0
+        self.may_differ: list[int] = raw.get('may_differ') or []
         self.checkpoints_let_go: list[str] = raw.get('checkpoints_let_go') or []
         self.truncated: dict[str, Any] = raw.get('truncated') or {}
         self.usage: dict[str, Any] = raw.get('usage') or {}

@@ -1,0 +1,25 @@
+/*
+ * What a cell did beside computing: whether it read a clock or random numbers of the system, used files, processes, threads, sockets. Such a cell, run
+ * again from the same snapshot, can leave another state behind. The daemon is told with WIRE_DONE and takes a snapshot before the next cell.
+ *
+ * Programs and libraries call the C library through tables of addresses (the global offset table). The zygote points the entries of about 150
+ * functions at stubs, which note the call and jump on. So a call costs two instructions more, and nothing is different for the caller. Libraries that a
+ * cell loads are treated likewise at its end. Not seen: system calls that a library makes by itself, and shared memory.
+ *
+ * Only on x86-64. Elsewhere every cell counts as one with effects.
+ */
+#pragma once
+
+#include "wire/wire.h"
+
+/* In the zygote, when the template is imported. */
+void effects_prepare(void);
+
+/* A cell begins. */
+void effects_begin(void);
+
+/* A cell ends: enum wire_effects that it had, or'ed. */
+unsigned effects_end(void);
+
+/* The same of the last cell that ended. */
+unsigned effects_last(void);
