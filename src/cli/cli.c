@@ -14,6 +14,14 @@
 #include "jail/jailer.h"
 #include "session/rootfs.h"
 #include "network/proxy.h"
+#include "jail/mover.h"
+
+static int run_mover(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return mover_main();
+}
 
 static int run_jailer(int argc, char **argv)
 {
@@ -59,6 +67,7 @@ const struct cli_verb cli_verbs[] = {
 	{ "doctor", cli_doctor, "check this machine, and say what is missing" },
 	{ "bench", cli_bench, "measure this program on this machine" },
 	{ "version", cli_version, "show the version" },
+	{ "mover", run_mover, NULL }, /* the same */
 	{ "jailer", run_jailer, NULL }, /* the session layer starts this program so */
 	{ "screens", run_screens, NULL },
 	{ "installer", cli_installer, NULL }, /* and src/packages so */

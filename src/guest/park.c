@@ -28,7 +28,7 @@
 #include "guest/stream.h"
 #include "jail/jail.h"
 
-enum { LIVE_FDS = 3, LIVE_TRIES = 2000, OURS_MAX = FDS_PER_MESSAGE_MAX + 8, GROUPS_MAX = 4 };
+enum { LIVE_FDS = 3, LIVE_TRIES = 2000, OURS_MAX = FDS_PER_MESSAGE_MAX + 8 };
 
 static struct park_host host;
 static char directory[PATH_MAX]; /* the working one, when a copy was parked */
@@ -152,11 +152,10 @@ static void set_worth(const char *text)
 
 /* What WIRE_LIVE asks for. */
 struct order {
-	uint64_t ticket, restore, move, reseed, itself;
+	uint64_t ticket, restore, reseed, itself;
 	bool moves;
 	int ends[LIVE_FDS];
 	int namespaces[JAIL_NAMESPACES];
-	int groups[GROUPS_MAX];
 };
 
 static void order_read(struct order *o, const struct wire_frame *f)
@@ -166,19 +165,15 @@ static void order_read(struct order *o, const struct wire_frame *f)
 	*o = (struct order){ 0 };
 	while (wire_field_next(f, &at, &field) == 1) {
 		uint64_t *to = field.tag == WIRE_TICKET ? &o->ticket : field.tag == WIRE_RESTORE ? &o->restore :
-			field.tag == WIRE_MOVE ? &o->move : field.tag == WIRE_RESEED ? &o->reseed : field.tag == WIRE_ITSELF ? &o->itself : NULL;
+			field.tag == WIRE_RESEED ? &o->reseed : field.tag == WIRE_ITSELF ? &o->itself : NULL;
 		if (to)
 			wire_field_u64(&field, to);
 		o->moves |= field.tag == WIRE_MOVE;
 	}
-	if (o->move > GROUPS_MAX)
-		o->move = GROUPS_MAX;
 	for (int i = 0; i < LIVE_FDS; i++)
 		o->ends[i] = take_fd();
 	for (int i = 0; o->moves && i < JAIL_NAMESPACES; i++)
 		o->namespaces[i] = take_fd();
-	for (uint64_t i = 0; o->moves && i < o->move; i++)
-		o->groups[i] = take_fd();
 }
 
 static void order_close(const struct order *o)
@@ -187,8 +182,6 @@ static void order_close(const struct order *o)
 		fd_close(o->ends[i]);
 	for (int i = 0; o->moves && i < JAIL_NAMESPACES; i++)
 		fd_close(o->namespaces[i]);
-	for (uint64_t i = 0; o->moves && i < o->move; i++)
-		fd_close(o->groups[i]);
 }
 
 static void say_ready(const char *files_left, const char *note)
@@ -290,16 +283,20 @@ static const char *shared_memory(void)
 	return maps_shared[0] ? maps_shared : NULL;
 }
 
+/* Reads WIRE_JOINED and not a byte more: what follows is for the main loop. */
+static void await_joined(int control)
+{
+	char head[WIRE_HEADER];
+	if (fd_read_full(control, head, sizeof(head)) < 0)
+		_exit(0); /* nobody wants this guest any more */
+}
+
 /* In a fork of the parked copy: joins the other jail and gives way to a copy of itself, because only children are in its pid namespace. */
 static void move(const struct order *o)
 {
 	char text[HELD_WHY_MAX];
-	const char *step = "joining the control groups";
-	int pidfd = -1, r = 0;
-	for (uint64_t i = 0; r == 0 && i < o->move; i++)
-		r = write(o->groups[i], "0", 1) == 1 ? 0 : -errno;
-	if (r == 0)
-		r = jail_move(o->namespaces, &step);
+	const char *step;
+	int pidfd = -1, r = jail_move(o->namespaces, &step);
 	if (r == 0) {
 		step = "forking";
 		r = clones_succeed(&pidfd);
@@ -309,10 +306,12 @@ static void move(const struct order *o)
 		answer(WIRE_LIVED, o->ticket, text, NULL, 0);
 		_exit(0);
 	}
-	answer(WIRE_LIVED, o->ticket, NULL, &pidfd, 1);
-	fd_close(pidfd);
 	if ((r = jail_settle(&step)) < 0)
 		guest_fail(o->ends[0], step, r);
+	/* The daemon looks at us, and has us moved into the jail's control groups: files that are put back are to be counted there. */
+	answer(WIRE_LIVED, o->ticket, NULL, &pidfd, 1);
+	fd_close(pidfd);
+	await_joined(o->ends[0]);
 }
 
 /* WIRE_LIVE. True in the new guest. */

@@ -20,23 +20,9 @@ enum { CPU_PERIOD_US = 100000, PROCS_MAX = 1 << 20, GROUPS_TEXT_MAX = 16384, HOM
 
 static const char home_prefix[] = "glovebox-"; /* and the daemon's pid */
 
-struct cgroup_ops {
-	const char *kind;
-	const char *const *controllers; /* one home directory each; NULL at the end */
-	/* Writes the limits that are set, and "no limit" where they are not. */
-	int (*set_limits)(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits);
-	int (*ticket)(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret);
-	void (*usage)(struct cgroup_home *h, const char *name, struct cgroup_usage *ret);
-	void (*reset_peak)(struct cgroup_home *h, const char *name);
-	unsigned processes; /* the hierarchy that bounds their number */
-	const char *memory; /* the file with the memory in use, in the first hierarchy; NULL for none */
-	const char *sockets; /* the file that bounds memory in sockets, there; NULL where the limit on memory does */
-	const char *threads; /* the file with the ids of all threads, in that of the processes; NULL for none */
-};
-
 /* ---- small files ------------------------------------------------------------------ */
 
-static int open_file(int dir, const char *name, const char *file, int flags)
+int cgroup_open_file(int dir, const char *name, const char *file, int flags)
 {
 	char path[CGROUP_NAME_MAX + 64];
 	snprintf(path, sizeof(path), "%s/%s", name, file);
@@ -44,30 +30,30 @@ static int open_file(int dir, const char *name, const char *file, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-static int write_text(int dir, const char *name, const char *file, const char *text)
+int cgroup_write_text(int dir, const char *name, const char *file, const char *text)
 {
-	_cleanup_fd_ int fd = open_file(dir, name, file, O_WRONLY);
+	_cleanup_fd_ int fd = cgroup_open_file(dir, name, file, O_WRONLY);
 	if (fd < 0)
 		return fd;
 	return fd_write_full(fd, text, strlen(text)); /* again after a signal: a limit on memory is refused while one is pending */
 }
 
-static int write_u64(int dir, const char *name, const char *file, uint64_t value)
+int cgroup_write_u64(int dir, const char *name, const char *file, uint64_t value)
 {
 	char text[32];
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
-	return write_text(dir, name, file, text);
+	return cgroup_write_text(dir, name, file, text);
 }
 
-static int write_or(int dir, const char *name, const char *file, uint64_t value, const char *no_limit)
+int cgroup_write_or(int dir, const char *name, const char *file, uint64_t value, const char *no_limit)
 {
-	return value ? write_u64(dir, name, file, value) : write_text(dir, name, file, no_limit);
+	return value ? cgroup_write_u64(dir, name, file, value) : cgroup_write_text(dir, name, file, no_limit);
 }
 
 uint64_t cgroup_read_number(int dir, const char *name, const char *file, const char *key)
 {
 	char text[2048];
-	_cleanup_fd_ int fd = open_file(dir, name, file, O_RDONLY);
+	_cleanup_fd_ int fd = cgroup_open_file(dir, name, file, O_RDONLY);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
 		return 0;
@@ -89,18 +75,18 @@ static int v2_set_limits(struct cgroup_home *h, const char *name, const struct c
 {
 	int dir = h->dirs[0];
 	char cpu[64];
-	int r = write_or(dir, name, "memory.max", l->memory_bytes, "max");
+	int r = cgroup_write_or(dir, name, "memory.max", l->memory_bytes, "max");
 	if (r == 0)
-		r = write_or(dir, name, "pids.max", l->processes, "max");
+		r = cgroup_write_or(dir, name, "pids.max", l->processes, "max");
 	if (r < 0)
 		return r;
-	write_text(dir, name, "memory.swap.max", "0"); /* absent where the kernel has no swap accounting */
-	write_text(dir, name, "memory.oom.group", "0"); /* the offender, not the whole session: Python may survive it */
+	cgroup_write_text(dir, name, "memory.swap.max", "0"); /* absent where the kernel has no swap accounting */
+	cgroup_write_text(dir, name, "memory.oom.group", "0"); /* the offender, not the whole session: Python may survive it */
 	if (l->cpus > 0)
 		snprintf(cpu, sizeof(cpu), "%lld %d", (long long)(l->cpus * CPU_PERIOD_US), CPU_PERIOD_US);
 	else
 		snprintf(cpu, sizeof(cpu), "max %d", CPU_PERIOD_US);
-	r = write_text(dir, name, "cpu.max", cpu);
+	r = cgroup_write_text(dir, name, "cpu.max", cpu);
 	return r == -ENOENT && l->cpus <= 0 ? 0 : r;
 }
 
@@ -123,7 +109,7 @@ static void v2_usage(struct cgroup_home *h, const char *name, struct cgroup_usag
 
 static void v2_reset_peak(struct cgroup_home *h, const char *name)
 {
-	write_text(h->dirs[0], name, "memory.peak", "0"); /* writable since 6.12; per descriptor, so only a hint before */
+	cgroup_write_text(h->dirs[0], name, "memory.peak", "0"); /* writable since 6.12; per descriptor, so only a hint before */
 }
 
 static const struct cgroup_ops v2 = { "v2", v2_controllers, v2_set_limits, v2_ticket, v2_usage, v2_reset_peak, 0, "memory.current", NULL, "cgroup.threads" };
@@ -136,10 +122,10 @@ static int v1_set_memory(int dir, const char *name, uint64_t bytes)
 {
 	/* With swap, the sum must never be below memory alone: up means sum first, down means memory first. Without swap
 	 * accounting the second file is not there. */
-	int r = write_or(dir, name, "memory.limit_in_bytes", bytes, "-1");
-	int sum = write_or(dir, name, "memory.memsw.limit_in_bytes", bytes, "-1");
+	int r = cgroup_write_or(dir, name, "memory.limit_in_bytes", bytes, "-1");
+	int sum = cgroup_write_or(dir, name, "memory.memsw.limit_in_bytes", bytes, "-1");
 	if (r < 0 && sum == 0)
-		r = write_or(dir, name, "memory.limit_in_bytes", bytes, "-1");
+		r = cgroup_write_or(dir, name, "memory.limit_in_bytes", bytes, "-1");
 	return r;
 }
 
@@ -147,11 +133,11 @@ static int v1_set_limits(struct cgroup_home *h, const char *name, const struct c
 {
 	int r = v1_set_memory(h->dirs[CGROUP_V1_MEMORY], name, l->memory_bytes);
 	if (r == 0)
-		r = write_or(h->dirs[CGROUP_V1_PIDS], name, "pids.max", l->processes, "max");
+		r = cgroup_write_or(h->dirs[CGROUP_V1_PIDS], name, "pids.max", l->processes, "max");
 	if (r == 0)
-		r = write_u64(h->dirs[CGROUP_V1_CPU], name, "cpu.cfs_period_us", CPU_PERIOD_US);
+		r = cgroup_write_u64(h->dirs[CGROUP_V1_CPU], name, "cpu.cfs_period_us", CPU_PERIOD_US);
 	if (r == 0)
-		r = write_or(h->dirs[CGROUP_V1_CPU], name, "cpu.cfs_quota_us", (uint64_t)(l->cpus * CPU_PERIOD_US), "-1");
+		r = cgroup_write_or(h->dirs[CGROUP_V1_CPU], name, "cpu.cfs_quota_us", (uint64_t)(l->cpus * CPU_PERIOD_US), "-1");
 	return r;
 }
 
@@ -159,7 +145,7 @@ static int v1_ticket(struct cgroup_home *h, const char *name, struct cgroup_tick
 {
 	*ret = (struct cgroup_ticket){ 0 };
 	for (unsigned i = 0; v1_controllers[i]; i++) {
-		int fd = open_file(h->dirs[i], name, "tasks", O_WRONLY);
+		int fd = cgroup_open_file(h->dirs[i], name, "tasks", O_WRONLY);
 		if (fd < 0) {
 			cgroup_ticket_close(ret);
 			return fd;
@@ -179,7 +165,7 @@ static void v1_usage(struct cgroup_home *h, const char *name, struct cgroup_usag
 
 static void v1_reset_peak(struct cgroup_home *h, const char *name)
 {
-	write_text(h->dirs[CGROUP_V1_MEMORY], name, "memory.max_usage_in_bytes", "0");
+	cgroup_write_text(h->dirs[CGROUP_V1_MEMORY], name, "memory.max_usage_in_bytes", "0");
 }
 
 static const struct cgroup_ops v1 = { "v1", v1_controllers, v1_set_limits, v1_ticket, v1_usage, v1_reset_peak, CGROUP_V1_PIDS,
@@ -237,6 +223,19 @@ static bool own_group(const char *text, const char *controller, char *ret, size_
 	return false;
 }
 
+/* A group, and those of a family in it. */
+static void remove_tree(int parent, const char *name)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
+		if (e->d_type == DT_DIR && e->d_name[0] != '.')
+			unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
+	if (d)
+		closedir(d);
+	unlinkat(parent, name, AT_REMOVEDIR);
+}
+
 /* Removes the groups of one home that no process is left in, and then the home; unless its owner lives, in a pid namespace (a container)
  * from which we cannot see it: it holds a lock. */
 static void remove_home(int parent, const char *name)
@@ -249,7 +248,7 @@ static void remove_home(int parent, const char *name)
 		(void)TAKE_FD(fd);
 	for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
 		if (e->d_type == DT_DIR && e->d_name[0] != '.')
-			unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
+			remove_tree(dirfd(d), e->d_name);
 	if (d)
 		closedir(d);
 	unlinkat(parent, name, AT_REMOVEDIR);
@@ -328,7 +327,7 @@ static int step_aside(int group)
 	if (r < 0)
 		return r;
 	for (char *rest = pids, *pid; (pid = strsep(&rest, "\n"));)
-		if (*pid && (r = write_text(group, leaf, "cgroup.procs", pid)) < 0 && r != -ESRCH)
+		if (*pid && (r = cgroup_write_text(group, leaf, "cgroup.procs", pid)) < 0 && r != -ESRCH)
 			return r;
 	return 0;
 }
@@ -337,9 +336,9 @@ static int step_aside(int group)
 static int open_to_children(int group, bool own)
 {
 	static const char wanted[] = "+memory +pids +cpu";
-	int r = write_text(group, ".", "cgroup.subtree_control", wanted);
+	int r = cgroup_write_text(group, ".", "cgroup.subtree_control", wanted);
 	if (r == -EBUSY && own && (r = step_aside(group)) == 0)
-		r = write_text(group, ".", "cgroup.subtree_control", wanted);
+		r = cgroup_write_text(group, ".", "cgroup.subtree_control", wanted);
 	return r;
 }
 
@@ -434,6 +433,24 @@ int cgroup_make(struct cgroup_home *h, const char *name, const struct cgroup_lim
 	return r;
 }
 
+int cgroup_make_family(struct cgroup_home *h, const char *name)
+{
+	for (unsigned i = 0; h->ops->controllers[i]; i++) {
+		if (mkdirat(h->dirs[i], name, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		_cleanup_fd_ int fd = h->ops == &v2 ? openat(h->dirs[i], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+		int r = fd >= 0 ? open_to_children(fd, false) : 0;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int cgroup_home_procs(const struct cgroup_home *h)
+{
+	return h->ops->controllers[0] ? cgroup_open_file(h->dirs[h->ops->processes], ".", "cgroup.procs", O_WRONLY) : -ENOTSUP;
+}
+
 int cgroup_set_limits(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits)
 {
 	return h->ops->set_limits(h, name, limits);
@@ -441,12 +458,12 @@ int cgroup_set_limits(struct cgroup_home *h, const char *name, const struct cgro
 
 int cgroup_set_processes(struct cgroup_home *h, const char *name, unsigned processes)
 {
-	return h->ops->controllers[0] ? write_or(h->dirs[h->ops->processes], name, "pids.max", processes, "max") : 0;
+	return h->ops->controllers[0] ? cgroup_write_or(h->dirs[h->ops->processes], name, "pids.max", processes, "max") : 0;
 }
 
 int cgroup_bound_sockets(struct cgroup_home *h, const char *name)
 {
-	int r = h->ops->sockets ? write_u64(h->dirs[0], name, h->ops->sockets, CGROUP_SOCKET_BYTES) : 0;
+	int r = h->ops->sockets ? cgroup_write_u64(h->dirs[0], name, h->ops->sockets, CGROUP_SOCKET_BYTES) : 0;
 	return r == -ENOENT ? 0 : r; /* a kernel that was built without it */
 }
 
@@ -457,14 +474,15 @@ int cgroup_ticket_open(struct cgroup_home *h, const char *name, struct cgroup_ti
 
 int cgroup_join_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret)
 {
-	int r = h->ops->ticket(h, name, ret);
-	if (r < 0 || !ret->into)
-		return r;
-	cgroup_ticket_close(ret);
-	int fd = open_file(h->dirs[0], name, "cgroup.procs", O_WRONLY);
-	if (fd < 0)
-		return fd;
-	*ret = (struct cgroup_ticket){ .fds = { fd }, .n = 1 };
+	*ret = (struct cgroup_ticket){ 0 };
+	for (unsigned i = 0; h->ops->controllers[i]; i++) {
+		int fd = cgroup_open_file(h->dirs[i], name, "cgroup.procs", O_WRONLY);
+		if (fd < 0) {
+			cgroup_ticket_close(ret);
+			return fd;
+		}
+		ret->fds[ret->n++] = fd;
+	}
 	return 0;
 }
 
@@ -492,41 +510,10 @@ void cgroup_reset_peak(struct cgroup_home *h, const char *name)
 	h->ops->reset_peak(h, name);
 }
 
-/* One round: SIGKILL to all but the spared. Returns how many it found. */
-static unsigned kill_round(int dir, const char *name, const pid_t *spare, size_t n)
-{
-	char line[32];
-	unsigned found = 0;
-	int fd = open_file(dir, name, "cgroup.procs", O_RDONLY);
-	_cleanup_file_ FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-	while (f && fgets(line, sizeof(line), f)) {
-		pid_t pid = (pid_t)strtol(line, NULL, 10);
-		bool keep = pid <= 1;
-		for (size_t i = 0; i < n; i++)
-			keep |= spare[i] == pid;
-		found += !keep && kill(pid, SIGKILL) == 0;
-	}
-	return found;
-}
-
-int cgroup_kill_others(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits, const pid_t *spare, size_t n)
-{
-	enum { ROUNDS = 3 }; /* one that was being made while its parent was killed is there at the next look */
-	if (!h->ops->controllers[0])
-		return -ENOTSUP;
-	int dir = h->dirs[h->ops->processes];
-	if (!kill_round(dir, name, spare, n))
-		return 0;
-	write_u64(dir, name, "pids.max", 1);
-	for (int i = 0; i < ROUNDS && kill_round(dir, name, spare, n); i++)
-		;
-	return write_or(dir, name, "pids.max", limits->processes, "max");
-}
-
 bool cgroup_holds_only(struct cgroup_home *h, const char *name, const pid_t *those, size_t n)
 {
 	char text[4096], *at = text;
-	_cleanup_fd_ int fd = h->ops->threads ? open_file(h->dirs[h->ops->processes], name, h->ops->threads, O_RDONLY) : -1;
+	_cleanup_fd_ int fd = h->ops->threads ? cgroup_open_file(h->dirs[h->ops->processes], name, h->ops->threads, O_RDONLY) : -1;
 	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (len < 0 || len == sizeof(text) - 1)
 		return false;

@@ -56,6 +56,9 @@ void cgroup_home_finish(struct cgroup_home *h); /* removes it; its groups must b
 const char *cgroup_home_kind(const struct cgroup_home *h); /* "v2", "v1" or "none" */
 
 int cgroup_make(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits);
+/* A group that holds others, named FAMILY/NAME, and no processes. Its limits hold for all of them together. */
+int cgroup_make_family(struct cgroup_home *h, const char *name);
+int cgroup_home_procs(const struct cgroup_home *h); /* the file by which one joins the home itself; a descriptor or a negative errno */
 int cgroup_set_limits(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits);
 int cgroup_set_processes(struct cgroup_home *h, const char *name, unsigned processes); /* that limit alone */
 /*
@@ -64,7 +67,7 @@ int cgroup_set_processes(struct cgroup_home *h, const char *name, unsigned proce
  */
 int cgroup_bound_sockets(struct cgroup_home *h, const char *name);
 int cgroup_ticket_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret);
-/* The same for a process that is there already and joins by itself: files to write "0" to, never a directory. */
+/* Files to which a trusted process writes the number of another one that is to join. Whoever holds them may join as well: no code of a session ever does. */
 int cgroup_join_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret);
 void cgroup_ticket_close(struct cgroup_ticket *t);
 uint64_t cgroup_memory(struct cgroup_home *h, const char *name); /* that it uses now; 0 when that cannot be told */
@@ -78,6 +81,9 @@ void cgroup_reset_peak(struct cgroup_home *h, const char *name);
  * meanwhile; `limits` are what holds after. -ENOTSUP without groups.
  */
 int cgroup_kill_others(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits, const pid_t *spare, size_t n);
+
+/* Kills whatever is in the group, once: for a group that is about to be removed. */
+void cgroup_kill_all(const struct cgroup_home *h, const char *name);
 
 /* Are these all threads of the group? False also when that cannot be told. */
 bool cgroup_holds_only(struct cgroup_home *h, const char *name, const pid_t *those, size_t n);

@@ -79,6 +79,9 @@ static const int init_calls[] = { SYS_signalfd4, SYS_sendmsg, SYS_recvmsg, SYS_o
 	SYS_fcntl, SYS_pwrite64, SYS_ftruncate, SYS_getdents64, SYS_newfstatat, SYS_sysinfo, SYS_sendto,
 	OLD(SYS_mkdir, SYS_unlink) };
 
+/* Looking at processes, and writing their numbers into files that were sent. */
+static const int mover_calls[] = { SYS_mmap, SYS_openat, SYS_newfstatat, SYS_readlinkat, SYS_sendmsg, SYS_recvmsg, OLD(SYS_open, SYS_stat) };
+
 #if defined(__SANITIZE_ADDRESS__)
 /* The leak checker stops a copy of the process from a thread of its own at the end. */
 static const int sanitizer_calls[] = { SYS_mmap, SYS_mprotect, SYS_clone, SYS_ptrace, SYS_prctl, SYS_openat, SYS_readlinkat, SYS_pipe2,
@@ -119,6 +122,7 @@ static const struct {
 	[FILTER_DAEMON] = { daemon_calls, ARRAY_LEN(daemon_calls), daemon_checked, ARRAY_LEN(daemon_checked) },
 	[FILTER_ZYGOTE] = { zygote_calls, ARRAY_LEN(zygote_calls), NULL, 0 },
 	[FILTER_JAILER] = { jailer_calls, ARRAY_LEN(jailer_calls), NULL, 0 },
+	[FILTER_MOVER] = { mover_calls, ARRAY_LEN(mover_calls), NULL, 0 },
 	[FILTER_INIT] = { init_calls, ARRAY_LEN(init_calls), init_checked, ARRAY_LEN(init_checked) },
 };
 

@@ -13,7 +13,7 @@
 
 #include "jail/filter.h"
 
-enum filter_owner { FILTER_DAEMON, FILTER_ZYGOTE, FILTER_JAILER, FILTER_INIT, FILTER_OWNERS };
+enum filter_owner { FILTER_DAEMON, FILTER_ZYGOTE, FILTER_JAILER, FILTER_INIT, FILTER_MOVER, FILTER_OWNERS };
 
 /* Writes the program. Needs no libseccomp: the numbers are those of the headers this was built with. */
 int filter_build_own(enum filter_owner owner, struct filter *ret);

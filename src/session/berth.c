@@ -45,68 +45,16 @@ struct berth *berth_find(struct nursery *n, uint32_t serial)
 	return NULL;
 }
 
-/* ---- control groups -------------------------------------------------------------- */
-
-void berth_remove_leftovers(struct nursery *n)
-{
-	unsigned kept = 0;
-	for (unsigned i = 0; i < n->n_unremoved; i++) {
-		char name[CGROUP_NAME_MAX];
-		snprintf(name, sizeof(name), "b%u", n->unremoved[i]);
-		if (cgroup_remove(&n->cgroups, name) == -EBUSY)
-			n->unremoved[kept++] = n->unremoved[i];
-	}
-	n->n_unremoved = kept;
-}
-
-static void remove_cgroup(struct berth *b)
-{
-	struct nursery *n = b->nursery;
-	berth_remove_leftovers(n);
-	if (b->cgroup[0] && cgroup_remove(&n->cgroups, b->cgroup) == -EBUSY &&
-		n->n_unremoved < sizeof(n->unremoved) / sizeof(n->unremoved[0]))
-		n->unremoved[n->n_unremoved++] = b->serial;
-}
-
-/* Made when the guest is about to be: a berth that never gets there needs none. */
-int berth_make_cgroup(struct berth *b)
-{
-	if (b->cgroup[0])
-		return 0;
-	snprintf(b->cgroup, sizeof(b->cgroup), "b%u", b->serial);
-	int r = cgroup_make(&b->nursery->cgroups, b->cgroup, &b->limits);
-	if (r == 0 && b->kind.network.net != JAIL_NET_NONE)
-		r = cgroup_bound_sockets(&b->nursery->cgroups, b->cgroup);
-	if (r < 0)
-		b->cgroup[0] = '\0';
-	return r;
-}
-
-int berth_set_limits(struct berth *b, const struct cgroup_limits *limits)
-{
-	if (b->limits.memory_bytes == limits->memory_bytes && b->limits.processes == limits->processes &&
-		b->limits.cpus == limits->cpus)
-		return 0;
-	b->limits = *limits;
-	return b->cgroup[0] ? cgroup_set_limits(&b->nursery->cgroups, b->cgroup, limits) : 0;
-}
-
-void berth_usage(struct berth *b, struct cgroup_usage *ret)
-{
-	*ret = (struct cgroup_usage){ 0 };
-	if (b->cgroup[0])
-		cgroup_usage_read(&b->nursery->cgroups, b->cgroup, ret);
-}
-
 static void free_berth(struct berth *b)
 {
 	struct nursery *n = b->nursery;
 	TAILQ_REMOVE(&n->berths, b, link);
-	remove_cgroup(b);
+	berth_remove_cgroup(b);
 	if (!b->outer)
 		give_back_host_id(n, b->host_id);
 	for (int i = 0; i < JAIL_NAMESPACES; i++)
 		fd_close(b->namespaces[i]);
+	fd_close(b->arriving);
 	struct berth *outer = b->outer;
 	fd_close(b->init_pidfd);
 	fd_close(b->init_control);
@@ -515,7 +463,7 @@ struct berth *berth_new_in(struct nursery *n, const struct berth_kind *kind, con
 	b->kind.exec = kind->exec;
 	b->kind.template = kind->template;
 	b->limits = *limits;
-	b->init_pidfd = b->init_control = b->workspace = b->far[0] = b->far[1] = b->far[2] = -1;
+	b->init_pidfd = b->arriving = b->init_control = b->workspace = b->far[0] = b->far[1] = b->far[2] = -1;
 	TAILQ_INIT(&b->copies);
 	for (int i = 0; i < JAIL_NAMESPACES; i++)
 		b->namespaces[i] = -1;

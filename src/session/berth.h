@@ -8,6 +8,7 @@
 
 #include "jail/jail.h"
 #include "jail/xsocket.h"
+#include "session/arrival.h"
 #include "session/copy.h"
 #include "session/helper.h"
 #include "session/nursery.h"
@@ -52,7 +53,9 @@ struct berth {
 	const struct copy *from; /* its guest comes, or came, from this one and not from the zygote; only compared */
 	struct berth *outer;     /* its jail is nested in that one's; NULL for none */
 	unsigned nested;         /* jails that are nested in this one, which must outlive them */
-	int namespaces[JAIL_NAMESPACES]; /* of a nested jail, until its first guest has moved in */
+	int namespaces[JAIL_NAMESPACES]; /* of a nested jail, until its first guest was asked for; those by which it is known stay */
+	int arriving;            /* a process that says it is the guest, and that the mover looks at: its pidfd, else -1 */
+	pid_t arriving_pid;
 	bool moving, reseed;     /* that guest is a copy from the outer jail, and not asked for yet; with random numbers of its own */
 	char note[256];          /* what it could not re-seed */
 	char files_left[256];    /* why a guest from a copy did not put the files back; empty when it did */
@@ -62,12 +65,12 @@ TAILQ_HEAD(berth_list, berth);
 
 struct nursery {
 	struct nursery_config config;
-	struct helper jailer, zygote, proxy;
+	struct helper jailer, zygote, proxy, mover;
 	struct template *plain; /* NULL until it is needed */
 	struct set_template_list sets;
 	struct cgroup_home cgroups;
 	struct watchdog watchdog;
-	uint32_t unremoved[64]; /* groups that were busy when their berth ended */
+	char (*unremoved)[CGROUP_NAME_MAX]; /* groups that were busy when their berth ended; owned */
 	unsigned n_unremoved;
 	bool jailer_up, zygote_warm, destroying;
 	bool stock_failed; /* the last berth that was made for the stock */
@@ -97,11 +100,12 @@ void berth_want_guest(struct berth *b); /* spare no more */
 void berth_rehearse(struct berth *b);   /* tells its guest to copy now what a first cell would */
 bool berth_is_stock(const struct berth *b);
 
-/* The limits of a berth that a session takes over. */
-int berth_set_limits(struct berth *b, const struct cgroup_limits *limits);
-
-/* Groups whose last process was still on its way out. */
-void berth_remove_leftovers(struct nursery *n);
+/* berth_groups.c */
+int berth_set_limits(struct berth *b, const struct cgroup_limits *limits); /* of a berth that a session takes over */
+int berth_make_cgroup(struct berth *b);
+void berth_remove_cgroup(struct berth *b);
+void berth_limits_changed(const struct berth *b);  /* its own were; those of its family follow */
+void berth_remove_leftovers(struct nursery *n);    /* groups that were busy: whatever is in them is killed */
 
 void berth_ask_jail(struct berth *b);  /* now, or when the jailer is up */
 void berth_ask_guest(struct berth *b); /* now, or when the zygote is warm */
@@ -126,13 +130,13 @@ void berth_tell_figures(struct berth *b);
 
 /* berth_copy.c */
 void berth_ask_move(struct berth *b); /* a copy from the outer jail for its guest */
-int berth_make_cgroup(struct berth *b);
 void berth_end_jail(struct berth *b); /* unless jails are nested in it */
 void berth_drop_copies(struct berth *b);
 /* The process behind a descriptor that a guest or a copy sent: its number when it has the session's id (where each has one of its own) or lives in its group, else 0. Whatever they send is hostile: a
  * pidfd may be of anybody, and what it stands for will be signalled. */
 pid_t berth_own_process(const struct berth *b, int pidfd);
 void berth_take_live(struct nursery *n, struct copy *from, uint32_t serial, int pidfd, const char *text);
+void berth_not_alive(struct berth *b, const char *text); /* its copy could not be brought to life */
 void berth_copy_died(struct nursery *n, struct copy *c);
 void berth_copy_gone(struct berth *b); /* its memory is free */
 

@@ -47,6 +47,7 @@ void berth_count_copies(struct berth *b)
 		return;
 	b->copies_counted = n;
 	cgroup_set_processes(&b->nursery->cgroups, b->cgroup, processes_with_copies(b));
+	berth_limits_changed(b);
 }
 
 uint64_t berth_memory(const struct berth *b)
@@ -146,22 +147,28 @@ pid_t berth_own_process(const struct berth *b, int pidfd)
 	return own || has_ended(pidfd) ? pid : 0;
 }
 
+void berth_not_alive(struct berth *b, const char *text)
+{
+	if (b->kind.set)
+		do_without(b, text);
+	else
+		berth_fail(b, text);
+}
+
 void berth_take_live(struct nursery *n, struct copy *from, uint32_t serial, int pidfd, const char *text)
 {
 	_cleanup_discard_ int fd = pidfd;
 	struct berth *b = berth_find(n, serial);
-	if (!b || b->state != BERTH_STARTING || b->from != from || guest_pid(b->guest)) {
-		if (berth_own_process(b ? b : from->berth, fd))
+	pid_t pid = berth_own_process(from->berth, fd); /* it is in the outer session's group yet */
+	if (!b || b->state != BERTH_STARTING || b->from != from || guest_pid(b->guest) || b->arriving >= 0) {
+		if (pid)
 			process_signal(fd, SIGKILL); /* nobody wants it any more; reaped with the orphans */
 		return;
 	}
-	pid_t pid = berth_own_process(b, fd);
-	if (!pid && b->kind.set)
-		do_without(b, *text ? text : "its copy could not be brought to life");
-	else if (!pid)
-		berth_fail(b, *text ? text : "the copy could not be brought to life");
+	if (!pid)
+		berth_not_alive(b, *text ? text : "the copy could not be brought to life");
 	else
-		berth_take_guest(b, TAKE_FD(fd), pid);
+		arrival_begin(b, TAKE_FD(fd), pid);
 }
 
 static struct berth *waits_for(struct nursery *n, const struct copy *c)
@@ -169,7 +176,7 @@ static struct berth *waits_for(struct nursery *n, const struct copy *c)
 	struct berth *b;
 	TAILQ_FOREACH(b, &n->berths, link)
 		if (b->from == c && b->state != BERTH_CLOSED &&
-			(b->moving || (b->state == BERTH_STARTING && !guest_pid(b->guest))))
+			(b->moving || (b->state == BERTH_STARTING && !guest_pid(b->guest) && b->arriving < 0)))
 			return b;
 	return NULL;
 }
@@ -211,12 +218,12 @@ int nursery_nest(struct nursery *n, struct copy *c, bool reseed, const struct be
 	b->reseed = reseed;
 	b->kind.set = kind->set;
 	*ret = b;
+	arrival_expect(n);
 	return 0;
 }
 
 void berth_ask_move(struct berth *b)
 {
-	struct cgroup_ticket ticket = { 0 };
 	struct copy *c = (struct copy *)b->from; /* alive: whoever drops it says so to us first */
 	const char *step = "making its ends";
 	b->moving = false;
@@ -225,22 +232,17 @@ void berth_ask_move(struct berth *b)
 		step = "making its control group";
 		r = berth_make_cgroup(b);
 	}
-	if (r == 0)
-		r = cgroup_join_open(&b->nursery->cgroups, b->cgroup, &ticket);
 	if (r == 0) {
 		step = "asking the copy";
-		r = copy_move(c, b, &ticket);
+		r = copy_move(c, b);
 	}
-	cgroup_ticket_close(&ticket);
 	for (int i = 0; i < JAIL_NAMESPACES; i++)
-		fd_close_clear(&b->namespaces[i]);
+		if (i != JAIL_NS_USER && i != JAIL_NS_PID)
+			fd_close_clear(&b->namespaces[i]);
 	b->state = BERTH_STARTING;
 	if (r < 0) {
 		char text[128];
 		snprintf(text, sizeof(text), "%s: %s", step, strerror(-r));
-		if (b->kind.set)
-			do_without(b, text);
-		else
-			berth_fail(b, text);
+		berth_not_alive(b, text);
 	}
 }

@@ -223,18 +223,16 @@ int copy_take(struct copy *c, bool restore_files, struct copy **ret, int *ret_pi
 	return 0;
 }
 
-int copy_move(struct copy *c, struct berth *to, const struct cgroup_ticket *ticket)
+int copy_move(struct copy *c, struct berth *to)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(ANSWER_MAX);
-	int fds[3 + JAIL_NAMESPACES + CGROUP_CONTROLLERS_MAX] = { to->far[0], to->far[1], to->far[2] };
-	size_t n = 3 + JAIL_NAMESPACES;
+	int fds[3 + JAIL_NAMESPACES] = { to->far[0], to->far[1], to->far[2] };
 	int r = watch(c);
 	if (r == 0)
-		r = put_order(&b, to->serial, true, WIRE_MOVE, ticket->n, to->reseed);
+		r = put_order(&b, to->serial, true, WIRE_MOVE, 1, to->reseed);
 	if (r < 0)
 		return r;
 	memcpy(fds + 3, to->namespaces, sizeof(to->namespaces));
-	memcpy(fds + n, ticket->fds, ticket->n * sizeof(int));
 	c->used_ns = clock_now_ns();
-	return fd_send_now(c->control, b.data, b.len, fds, n + ticket->n);
+	return fd_send_now(c->control, b.data, b.len, fds, 3 + JAIL_NAMESPACES);
 }

@@ -68,9 +68,8 @@ static inline bool copy_is_kept(const struct copy *c)
 	return c->pidfd >= 0 || c->again;
 }
 
-/* Tells it to make a live guest in the jail of the berth `to`, which is nested in the copy's: far ends, namespaces and a ticket of its control group go along. Its
+/* Tells it to make a live guest in the jail of the berth `to`, which is nested in the copy's: far ends and namespaces go along. Its
  * answer reaches berth_take_live(). */
-struct cgroup_ticket;
-int copy_move(struct copy *c, struct berth *to, const struct cgroup_ticket *ticket);
+int copy_move(struct copy *c, struct berth *to);
 
 void copy_drop(struct copy *c); /* NULL is fine */

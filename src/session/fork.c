@@ -233,6 +233,7 @@ int session_fork(struct session *s, const struct fork_request *q, fork_done done
 		o->fork.own = *q->own;
 		*q->own = (struct session_params){ 0 };
 	}
+	arrival_expect(s->table->nursery); /* takes some milliseconds on its own, while the snapshot and the jails are made */
 	operation_request(s, o);
 	return 0;
 }

@@ -453,7 +453,7 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 	if (!n)
 		return error_set(e, -ENOMEM, "out of memory");
 	n->config = *config;
-	n->jailer.pidfd = n->jailer.socket = n->zygote.pidfd = n->zygote.socket = n->proxy.pidfd = n->proxy.socket = -1;
+	n->jailer.pidfd = n->jailer.socket = n->zygote.pidfd = n->zygote.socket = n->proxy.pidfd = n->proxy.socket = n->mover.pidfd = n->mover.socket = -1;
 	TAILQ_INIT(&n->berths);
 	TAILQ_INIT(&n->sets);
 	take_host_ids(n);
@@ -479,13 +479,14 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 
 void nursery_finish_when_empty(struct nursery *n)
 {
-	if (!n->destroying || n->open_timers || n->jailer.open_polls || n->zygote.open_polls || n->proxy.open_polls || n->plain || !set_templates_gone(n) ||
+	if (!n->destroying || n->open_timers || n->jailer.open_polls || n->zygote.open_polls || n->proxy.open_polls || n->mover.open_polls || n->plain || !set_templates_gone(n) ||
 		!TAILQ_EMPTY(&n->berths))
 		return;
 	void (*done)(void *) = n->done;
 	void *userdata = n->done_userdata;
 	berth_remove_leftovers(n);
 	cgroup_home_finish(&n->cgroups);
+	free(n->unremoved);
 	fd_close(n->host_id_lock);
 	free(n);
 	if (done)
@@ -511,6 +512,7 @@ void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata)
 	template_destroy(n);
 	set_templates_destroy(n);
 	egress_destroy(n);
+	arrival_destroy(n);
 	watchdog_stop(n, timer_closed);
 	uv_close((uv_handle_t *)&n->refill, timer_closed);
 	uv_close((uv_handle_t *)&n->proxy_restart, timer_closed);

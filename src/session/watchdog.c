@@ -10,7 +10,8 @@ enum {
 	START_TICKS = 60,     /* before one that does not even start is */
 	GUEST_TICKS = 10,     /* for the zygote to fork a guest */
 	NESTED_TICKS = 10,    /* for a nested jail, whose maker gives up after NESTED_LIMIT_S */
-	COPY_TICKS = 30,      /* for a guest made from a copy, which writes the session's files in that time too */
+	COPY_TICKS = 10,      /* for a copy that is to make a guest */
+	READY_TICKS = 30,     /* for that guest to be ready: it writes the session's files in that time */
 };
 
 static void replace_jailer(struct nursery *n, const char *why)
@@ -57,8 +58,9 @@ void watchdog_jailer_new(struct nursery *n)
 }
 
 /* What a berth waits for, and for how many ticks it may. */
-enum awaited { NOTHING, NESTED_JAIL, GUEST_OF_ZYGOTE, GUEST_OF_COPY };
-static const unsigned limits[] = { [NESTED_JAIL] = NESTED_TICKS, [GUEST_OF_ZYGOTE] = GUEST_TICKS, [GUEST_OF_COPY] = COPY_TICKS };
+enum awaited { NOTHING, NESTED_JAIL, GUEST_OF_ZYGOTE, GUEST_OF_COPY, READINESS };
+static const unsigned limits[] = { [NESTED_JAIL] = NESTED_TICKS, [GUEST_OF_ZYGOTE] = GUEST_TICKS, [GUEST_OF_COPY] = COPY_TICKS,
+	[READINESS] = READY_TICKS };
 
 static enum awaited awaits(const struct berth *b)
 {
@@ -67,7 +69,7 @@ static enum awaited awaits(const struct berth *b)
 	if (b->state != BERTH_STARTING)
 		return NOTHING;
 	if (b->from)
-		return GUEST_OF_COPY;
+		return guest_pid(b->guest) ? READINESS : GUEST_OF_COPY;
 	return guest_pid(b->guest) ? NOTHING : GUEST_OF_ZYGOTE;
 }
 
@@ -113,6 +115,9 @@ static void on_tick(uv_timer_t *t)
 	if (n->destroying)
 		return;
 	watch_jailer(n);
+	arrival_restart(n);
+	if (n->n_unremoved)
+		berth_remove_leftovers(n);
 	TAILQ_FOREACH(b, &n->berths, link)
 		b->waited = awaits(b) == NOTHING ? 0 : b->waited + 1;
 	while (watch_berths(n))

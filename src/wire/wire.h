@@ -31,6 +31,7 @@ enum wire_type {
 	WIRE_REPLAY,    /* as EXECUTE, silently: to get from a copy's state to a later one. Serial 0: answer REPLAYED */
 	WIRE_CONTINUE,  /* to a cell whose code has ended and whose windows are being painted: the picture was taken */
 	WIRE_LIVE,      /* to a parked copy: TICKET, RESTORE, MOVE, RESEED; brings control, stdout, stderr: make a live guest of yourself */
+	WIRE_JOINED,    /* to a guest that moved into a jail of its own and said LIVED: it is in its control groups, and may go on */
 	/* guest → daemon */
 	WIRE_READY = 32, /* it is in its jail and waits */
 	WIRE_FAILED,     /* TEXT: it could not get there */
@@ -87,7 +88,7 @@ enum wire_tag {
 	WIRE_WIPE,       /* empty /workspace first */
 	WIRE_RESTORE,    /* put the files back as they were when the copy was made */
 	WIRE_FILES_LEFT, /* why the files are not as they were */
-	WIRE_MOVE,       /* u64: into the jail whose namespaces come along, and then so many files of its control groups */
+	WIRE_MOVE,       /* u64: into the jail whose namespaces come along */
 	WIRE_RESEED,     /* u64: with random numbers of its own */
 	WIRE_NOTE,       /* READY: what could not be re-seeded */
 	WIRE_FILE_BYTES,
