@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
+from ._answers import printed_final_answer
 from ._markers import from_json
 from .errors import cell_error_of
 
@@ -190,6 +191,11 @@ class Observation:
         shown = [*self.displays, *([self.result] if self.result else [])]
         found = (b.get('image/png') or b.get('image/jpeg') for b in shown)
         return [base64.b64decode(data) for data in found if isinstance(data, str)]
+
+    @property
+    def printed_final_answer(self) -> Optional[str]:
+        """What was printed behind `final_answer:`, or behind `Answer:` at the beginning; None without either. final_answer() needs no such text."""
+        return printed_final_answer(self.stdout)
 
     def raise_for_error(self) -> 'Observation':
         """Raises CellError unless the cell ended well; returns itself."""

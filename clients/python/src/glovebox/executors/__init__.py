@@ -6,7 +6,7 @@
     SessionExecutor, SessionNotebook                execute(code, variables) -> Observation
 """
 
-from ._answers import printed_final_answer
+from .._answers import printed_final_answer
 from ._imports import imports_of
 from .code_executor import CodeExecutor, CodeExecutorContext, ListContext, Notebook
 from .coding import CodeExecResult, ExecutorBackend, PyExecutor, PythonCodeActEnv, RestrictedPythonExecutor

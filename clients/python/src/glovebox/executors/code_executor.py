@@ -11,6 +11,7 @@ from ._imports import imports_of, without_future_imports
 
 MAX_OUTPUT_BYTES = 1 << 20  # of stdout and of stderr, each
 TIMEOUT_EXIT_CODE = 124  # as the program timeout(1)
+LIMITS = {'memory_bytes': 2 << 30, 'cpus': 1}  # of a session that is made here
 
 
 class CodeExecutorContext(Protocol):
@@ -102,7 +103,7 @@ class CodeExecutor:
     container_or_session   a Session, a Glovebox in which a session is made, an object with exec_run() as docker-py's containers
                            have it, or None: a session on this machine's server
     timeout                seconds that one execution may take; its code is stopped then
-    Other fields are those of Glovebox.session(). What was made here ends with close() or the block.
+    Other fields are those of Glovebox.session(); without other `limits` the session has 2 GiB of memory and one processor. What was made here ends with close() or the block.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class CodeExecutor:
             box = Glovebox.local()
             self._own.append(box)
         try:
-            session = box.session(timeout=self._timeout, **fields)
+            session = box.session(timeout=self._timeout, **{**fields, 'limits': {**LIMITS, **fields.get('limits', {})}})
         except BaseException:
             self.close()
             raise

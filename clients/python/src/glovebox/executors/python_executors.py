@@ -12,7 +12,7 @@ from typing import Any, Iterable, Mapping, Optional, Union
 
 from ..integrations.smolagents import GloveboxExecutor
 from ..models import Observation
-from ._answers import has_final_answer, printed_final_answer
+from .._answers import has_final_answer, printed_final_answer
 from ._imports import assigns
 from .._limits import merged, session_limits
 
