@@ -232,3 +232,16 @@ def test_a_reset_tells_of_modules_that_could_not_be_had(index):
         assert [f['name'] for f in first['metadata']['packages']['failed']] == ['gbmissing']
         first = api.post('/reset', json={'additional_imports': ['gbpure']}, headers=headers).json()
         assert 'metadata' not in first
+
+
+def test_screenshots_are_counted(api):
+    def taken(profile, outcome):
+        return api.metrics()[f'glovebox_screenshots_total{{profile="{profile}",outcome="{outcome}"}}']
+
+    window = 'import tkinter as tk\nroot = tk.Tk()\ntk.Label(root, text="x").pack()\nroot.update()'
+    for profile in ('smolagents', 'restrictedpython'):
+        session = api.session(profile=profile, display=True, additional_imports=['tkinter'])
+        before = taken(profile, 'taken'), taken(profile, 'empty')
+        session.execute('1 + 1', capture_screenshot=True)
+        session.execute(window, capture_screenshot=True).ok()
+        assert (taken(profile, 'taken'), taken(profile, 'empty')) == (before[0] + 1, before[1] + 1)

@@ -334,3 +334,11 @@ def test_coding_env_environment(daemon):
             env.step('print(1)')
     with pytest.raises(ValueError, match='restrictedpython, smolagents'):
         PythonCodeActEnv(executor_backend='nonsense', url=daemon.url)
+
+
+def test_code_executor_has_the_limits_of_its_container(box):
+    with CodeExecutor(box) as executor:
+        limits = executor.session.info()['limits']
+        assert (limits['memory_bytes'], limits['cpus'], limits['timeout_s']) == (2 << 30, 1, 30)
+    with CodeExecutor(box, limits={'memory_bytes': 1 << 30}) as executor:
+        assert executor.session.info()['limits']['memory_bytes'] == 1 << 30
