@@ -66,6 +66,14 @@ void call_no_memory(struct call *c)
 		"Try again in a second; read answers as they come, and ask for less at once (limits.output_bytes).");
 }
 
+void call_no_interpreter(struct call *c, const char *why)
+{
+	char detail[256];
+	snprintf(detail, sizeof(detail), "no interpreter could be started: %s", why);
+	http_add_header(c->x, "Retry-After", "1");
+	call_problem(c, 503, "no_resources", detail, "Try again in a second; the server's log says more, and `glovebox doctor` checks the machine.");
+}
+
 void call_finish_stream(struct call *c)
 {
 	struct http_exchange *x = c->x;
@@ -137,6 +145,7 @@ static const struct status_row status_rows[] = {
 	{ "display_unavailable", 501, 0 },
 	{ "starting", 503, 1 },
 	{ "server_memory", 503, 1 },
+	{ "no_resources", 503, 1 },
 	{ "draining", 503, 10 },
 	{ "package_timeout", 504, 0 },
 	{ "no_space", 507, 0 },
@@ -157,6 +166,8 @@ static const struct {
 	{ -ESHUTDOWN, 503 },
 	{ -EAGAIN, 503 },
 	{ -ENOMEM, 503 },
+	{ -EMFILE, 503 },
+	{ -ENFILE, 503 },
 };
 
 static const struct status_row *find_status(const char *slug)

@@ -107,6 +107,9 @@ void call_send_file(struct call *c, int fd, uint64_t size, const char *content_t
 /* 503: the server holds so much for others that there is no room for this. */
 void call_no_memory(struct call *c);
 
+/* 503: no interpreter could be started, and why. */
+void call_no_interpreter(struct call *c, const char *why);
+
 /* Ends a streamed answer: complete, or cut so that the client sees that it is not. */
 void call_finish_stream(struct call *c);
 void call_cut_stream(struct call *c);

@@ -207,6 +207,12 @@ static void answer_events(struct wait *w, const struct observation *o)
 	finish_stream(w);
 }
 
+/* There was no interpreter for it, and it was not begun: the machine has run out of something, or does not work. */
+static bool never_ran(const struct observation *o)
+{
+	return !o->cell && o->error && text_eq(o->error->code, "no_guest");
+}
+
 static void on_done(void *userdata, const struct observation *o)
 {
 	struct wait *w = userdata;
@@ -214,7 +220,10 @@ static void on_done(void *userdata, const struct observation *o)
 	w->done = true;
 	if (w->one_shot)
 		api_end_later(w->call->api, w->session);
-	if (w->stream)
+	if (!(w->stream && w->begun) && never_ran(o)) {
+		call_no_interpreter(w->call, o->error->message);
+		wait_destroy(w);
+	} else if (w->stream)
 		answer_events(w, o);
 	else
 		answer_json(w, o);

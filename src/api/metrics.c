@@ -104,6 +104,7 @@ static void histogram(struct buffer *b, const char *name, const char *help, cons
 static void write_sessions(struct buffer *b, const struct sessions_stats *s)
 {
 	one(b, "sessions", "gauge", "Sessions alive.", (double)s->live);
+	one(b, "sessions_limit", "gauge", "Sessions that there may be.", s->limit);
 	one(b, "sessions_created_total", "counter", "Sessions made.", (double)s->created);
 	one(b, "sessions_ended_total", "counter", "Sessions ended.", (double)s->ended);
 	one(b, "sessions_from_ready_total", "counter", "Sessions made from a guest that was ready.",

@@ -62,6 +62,14 @@ void handle_ready(struct call *c)
 		call_error(c, &e);
 		return;
 	}
+	const char *shortage = sessions_shortage(c->api->sessions);
+	if (shortage) {
+		error_set(&e, -EAGAIN, "no session can be made now: %s", shortage);
+		error_remedy(&e, "Sessions that are there go on. It is ready again when there is room.");
+		error_slug(&e, "no_resources");
+		call_error(c, &e);
+		return;
+	}
 	json_writer_init(&w, &b);
 	json_open_object(&w);
 	json_field_cstr(&w, "status", "ready");

@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -129,6 +131,27 @@ int fd_socketpair(int type, int ret_pair[2])
 	return socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ret_pair) < 0 ? -errno : 0;
 }
 
+int fd_check_room(unsigned n)
+{
+	int fds[FDS_CHECKED_MAX], r = 0;
+	unsigned have = 0;
+	struct rlimit limit;
+	assert(n <= FDS_CHECKED_MAX);
+	/* The kernel gives the lowest that is free: one in the lower half says that there are many, but for rare gaps. */
+	int lowest = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+	fd_close(lowest);
+	if (lowest >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t)lowest + n < limit.rlim_cur / 2)
+		return 0;
+	while (r == 0 && have < n) {
+		fds[have] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+		r = fds[have] < 0 && (errno == EMFILE || errno == ENFILE) ? -errno : 0;
+		have += r == 0;
+	}
+	while (have)
+		fd_close(fds[--have]);
+	return r;
+}
+
 static int send_flags(int sock, const void *data, size_t len, const int *fds, size_t n_fds, int flags)
 {
 	union {
@@ -183,7 +206,7 @@ static size_t take_rights(struct cmsghdr *c, int *fds, size_t have, size_t max)
 	return n;
 }
 
-static ssize_t recv_flags(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds, int flags)
+static ssize_t recv_flags(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds, int flags, bool without)
 {
 	enum { RIGHTS_MAX = 253 }; /* the kernel's: those that find no room it would close itself, in our time */
 	union {
@@ -208,10 +231,14 @@ static ssize_t recv_flags(int sock, void *data, size_t len, int *ret_fds, size_t
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c))
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 			have += take_rights(c, fds, have, max_fds);
+	/* The room for descriptors is as large as a message's: only a full table of ours makes the kernel cut them. */
+	bool no_room = msg.msg_flags & MSG_CTRUNC && have <= max_fds;
 	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || have > max_fds) {
 		for (size_t i = 0; i < have && i < max_fds; i++)
 			launcher_discard(fds[i]);
-		return -EMSGSIZE;
+		if (!without || !no_room || msg.msg_flags & MSG_TRUNC)
+			return -EMSGSIZE;
+		have = 0;
 	}
 	for (size_t i = 0; i < max_fds; i++)
 		ret_fds[i] = i < have ? fds[i] : -1;
@@ -222,10 +249,15 @@ static ssize_t recv_flags(int sock, void *data, size_t len, int *ret_fds, size_t
 
 ssize_t fd_recv(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds)
 {
-	return recv_flags(sock, data, len, ret_fds, max_fds, ret_n_fds, 0);
+	return recv_flags(sock, data, len, ret_fds, max_fds, ret_n_fds, 0, false);
 }
 
 ssize_t fd_recv_now(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds)
 {
-	return recv_flags(sock, data, len, ret_fds, max_fds, ret_n_fds, MSG_DONTWAIT);
+	return recv_flags(sock, data, len, ret_fds, max_fds, ret_n_fds, MSG_DONTWAIT, true);
+}
+
+ssize_t fd_recv_or_drop(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds)
+{
+	return recv_flags(sock, data, len, ret_fds, max_fds, ret_n_fds, 0, true);
 }

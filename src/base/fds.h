@@ -31,6 +31,11 @@ int fd_open_in_root(int dir, const char *path, int flags);
 /* A SOCK_SEQPACKET or SOCK_STREAM unix pair, CLOEXEC. */
 int fd_socketpair(int type, int ret_pair[2]);
 
+enum { FDS_CHECKED_MAX = 256 };
+
+/* Whether this process can have so many more descriptors now: 0 or -EMFILE, -ENFILE. */
+int fd_check_room(unsigned n);
+
 /* One message with up to FDS_PER_MESSAGE_MAX descriptors; the descriptors stay the caller's. */
 int fd_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds);
 
@@ -40,6 +45,9 @@ int fd_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds
  */
 ssize_t fd_recv(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds);
 
-/* Both without ever waiting (-EAGAIN), for a socket that somebody else holds too and may have made blocking. */
+/* The same; but when this process has no room for the descriptors (EMFILE), the message comes without any of them. */
+ssize_t fd_recv_or_drop(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds);
+
+/* Without ever waiting (-EAGAIN), for a socket that somebody else holds too and may have made blocking; receives as fd_recv_or_drop(). */
 int fd_send_now(int sock, const void *data, size_t len, const int *fds, size_t n_fds);
 ssize_t fd_recv_now(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds);

@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -29,6 +28,7 @@
 #include "base/launcher.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/capacity.h"
 #include "daemon/config.h"
 #include "daemon/own_profiles.h"
 #include "daemon/reaper.h"
@@ -67,16 +67,6 @@ struct server {
 };
 
 /* ---- start ------------------------------------------------------------ */
-
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-		log_warning("cannot raise the limit of open files: %s", strerror(errno));
-}
 
 static void warn_unknown_variables(void)
 {
@@ -507,12 +497,14 @@ static int serve(struct server *s)
 
 int serve_run(const struct config *config)
 {
-	struct server s = { .config = config, .started_ns = clock_now_ns() };
+	struct config settled = *config;
+	struct server s = { .config = &settled, .started_ns = clock_now_ns() };
 	log_set_level((enum log_level)config->log_level);
 	log_info("glovebox %s, process %d, settings from %s", GLOVEBOX_VERSION, (int)getpid(),
 		config->file ? config->file : "flags, variables and defaults");
 	warn_unknown_variables();
-	raise_descriptor_limit();
+	capacity_raise_descriptors();
+	capacity_settle(&settled);
 	/* Large blocks are given back to the system when they are freed; by itself malloc() would soon keep blocks of up to 32 MB. */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
 	signal(SIGPIPE, SIG_IGN);

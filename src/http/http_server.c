@@ -104,18 +104,17 @@ static int open_listener(struct http_server *s, const char *text, struct error *
 static void start_sweep(struct http_server *s);
 
 /* Says 503 on a fresh socket and closes it; best effort, nothing may be kept for it. */
-static void turn_away(struct http_server *s, int fd)
+static void turn_away(struct http_server *s, int fd, const char *why)
 {
-	static const char body[] =
+	char body[256], text[512];
+	int len = snprintf(body, sizeof(body),
 		"{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,"
-		"\"code\":\"too_many_connections\",\"detail\":\"the server serves too many connections\","
-		"\"remediation\":\"try again later\"}\n";
-	char text[512];
+		"\"code\":\"too_many_connections\",\"detail\":\"%s\",\"remediation\":\"try again later\"}\n", why);
 	int n = snprintf(text, sizeof(text),
 		"HTTP/1.1 503 Service Unavailable\r\nContent-Type: "
-		"application/problem+json\r\nContent-Length: %zu\r\n"
+		"application/problem+json\r\nContent-Length: %d\r\n"
 		"X-Request-Id: %s\r\nRetry-After: 1\r\nConnection: close\r\n\r\n%s",
-		sizeof(body) - 1, s->id_prefix, body);
+		len, s->id_prefix, body);
 	char sink[4096];
 	/* Unread input would turn the close into a reset, which can overtake the answer. */
 	(void)!recv(fd, sink, sizeof(sink), MSG_DONTWAIT);
@@ -140,7 +139,7 @@ static bool shed(struct http_server *s)
 	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	bool took = fd >= 0;
 	if (took)
-		turn_away(s, fd);
+		turn_away(s, fd, "the server has no file descriptors left");
 	s->spare_fd = open_spare();
 	if (took && s->spare_fd >= 0)
 		return true;
@@ -154,7 +153,7 @@ static void welcome(struct http_server *s, int fd, const struct sockaddr *sa)
 {
 	char remote[HTTP_REMOTE_MAX];
 	if (s->stats.open >= s->max_connections) {
-		turn_away(s, fd);
+		turn_away(s, fd, "the server serves too many connections");
 		return;
 	}
 	http_address_format(sa, remote, sizeof(remote), NULL);

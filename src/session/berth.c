@@ -14,6 +14,8 @@
 #include "base/process.h"
 #include "session/egress.h"
 
+enum { FAILURES_TOLD = 3 }; /* of the stock in a row, before those who ask for sessions are told */
+
 /* ---- host ids ------------------------------------------------------------------ */
 
 static uint32_t take_host_id(struct nursery *n)
@@ -140,8 +142,20 @@ void berth_fail(struct berth *b, const char *text)
 		b->events->on_failed(b->owner, text);
 	} else {
 		n->stock_failed = true;
+		bool making = b->state == BERTH_JAIL || b->state == BERTH_STARTING;
+		if (making && ++n->stock_failures >= FAILURES_TOLD) /* whatever it is, others would fare no better */
+			nursery_set_shortage(n, text);
 		berth_close(b);
 	}
+}
+
+void berth_fail_step(struct berth *b, int err, const char *step)
+{
+	char text[160];
+	snprintf(text, sizeof(text), "%s: %s", step, strerror(-err));
+	if (!b->outer) /* a nested jail may fail for its depth */
+		nursery_note_shortage(b->nursery, err, step);
+	berth_fail(b, text);
 }
 
 struct guest *berth_guest(struct berth *b)
@@ -194,6 +208,8 @@ static void berth_on_frame(void *userdata, const struct wire_frame *f)
 		b->state = BERTH_READY;
 		take_steps(b, f);
 		b->nursery->stock_failed = false;
+		b->nursery->stock_failures = 0;
+		nursery_forget_shortage(b->nursery);
 		text_of_frame(f, WIRE_FILES_LEFT, b->files_left, sizeof(b->files_left));
 		text_of_frame(f, WIRE_NOTE, b->note, sizeof(b->note));
 		if (b->owner)
@@ -280,7 +296,7 @@ void berth_ask_guest(struct berth *b)
 	if (!b->guest) {
 		int e = berth_new_guest(b);
 		if (e < 0) {
-			berth_fail(b, strerror(-e));
+			berth_fail_step(b, e, "making its pipes");
 			return;
 		}
 	}
@@ -290,9 +306,7 @@ void berth_ask_guest(struct berth *b)
 	if (r == 0)
 		r = cgroup_ticket_open(&n->cgroups, b->cgroup, &ticket);
 	if (r < 0) {
-		char text[128];
-		snprintf(text, sizeof(text), "making its control group: %s", strerror(-r));
-		berth_fail(b, text);
+		berth_fail_step(b, r, "making its control group");
 		return;
 	}
 	int fds[WIRE_SPAWN_FDS_MAX] = { b->init_pidfd, b->far[0], b->far[1], b->far[2] };
@@ -365,7 +379,7 @@ static void on_told(uv_poll_t *p, int status, int events)
 	int fds[XSOCKET_FDS];
 	size_t n_fds = 0;
 	(void)status, (void)events;
-	if (fd_recv(b->init_control, &byte, 1, fds, XSOCKET_FDS, &n_fds) != 1) {
+	if (fd_recv_or_drop(b->init_control, &byte, 1, fds, XSOCKET_FDS, &n_fds) != 1) {
 		uv_poll_stop(p);
 		return;
 	}
@@ -408,8 +422,14 @@ void berth_take_jail(struct berth *b, const struct jail_answer *a, int *fds, siz
 		free_when_closed(b);
 		return;
 	}
-	if (a->err || n_fds < JAIL_ANSWER_FDS) {
+	if (a->err) {
+		if (!b->outer)
+			nursery_note_shortage(b->nursery, a->err, "making a jail");
 		berth_fail(b, a->text);
+		return;
+	}
+	if (n_fds < JAIL_ANSWER_FDS) { /* there was no room to take them, and the jail ends for want of its control socket */
+		berth_fail_step(b, -EMFILE, "taking a jail");
 		return;
 	}
 	b->init_pidfd = TAKE_FD(fds[0]);
@@ -433,6 +453,10 @@ void berth_take_jail(struct berth *b, const struct jail_answer *a, int *fds, siz
 	}
 	if (b->n_outlets)
 		egress_open(b);
+	if (!b->nursery->config.stock) { /* else a guest of the stock will show whether there is room */
+		b->nursery->stock_failures = 0;
+		nursery_forget_shortage(b->nursery);
+	}
 	b->state = BERTH_GUEST;
 	ask_display(b);
 	berth_ask_guest(b);

@@ -74,6 +74,11 @@ struct nursery {
 	unsigned n_unremoved;
 	bool jailer_up, zygote_warm, destroying;
 	bool stock_failed; /* the last berth that was made for the stock */
+	unsigned stock_failures; /* in a row */
+	struct {
+		char why[160];    /* empty: there is none */
+		uint64_t since_ms; /* of the loop, when it was last seen */
+	} shortage; /* the machine or this process has no room for another guest */
 	unsigned failures;
 	uv_timer_t refill, restart, proxy_restart;
 	unsigned proxy_failures;
@@ -115,6 +120,9 @@ void berth_take_guest(struct berth *b, int pidfd, pid_t pid);
 /* There will be no guest: its owner is told, or a stock berth is closed. */
 void berth_fail(struct berth *b, const char *text);
 
+/* The same for a step that failed with a negative errno. */
+void berth_fail_step(struct berth *b, int err, const char *step);
+
 /* The zygote died before it forked what was asked for: back to asking. */
 void berth_forget_guest(struct berth *b);
 
@@ -143,3 +151,5 @@ void berth_copy_gone(struct berth *b); /* its memory is free */
 /* nursery.c */
 void nursery_finish_when_empty(struct nursery *n);
 void nursery_stock_changed(struct nursery *n);
+void nursery_set_shortage(struct nursery *n, const char *why);
+void nursery_forget_shortage(struct nursery *n);

@@ -202,7 +202,7 @@ static bool read_control(struct guest *g, unsigned reads)
 			return false;
 		}
 		int came[GUEST_FDS_MAX] = { -1, -1 };
-		ssize_t n = fd_recv(g->fd[END_CONTROL], at, room, came, GUEST_FDS_MAX, NULL);
+		ssize_t n = fd_recv_or_drop(g->fd[END_CONTROL], at, room, came, GUEST_FDS_MAX, NULL);
 		if (came[0] >= 0) {
 			drop_came(g); /* nobody asked for those */
 			memcpy(g->came, came, sizeof(came));

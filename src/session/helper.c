@@ -28,7 +28,7 @@ static void on_socket(uv_poll_t *p, int status, int events)
 		char data[HELPER_MESSAGE_MAX];
 		int fds[HELPER_FDS_MAX];
 		size_t n_fds = 0;
-		ssize_t n = fd_recv(h->socket, data, sizeof(data), fds, HELPER_FDS_MAX, &n_fds);
+		ssize_t n = fd_recv_or_drop(h->socket, data, sizeof(data), fds, HELPER_FDS_MAX, &n_fds);
 		if (n == -EAGAIN)
 			return;
 		if (n <= 0) {

@@ -184,6 +184,10 @@ struct sessions {
 	void *ask_userdata;
 	char *common_path; /* a set that all sessions have, or NULL */
 	bool common_awaited, common_replaces;
+	struct {
+		uint64_t looked_ns;
+		char why[160];
+	} shortage; /* of the machine, when last looked at (shortage.c) */
 	bool draining, destroying;
 	uint64_t drain_until_ns;
 	unsigned open_handles, closing_sessions;
@@ -298,6 +302,9 @@ int checkpoint_ask(struct session *s, uint64_t *ret_ticket);            /* a sna
 /* fork.c */
 void fork_child_ready(struct session *child);                   /* when somebody waits for it as a fork */
 void fork_child_failed(struct session *child, const char *why); /* the same; the child ends by itself */
+
+/* shortage.c: -EAGAIN (slug "no_resources") when a session could not be made now. */
+int sessions_check_shortage(struct sessions *t, struct error *e);
 
 void session_guest_ready(struct session *s);
 void session_send_path(struct session *s, const struct session_package *p);

@@ -23,6 +23,7 @@ enum {
 	REFILL_AFTER_MS = 8,      /* the session that took one runs its first cell now, and needs the CPU more */
 	REFILL_MS = 2,            /* then stock is made one by one, in the gaps */
 	REFILL_FAILED_MS = 1000,  /* when the last one could not be made */
+	SHORTAGE_MS = 5000,       /* a shortage that was not seen again for so long is taken to be over */
 	RESTART_MS = 200,         /* before a helper that died is started again */
 	JAILER_END_MS = 1000,     /* a jailer that does not answer is killed at the end */
 	FAILURES_MAX = 5,         /* in a row, before those who wait are told */
@@ -96,7 +97,12 @@ static void on_refill(uv_timer_t *t)
 			uv_timer_start(t, on_refill, wait, 0);
 		return;
 	}
+	int room = fd_check_room(NURSERY_SPARE_FDS);
+	nursery_note_shortage(n, room, "another guest in stock");
+	n->stock_failed |= room < 0;
 	uv_timer_start(t, on_refill, n->stock_failed ? REFILL_FAILED_MS : REFILL_MS, 0);
+	if (room < 0)
+		return; /* what is left is for connections and for sessions that are there */
 	if (s.busy && n->zygote_warm)
 		return; /* he goes first */
 	if (s.guests < n->config.stock && s.spare) {
@@ -106,6 +112,35 @@ static void on_refill(uv_timer_t *t)
 	struct berth *b = berth_new(n, &n->config.kind, &n->config.limits, NULL);
 	if (b)
 		b->spare = s.guests >= n->config.stock;
+}
+
+void nursery_note_shortage(struct nursery *n, int err, const char *step)
+{
+	static const int kinds[] = { -EMFILE, -ENFILE, -EAGAIN, -ENOMEM, -ENOSPC, -EUSERS, -EDQUOT };
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		if (err != kinds[i])
+			continue;
+		char why[sizeof(n->shortage.why)];
+		snprintf(why, sizeof(why), "%s: %s", step, strerror(-err));
+		nursery_set_shortage(n, why);
+	}
+}
+
+void nursery_set_shortage(struct nursery *n, const char *why)
+{
+	snprintf(n->shortage.why, sizeof(n->shortage.why), "%s", why);
+	n->shortage.since_ms = uv_now(n->config.loop);
+}
+
+void nursery_forget_shortage(struct nursery *n)
+{
+	n->shortage.why[0] = '\0';
+}
+
+const char *nursery_shortage(const struct nursery *n)
+{
+	bool old = uv_now(n->config.loop) - n->shortage.since_ms > SHORTAGE_MS; /* whoever asks next finds out */
+	return n->shortage.why[0] && !old ? n->shortage.why : NULL;
 }
 
 void nursery_stock_changed(struct nursery *n)
@@ -235,8 +270,8 @@ void nursery_spawned(struct nursery *n, const void *message, int *fds, size_t n_
 	if (!b || b->state != BERTH_STARTING || !b->guest || m->err || n_fds != 1) {
 		if (n_fds)
 			process_signal(fds[0], SIGKILL); /* nobody wants it any more; reaped with the orphans */
-		if (b && b->state == BERTH_STARTING)
-			berth_fail(b, strerror(-m->err));
+		if (b && b->state == BERTH_STARTING) /* without an errno its pidfd was what there was no room for */
+			berth_fail_step(b, m->err ? m->err : -EMFILE, "forking the interpreter");
 		return;
 	}
 	n->stats.forked++;

@@ -72,6 +72,15 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 /* Ends the stock and the helpers; done is called when all berths (the owners' too, which they must close) are gone. */
 void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata);
 
+/* Descriptors that must be free before another guest is made: its own, and some for connections and for sessions that are there. */
+enum { NURSERY_SPARE_FDS = 96 };
+
+/* Notes why something could not be made, when the errno says that something has run out. */
+void nursery_note_shortage(struct nursery *n, int err, const char *step);
+
+/* Why no more guests can be made now (the machine or this process has run out of something), or NULL. */
+const char *nursery_shortage(const struct nursery *n);
+
 bool nursery_warm(const struct nursery *n);
 const char *nursery_complaint(const struct nursery *n); /* why it is not warm; NULL when it is */
 const char *nursery_report(const struct nursery *n); /* what could not be preloaded, lines */

@@ -252,7 +252,7 @@ static int check_room(struct sessions *t, struct error *e)
 		error_remedy(e, "DELETE sessions that are no longer needed, wait for idle ones to expire, or raise --max-sessions.");
 		return error_slug(e, "too_many_sessions");
 	}
-	return 0;
+	return sessions_check_shortage(t, e);
 }
 
 static struct session *new_session(struct sessions *t)

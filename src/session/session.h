@@ -244,6 +244,9 @@ void sessions_set_packages(struct sessions *t, const char *path, bool replaces);
 /* Starts the template of a set ahead of need. Path and modules as in session_params. */
 void sessions_warm_template(struct sessions *t, const char *path, char *const *modules, bool replaces);
 
+/* Why no more sessions can be made now: descriptors, processes, namespaces, memory or the state directory's disk have run out. NULL: nothing has. */
+const char *sessions_shortage(struct sessions *t);
+
 /* Next session in order of creation; NULL starts, NULL ends. */
 struct session *sessions_next(struct sessions *t, struct session *after);
 

@@ -175,7 +175,8 @@ void session_guest_failed(struct session *s, const char *text)
 	s->holds.files = false;
 	travel_forget(s);
 	s->guest_ready = s->setup_sent = false;
-	if (++s->retries <= GUEST_RETRIES_MAX && !s->ending) {
+	unsigned tries = nursery_shortage(s->table->nursery) ? 1 : GUEST_RETRIES_MAX; /* what has run out is not there a moment later */
+	if (++s->retries <= tries && !s->ending) {
 		bool ready;
 		if (s->display)
 			display_detach(s->display);

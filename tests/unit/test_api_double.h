@@ -90,6 +90,12 @@ const char *sessions_complaint(const struct sessions *t)
 	return "the interpreter is warming up";
 }
 
+const char *sessions_shortage(struct sessions *t)
+{
+	(void)t;
+	return NULL;
+}
+
 const char *sessions_preload_report(const struct sessions *t)
 {
 	return "nosuch: No module named 'nosuch'\n";
