@@ -1,5 +1,6 @@
 /* Checkpoints: snapshots somebody asked for, and rollbacks to them. One request at a time in a session, between its cells. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,6 +224,17 @@ static void nothing_to_undo(struct session *s)
 	operation_fail(s, -ENOENT, "nothing_to_undo", remedy, "what was before the last cell is not kept");
 }
 
+/* The interpreter was let go of already: the session goes on from the snapshot that its state came from. The cells to run again are those of the plan. */
+static void died_at_the_last_moment(struct session *s, struct copy *c)
+{
+	checkpoint_died(s, c);
+	if (s->ending)
+		return;
+	death_note(s, &(struct process_exit){ .signaled = true, .status = SIGKILL }, false);
+	travel_forget_cells(s, false);
+	recovery_begin(s);
+}
+
 /* False when there is nothing to go back to, and the request has ended. An undo is planned only now: its plan changes which cells are run again. */
 static bool go_back(struct session *s)
 {
@@ -243,7 +255,7 @@ static bool go_back(struct session *s)
 	}
 
 	if (travel_go_back(s, c, o->rollback.replay) < 0)
-		rollback_failed(s);
+		died_at_the_last_moment(s, c);
 	return true;
 }
 

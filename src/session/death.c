@@ -96,11 +96,11 @@ static void advise(const struct session *s, struct session_death *d)
 void death_between_cells(struct session *s, bool restored)
 {
 	struct session_death now = { .wall_ns = s->death.wall_ns,
-		.state_lost = !restored && s->holds.state,
+		.state_lost = !restored,
 		.files_lost = !restored && s->death.jail && s->holds.files,
 		.files_rolled_back = restored && s->params.keep_files_bytes && !*berth_files_left(s->berth),
 		.cell = s->death.back_to };
-	if (!restored && !now.state_lost && !now.files_lost)
+	if (!restored && !s->holds.state && !now.files_lost)
 		return; /* nothing had been run: a fresh interpreter is as good */
 
 	death_say_why(s, now.why, sizeof(now.why));

@@ -1,0 +1,596 @@
+#include "fake_sandbox.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "session/berth.h"
+#include "session/internal.h"
+
+enum { SNAPSHOTS_MAX = 256, GRAVES_MAX = 4096, TEXT_BYTES = 32 };
+
+/* One for the interpreter of each berth. */
+struct guest {
+	struct buffer queue; /* frames that it was sent and has not come round to */
+	uint64_t state;
+	unsigned last_cell;
+	uint64_t again, next; /* tickets of the snapshots it is about to take: in place of itself, after its next cell */
+	bool starting, ran, refuses;
+};
+
+static struct {
+	uint64_t ticket, state;
+	unsigned cell;
+	bool dead;
+	char id[COPY_ID_LEN + 1];
+} snapshots[SNAPSHOTS_MAX];
+static unsigned n_snapshots;
+
+/* Callers may still look at what they have let go of. */
+static void *graves[GRAVES_MAX];
+static unsigned n_graves;
+
+static void bury(void *p)
+{
+	if (n_graves == GRAVES_MAX)
+		abort();
+	graves[n_graves++] = p;
+}
+
+void fake_finish(void)
+{
+	while (n_graves)
+		free(graves[--n_graves]);
+	n_snapshots = 0;
+}
+
+uint64_t fake_mix(uint64_t state, unsigned code)
+{
+	return (state * 1000003 + code) % 1000000007 + 1;
+}
+
+static unsigned find_ticket(uint64_t ticket)
+{
+	for (unsigned i = 0; i < n_snapshots; i++)
+		if (snapshots[i].ticket == ticket)
+			return i;
+	abort();
+}
+
+uint64_t fake_snapshot_state(const char *id)
+{
+	for (unsigned i = 0; i < n_snapshots; i++)
+		if (!strcmp(snapshots[i].id, id))
+			return snapshots[i].state;
+	return UINT64_MAX;
+}
+
+/* ---- interpreters ---------------------------------------------------------------------- */
+
+static void drop_guest(struct berth *b)
+{
+	if (!b->guest)
+		return;
+	buffer_finish(&b->guest->queue);
+	bury(b->guest);
+	b->guest = NULL;
+}
+
+static void new_guest(struct berth *b, uint64_t state, unsigned cell)
+{
+	drop_guest(b);
+	b->guest = calloc(1, sizeof(struct guest));
+	b->guest->state = state;
+	b->guest->last_cell = cell;
+	b->guest->starting = true;
+	b->state = BERTH_STARTING;
+}
+
+uint64_t fake_state(const struct session *s, bool *ret_settled)
+{
+	const struct guest *g = s->berth->guest;
+	*ret_settled = !g->starting && !g->queue.len;
+	return g->state;
+}
+
+static void say(struct berth *b, enum wire_type type, uint32_t serial, enum wire_tag tag, uint64_t value, const char *text)
+{
+	struct buffer out = BUFFER_INIT(0);
+	struct wire_reader in;
+	struct wire_frame f;
+	size_t start, room;
+	char *at;
+	wire_begin(&out, type, serial, &start);
+	if (tag)
+		wire_put_u64(&out, tag, value);
+	if (text)
+		wire_put(&out, WIRE_TEXT, text, strlen(text));
+	wire_end(&out, start);
+
+	wire_reader_init(&in, 4096);
+	wire_reader_room(&in, out.len, &at, &room);
+	memcpy(at, out.data, out.len);
+	wire_reader_filled(&in, out.len);
+	if (wire_reader_next(&in, &f) == 1 && b->owner)
+		b->events->guest.on_frame(b->owner, &f);
+	wire_reader_finish(&in);
+	buffer_finish(&out);
+}
+
+static void park(struct berth *b, uint64_t ticket)
+{
+	struct guest *g = b->guest;
+	struct copy *c = berth_copy(b, ticket);
+	if (!c)
+		return;
+	if (!g->refuses) {
+		unsigned i = n_snapshots;
+		for (unsigned k = 0; k < n_snapshots; k++)
+			if (snapshots[k].ticket == ticket)
+				i = k;
+		if (i == SNAPSHOTS_MAX)
+			abort();
+		n_snapshots += i == n_snapshots;
+		snapshots[i].ticket = ticket;
+		snapshots[i].state = g->state;
+		snapshots[i].cell = g->last_cell;
+		snapshots[i].dead = false;
+		memcpy(snapshots[i].id, c->id, sizeof(c->id));
+	}
+	const char *why = g->refuses ? "a thread is running" : NULL;
+	g->refuses = false;
+	say(b, WIRE_PARKED, g->last_cell, WIRE_TICKET, ticket, why);
+}
+
+static uint64_t field(const struct wire_frame *f, enum wire_tag tag)
+{
+	struct wire_field x;
+	uint64_t n = 0;
+	for (size_t at = 0; wire_field_next(f, &at, &x) == 1;) {
+		if (x.tag != tag)
+			continue;
+		char text[TEXT_BYTES];
+		if (tag != WIRE_CODE) {
+			wire_field_u64(&x, &n);
+		} else {
+			snprintf(text, sizeof(text), "%.*s", (int)x.len, x.data);
+			n = strtoull(text, NULL, 10);
+		}
+	}
+	return n;
+}
+
+static void run_frame(struct berth *b, const struct wire_frame *f)
+{
+	struct guest *g = b->guest;
+	uint32_t serial = f->serial;
+	switch (f->type) {
+	case WIRE_PARK:
+		park(b, field(f, WIRE_TICKET));
+		break;
+	case WIRE_PARK_NEXT:
+		g->next = field(f, WIRE_TICKET);
+		break;
+	case WIRE_EXECUTE:
+		g->state = fake_mix(g->state, (unsigned)field(f, WIRE_CODE));
+		g->last_cell = serial;
+		g->ran = true;
+		say(b, WIRE_DONE, serial, WIRE_EXIT_CODE, 0, NULL);
+		break;
+	case WIRE_REPLAY:
+		if (!serial) {
+			say(b, WIRE_REPLAYED, 0, 0, 0, NULL);
+			break;
+		}
+		g->state = fake_mix(g->state, (unsigned)field(f, WIRE_CODE));
+		g->last_cell = serial;
+		break;
+	default:
+		break;
+	}
+}
+
+/* Takes the first frame out of the queue and does what it says. */
+static void next_frame(struct berth *b)
+{
+	struct wire_reader in;
+	struct wire_frame f;
+	struct buffer *q = &b->guest->queue;
+	char *at;
+	size_t room;
+	wire_reader_init(&in, 1 << 20);
+	wire_reader_room(&in, q->len, &at, &room);
+	memcpy(at, q->data, q->len);
+	wire_reader_filled(&in, q->len);
+	if (wire_reader_next(&in, &f) == 1) {
+		buffer_consume(q, q->len - wire_reader_pending(&in));
+		run_frame(b, &f);
+	}
+	wire_reader_finish(&in);
+}
+
+bool fake_step(struct session *s)
+{
+	struct berth *b = s->berth;
+	struct guest *g = b->guest;
+	if (g->starting) {
+		g->starting = false;
+		b->state = BERTH_READY;
+		b->events->on_ready(b->owner);
+		return true;
+	}
+	uint64_t ticket = g->again ? g->again : !g->queue.len && g->ran ? g->next : 0;
+	if (ticket) {
+		*(g->again ? &g->again : &g->next) = 0;
+		park(b, ticket);
+		return true;
+	}
+	if (!g->queue.len)
+		return false;
+	next_frame(b);
+	return true;
+}
+
+void fake_refuse(struct session *s)
+{
+	s->berth->guest->refuses = true;
+}
+
+void fake_die(struct session *s)
+{
+	struct berth *b = s->berth;
+	static const struct process_exit killed = { .signaled = true, .status = SIGKILL };
+	if (b->guest->starting)
+		b->events->on_failed(b->owner, "it died while it started");
+	else
+		b->events->guest.on_exit(b->owner, &killed, false);
+}
+
+void fake_fail(struct session *s)
+{
+	if (s->berth->guest->starting)
+		s->berth->events->on_failed(s->berth->owner, "it could not be started");
+}
+
+void fake_snapshots_die(struct session *s)
+{
+	struct copy *c;
+	TAILQ_FOREACH(c, &s->berth->copies, link)
+		if (c->pidfd >= 0)
+			snapshots[find_ticket(c->ticket)].dead = true;
+}
+
+void fake_jail_dies(struct session *s)
+{
+	s->berth->init_reaped = true;
+	fake_snapshots_die(s);
+	fake_die(s);
+}
+
+/* ---- nursery.h ----------------------------------------------------------------------------- */
+
+static struct berth *new_berth(struct nursery *n, void *owner)
+{
+	struct berth *b = calloc(1, sizeof(*b));
+	b->nursery = n;
+	b->owner = owner;
+	b->events = n->config.events;
+	TAILQ_INIT(&b->copies);
+	new_guest(b, 0, 0);
+	return b;
+}
+
+int nursery_create(const struct nursery_config *config, struct error *e, struct nursery **ret)
+{
+	(void)e;
+	*ret = calloc(1, sizeof(**ret));
+	(*ret)->config = *config;
+	return 0;
+}
+
+void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata)
+{
+	free(n);
+	if (done)
+		done(userdata);
+}
+
+int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner, bool *ret_ready, struct berth **ret)
+{
+	(void)kind, (void)limits;
+	*ret = new_berth(n, owner);
+	*ret_ready = false;
+	return 0;
+}
+
+int nursery_nest(struct nursery *n, struct copy *c, bool reseed, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner, struct berth **ret)
+{
+	(void)reseed, (void)kind, (void)limits;
+	unsigned i = find_ticket(c->ticket);
+	*ret = new_berth(n, owner);
+	(*ret)->guest->state = snapshots[i].state;
+	(*ret)->guest->last_cell = snapshots[i].cell;
+	return 0;
+}
+
+bool nursery_warm(const struct nursery *n)
+{
+	(void)n;
+	return true;
+}
+
+const char *nursery_report(const struct nursery *n)
+{
+	(void)n;
+	return "";
+}
+
+const char *nursery_complaint(const struct nursery *n)
+{
+	(void)n;
+	return NULL;
+}
+
+void nursery_note_shortage(struct nursery *n, int err, const char *step)
+{
+	(void)n, (void)err, (void)step;
+}
+
+const char *nursery_shortage(const struct nursery *n)
+{
+	(void)n;
+	return NULL;
+}
+
+const struct nursery_stats *nursery_stats(const struct nursery *n)
+{
+	return &n->stats;
+}
+
+int nursery_jailer_pidfd(const struct nursery *n)
+{
+	(void)n;
+	return -1;
+}
+
+void berth_close(struct berth *b)
+{
+	if (!b || b->state == BERTH_CLOSED)
+		return;
+	while (!TAILQ_EMPTY(&b->copies))
+		copy_drop(TAILQ_FIRST(&b->copies));
+	drop_guest(b);
+	b->state = BERTH_CLOSED;
+	b->owner = NULL;
+	bury(b);
+}
+
+void berth_replace_guest(struct berth *b)
+{
+	while (!TAILQ_EMPTY(&b->copies))
+		copy_drop(TAILQ_FIRST(&b->copies));
+	if (b->init_reaped)
+		b->events->on_failed(b->owner, "the jail's init died");
+	else
+		new_guest(b, 0, 0);
+}
+
+int berth_revive(struct berth *b, struct copy *c, bool restore_files, bool quiet, struct copy **ret)
+{
+	(void)restore_files, (void)quiet;
+	unsigned i = find_ticket(c->ticket);
+	if (snapshots[i].dead || b->init_reaped) {
+		new_guest(b, 0, 0); /* without the far ends of a real one, nothing would come of it */
+		return -EPIPE;
+	}
+	new_guest(b, snapshots[i].state, snapshots[i].cell);
+	b->guest->again = c->ticket;
+	close(c->pidfd);
+	c->pidfd = -1;
+	c->again = true;
+	*ret = c;
+	return 0;
+}
+
+bool berth_has_jail(const struct berth *b)
+{
+	return !b->init_reaped;
+}
+
+struct copy *berth_copy(struct berth *b, uint64_t ticket)
+{
+	struct copy *c;
+	TAILQ_FOREACH(c, &b->copies, link)
+		if (c->ticket == ticket)
+			return c;
+	return NULL;
+}
+
+struct guest *berth_guest(struct berth *b)
+{
+	return b->guest;
+}
+
+void berth_usage(struct berth *b, struct cgroup_usage *ret)
+{
+	(void)b;
+	*ret = (struct cgroup_usage){ 0 };
+}
+
+bool berth_can_park(const struct berth *b)
+{
+	(void)b;
+	return true;
+}
+
+bool berth_is_quiet(const struct berth *b)
+{
+	(void)b;
+	return false;
+}
+
+uint64_t berth_memory(const struct berth *b)
+{
+	(void)b;
+	return 0;
+}
+
+const char *berth_files_left(const struct berth *b)
+{
+	(void)b;
+	return "";
+}
+
+const char *berth_note(const struct berth *b)
+{
+	(void)b;
+	return "";
+}
+
+uint32_t berth_host_id(const struct berth *b)
+{
+	return b->host_id;
+}
+
+int berth_workspace(const struct berth *b)
+{
+	return b->workspace;
+}
+
+int berth_ticket(struct berth *b, int *ret_init_pidfd, struct cgroup_ticket *ret)
+{
+	(void)b, (void)ret_init_pidfd, (void)ret;
+	return -ENOENT;
+}
+
+void berth_open_display(struct berth *b, const uint8_t cookie[XSOCKET_COOKIE])
+{
+	(void)b, (void)cookie;
+}
+
+void berth_count_copies(struct berth *b)
+{
+	(void)b;
+}
+
+void berth_kill_others(struct berth *b)
+{
+	(void)b;
+}
+
+void berth_kill_all(struct berth *b)
+{
+	(void)b;
+}
+
+void arrival_expect(struct nursery *n)
+{
+	(void)n;
+}
+
+/* ---- copy.h, guest.h, templates.h ---------------------------------------------------------- */
+
+int copy_create(struct berth *b, struct copy **ret)
+{
+	struct copy *c = calloc(1, sizeof(*c));
+	c->berth = b;
+	c->ticket = ++b->nursery->next_ticket;
+	c->control = c->pidfd = -1;
+	memcpy(c->id, "k_", 2);
+	text_random_id(c->id + 2, COPY_ID_LEN - 2);
+	c->wall_ns = clock_wall_ns();
+	c->used_ns = clock_now_ns();
+	TAILQ_INSERT_TAIL(&b->copies, c, link);
+	*ret = c;
+	return 0;
+}
+
+/* A living process that nobody signals but with 0. */
+int copy_parked(struct copy *c, int pidfd, int control)
+{
+	(void)pidfd, (void)control;
+	c->pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	return c->pidfd < 0 ? -EPROTO : 0;
+}
+
+void copy_drop(struct copy *c)
+{
+	if (!c || c->dropped)
+		return;
+	c->dropped = true;
+	TAILQ_REMOVE(&c->berth->copies, c, link);
+	if (c->pidfd >= 0)
+		close(c->pidfd);
+	free(c->name);
+	c->name = NULL;
+	buffer_finish(&c->path);
+	bury(c);
+}
+
+void guest_send(struct guest *g, struct buffer *frames)
+{
+	if (buffer_append(&g->queue, frames->data, frames->len) < 0)
+		abort();
+	frames->len = 0;
+}
+
+void guest_take_fds(struct guest *g, int ret[GUEST_FDS_MAX])
+{
+	(void)g;
+	for (int i = 0; i < GUEST_FDS_MAX; i++)
+		ret[i] = -1;
+}
+
+pid_t guest_pid(const struct guest *g)
+{
+	return g && !g->starting ? getpid() : 0;
+}
+
+void guest_signal(struct guest *g, int sig)
+{
+	(void)g, (void)sig;
+}
+
+void guest_drain(struct guest *g)
+{
+	(void)g;
+}
+
+void guest_hurry(struct guest *g)
+{
+	(void)g;
+}
+
+void guest_rest(struct guest *g)
+{
+	(void)g;
+}
+
+struct set_template *set_template_get(struct nursery *n, const struct set_template_spec *spec, const struct berth_kind *kind)
+{
+	(void)n, (void)spec, (void)kind;
+	return NULL;
+}
+
+const char *set_template_name(const struct set_template *t)
+{
+	(void)t;
+	return "";
+}
+
+struct template *template_plain(struct nursery *n)
+{
+	(void)n;
+	return NULL;
+}
+
+bool template_warm(const struct template *t)
+{
+	(void)t;
+	return true;
+}
