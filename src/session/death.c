@@ -13,6 +13,11 @@ void death_note(struct session *s, const struct process_exit *end, bool broken)
 	s->death.out_of_memory = end->signaled && end->status == SIGKILL && session_ran_out_of_memory(s);
 	s->death.jail = !berth_has_jail(s->berth);
 	s->death.wall_ns = clock_wall_ns();
+	/* Xlib calls exit(1) when its connection breaks. */
+	bool by_display = s->display && !end->signaled && end->status == 1;
+	s->death.display = by_display ? display_death(s->display) : NULL;
+	if (s->display)
+		display_forget_death(s->display);
 }
 
 void death_say_why(const struct session *s, char *text, size_t size)
@@ -20,6 +25,8 @@ void death_say_why(const struct session *s, char *text, size_t size)
 	const struct process_exit *end = &s->death.end;
 	if (s->death.jail)
 		snprintf(text, size, "the session's jail was ended, with all its processes and files");
+	else if (s->death.display)
+		snprintf(text, size, "%s; the interpreter, which had a connection to it, ended as well (exit code 1)", s->death.display);
 	else if (s->death.broken)
 		snprintf(text, size, "the interpreter was ended: the code wrote to its control socket");
 	else if (s->death.out_of_memory)

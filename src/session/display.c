@@ -4,10 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -25,6 +23,8 @@ enum {
 	READ_BYTES = 256 * 1024,
 	READS_PER_TURN = 16,
 };
+
+static const char gone_remedy[] = "Windows that were open are gone; open them again. The display starts anew when it is used next.";
 
 static void start(struct display *d);
 static void stop(struct display *d, const char *code, const char *text, const char *remedy);
@@ -82,6 +82,7 @@ static int on_frame(struct display *d, const struct wire_frame *f)
 	if (f->type == DISPLAY_SAY_UP && d->state == DISPLAY_STARTING) {
 		d->state = DISPLAY_UP;
 		d->up_before = true;
+		d->untold = false;
 		d->retries = 0;
 		flush(d);
 		return 0;
@@ -129,7 +130,7 @@ static void on_stream(uv_poll_t *p, int status, int events)
 		if (d->stream_open)
 			wire_reader_trim(&d->in, READ_BYTES);
 		if (r < 0 && d->stream_open) {
-			stop(d, "display_gone", "the session's X server ended", "Windows that were open are gone; open them again.");
+			stop(d, "display_gone", display_note_death(d), gone_remedy);
 			return;
 		}
 	}
@@ -175,12 +176,24 @@ static void on_tick(uv_timer_t *t)
 		stop(d, "display_failed", "the session's X server does not start", "The server's log says more; `glovebox doctor` checks the machine.");
 	for (unsigned i = 0; i < LIMIT_DISPLAY_ASKS; i++) {
 		struct question *q = &d->question[i];
-		if (q->serial && q->deadline_ns && now > q->deadline_ns)
+		if (q->serial && q->refused)
+			fail_question(q, "display_gone", q->refused, gone_remedy);
+		else if (q->serial && q->deadline_ns && now > q->deadline_ns)
 			fail_question(q, "display_busy", "the session's X server did not answer in time",
 				"A program may hold it (XGrabServer), or the session is out of processor time; interrupt the cell or reset the session.");
 	}
 	if (!any_question(d) && !d->held_back && d->state != DISPLAY_STARTING && d->state != DISPLAY_WAITING)
 		uv_timer_stop(t);
+}
+
+/* A picture of a display that has just lost its windows would be a picture of something else. Answered in the next turn of the loop. */
+static bool refuse(struct display *d, struct question *q)
+{
+	q->refused = display_refuses(d);
+	if (!q->refused)
+		return false;
+	uv_timer_start(&d->timer, on_tick, 0, TICK_MS);
+	return true;
 }
 
 static void start_ticking(struct display *d)
@@ -202,6 +215,12 @@ int64_t display_ask(struct display *d, enum display_ask what, const void *option
 	}
 	if (!++d->next_serial)
 		d->next_serial = 1;
+	if (!lazy && what != DISPLAY_ASK_FRAME && refuse(d, q)) {
+		q->serial = d->next_serial;
+		q->answer = fn;
+		q->userdata = userdata;
+		return q->serial;
+	}
 	if (display_frame(&d->queue, what, d->next_serial, options, len) < 0)
 		return error_set(e, -ENOMEM, "out of memory");
 	*q = (struct question){ .serial = d->next_serial,
@@ -240,7 +259,8 @@ void display_hurry(struct display *d, uint32_t serial, double timeout_s)
 	if (!q)
 		return;
 	q->deadline_ns = clock_now_ns() + (uint64_t)(timeout_s * 1e9);
-	if (display_frame(&d->queue, DISPLAY_ASK_NOW, serial, NULL, 0) < 0)
+	bool refused = refuse(d, q);
+	if (display_frame(&d->queue, refused ? DISPLAY_ASK_CANCEL : DISPLAY_ASK_NOW, serial, NULL, 0) < 0 || refused)
 		return;
 	if (d->state == DISPLAY_UP)
 		flush(d);
@@ -249,31 +269,6 @@ void display_hurry(struct display *d, uint32_t serial, double timeout_s)
 }
 
 /* ---- starting -------------------------------------------------------------------------------------- */
-
-/* A connection to the display's own socket, by its place and not by its name, which belongs to the session. */
-static int connect_client(const struct display *d)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d", d->place);
-	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
-		return -errno;
-	fd_set_nonblock(fd, 0);
-	return TAKE_FD(fd);
-}
-
-static int authority_file(const struct display *d)
-{
-	uint8_t entry[XSOCKET_AUTHORITY_BYTES];
-	_cleanup_fd_ int fd = memfd_create("cookie", MFD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	xsocket_authority(d->cookie, entry);
-	int r = fd_write_full(fd, entry, sizeof(entry));
-	return r < 0 ? r : TAKE_FD(fd);
-}
 
 static int spawn_as(struct display *d, struct display_spawn q, int a, int b)
 {
@@ -324,7 +319,7 @@ static int open_stream(struct display *d, int *ret_far)
 
 static int start_processes(struct display *d)
 {
-	_cleanup_fd_ int client = connect_client(d), cookie = authority_file(d), far = -1;
+	_cleanup_fd_ int client = display_connect(d), cookie = display_authority(d), far = -1;
 	if (client < 0 || cookie < 0)
 		return client < 0 ? client : cookie;
 	int r = open_stream(d, &far);
@@ -476,6 +471,7 @@ static void stop(struct display *d, const char *code, const char *text, const ch
 
 void display_restart(struct display *d)
 {
+	display_forget_death(d);
 	if (d->state != DISPLAY_UP && d->state != DISPLAY_STARTING)
 		return;
 	d->state = DISPLAY_UP; /* a start that is cut short has not failed */

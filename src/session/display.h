@@ -3,7 +3,8 @@
  * asked, an X server and a screen process (src/display/protocol.h) that answers questions about it.
  *
  * Lazy: until the first connection a display costs two descriptors. When server or screen die (a sweep of the jail, a reset, want of
- * memory) open questions are answered with an error, and the next connection starts new ones behind the same socket.
+ * memory) open questions are answered with an error, and the next connection starts new ones behind the same socket. When nobody waited for an
+ * answer, the next question about windows or pictures gets the error, once.
  * All on the loop; nothing waits for the screen.
  */
 #pragma once
@@ -53,6 +54,10 @@ void display_restart(struct display *d);
 
 void display_detach(struct display *d);
 void display_take_socket(struct display *d, int *fds); /* the berth's on_display */
+
+/* How its X server or screen ended, when nobody here told them to, since the interpreter of now was started; NULL: they did not. Programs with windows end then. */
+const char *display_death(const struct display *d);
+void display_forget_death(struct display *d);
 
 bool display_is_ready(const struct display *d);  /* on_ready was or could be called */
 bool display_is_up(const struct display *d);     /* an X server runs */

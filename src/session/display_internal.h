@@ -19,6 +19,7 @@ struct question {
 	uint64_t deadline_ns; /* 0: none */
 	display_answer answer;
 	void *userdata;
+	const char *refused; /* it is about to be answered with this error; else NULL */
 };
 
 enum display_end { END_LISTEN, END_STREAM, END_TIMER, END_COUNT };
@@ -48,6 +49,8 @@ struct display {
 	struct buffer queue;    /* frames for the screen: until it is up, or takes them */
 	uint32_t next_serial;
 	struct question question[LIMIT_DISPLAY_ASKS];
+	const char *death;      /* how server and screen ended, if not by our hand, while the session's interpreter was this one; else NULL */
+	bool untold;            /* nobody has heard of it */
 	bool up_before;         /* a screen has been there since the socket was made */
 };
 
@@ -61,3 +64,11 @@ void display_helpers_changed(struct display *d);
 
 /* The answer to displays_spawn(); the pidfd (-1 on failure) is the display's from here on. */
 void display_spawned(struct display *d, enum display_process process, int err, const char *step, int pidfd);
+
+/* display_death.c */
+const char *display_note_death(struct display *d); /* the screen is gone: says, and keeps, what ended */
+const char *display_refuses(struct display *d);    /* once: the error for a question after a death that nobody has heard of; else NULL */
+
+/* display_connect.c: -errno, or a descriptor of the caller's */
+int display_connect(const struct display *d); /* by the socket's place, not by its name, which belongs to the session */
+int display_authority(const struct display *d);

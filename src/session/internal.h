@@ -120,6 +120,7 @@ struct session {
 		struct process_exit end;
 		bool broken, out_of_memory;
 		bool jail;     /* its jail ended, too */
+		const char *display; /* its display had ended, and that is why; else NULL */
 		unsigned back_to; /* the cell after which the state was as it is restored */
 		uint64_t wall_ns;
 	} death;               /* of the last guest that died */

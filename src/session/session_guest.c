@@ -63,6 +63,8 @@ static void say_death(struct session *s)
 		session_override_error(s, "MemoryError", "out_of_memory",
 			"Use less memory at once (files in /workspace and /tmp count), or make the session with a larger limits.memory_bytes (--memory).",
 			text);
+	else if (s->death.display)
+		session_override_error(s, "InterpreterDied", "display_gone", "Open the windows again: the display starts anew when it is used next.", text);
 	else
 		session_override_error(s, "InterpreterDied", "interpreter_died", "", text);
 }
