@@ -309,6 +309,14 @@ static void join_jailer(void)
 	fd_close(ZYGOTE_JAILER_FD);
 }
 
+/* Modules that ask for the machine's name while they are imported get that of every jail. Only the machine's root may; else warm.py helps. */
+static void hide_host_name(void)
+{
+	static const char name[] = "sandbox";
+	if (unshare(CLONE_NEWUTS) == 0 && sethostname(name, strlen(name)) < 0)
+		die("naming the host failed");
+}
+
 /* run(names, cache_dir): warms up and serves until the daemon hangs up. */
 static PyObject *run(PyObject *self, PyObject *args)
 {
@@ -329,6 +337,7 @@ static PyObject *run(PyObject *self, PyObject *args)
 			filter_build_sealed((enum jail_exec)i, JAIL_NET_LOOPBACK, &filters[i][1][1]) < 0)
 			die("the system call filter cannot be built");
 	offer_to_oom_killer();
+	hide_host_name();
 	warm_up(names, cache, &hello);
 	join_jailer();
 	title_set("glovebox-zygote");

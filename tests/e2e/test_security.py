@@ -1,5 +1,6 @@
 """Who may call: tokens, Host, Origin; and that one token does not see another's sessions."""
 
+import os
 import subprocess
 
 import pytest
@@ -267,3 +268,24 @@ def test_tokens_that_are_none(tmp_path):
         assert said.returncode == 2 and said.stderr, text
     assert gb.cli('serve', '--token', 'short', '--check').returncode == 2
     assert gb.cli('serve', '--token-file', '/nonexistent', '--check').returncode == 2
+
+
+HOST_NAMES = """
+import os, platform, socket, sys, uuid
+import numpy, pandas
+said = [platform.node(), platform.uname().node, socket.gethostname(), os.uname().nodename, *platform.uname()[1:2]]
+sorted(set(said)), hex(uuid.getnode())
+"""
+
+
+@pytest.mark.parametrize('user', [None, 65534], ids=['root', 'ordinary user'])
+def test_the_name_of_the_machine_is_not_told(user):
+    """Modules that were imported outside ask for it, and keep what they were told."""
+    args = ['--waive', 'cgroup'] if user else []
+    with gb.running_daemon('--preload', 'platform,uuid,numpy,pandas', '--ready', '1', *args, user=user) as daemon, daemon.api() as api:
+        said = api.run(HOST_NAMES).ok().text
+        assert said.startswith("(['sandbox'], "), said
+        assert os.uname().nodename not in said
+        assert api.run('import platform; platform.system(), platform.machine(), platform.platform()[:5]').ok().text == repr(
+            (os.uname().sysname, os.uname().machine, os.uname().sysname[:5])
+        )

@@ -47,7 +47,18 @@ def warm_up():
                 _adapt(part)
         except Exception as e:
             failed.append(f'{name}: {_brief(e)}')
+    _forget_the_host()
     return failed
+
+
+def _forget_the_host():
+    """What modules keep of the machine they were imported on: its name, and the address of its network card."""
+    platform, uuid = sys.modules.get('platform'), sys.modules.get('uuid')
+    known = getattr(platform, '_uname_cache', None)
+    if known is not None:
+        platform._uname_cache = type(known)(known.system, 'sandbox', known.release, known.version, known.machine)
+    if getattr(uuid, '_node', None) is not None:
+        uuid._node = None
 
 
 def _adapt(part):
