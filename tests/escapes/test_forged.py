@@ -101,18 +101,28 @@ def groups(daemon):
     return {path.partition(home + '/')[2] for path, _, _ in os.walk('/sys/fs/cgroup') if home + '/' in path}
 
 
-def homeless(daemon):
-    """Processes with a user id of the daemon's sessions that are in none of its groups, in some hierarchy."""
-    found = []
-    for (pid, _), state in gb.descendants(daemon.pid).items():
+def strays(daemon, pids):
+    """Those that live, have a user id of sessions and are in none of the daemon's groups, in some hierarchy; {pid: lines}."""
+    found = {}
+    for pid in pids:
         try:
             uid = os.stat(f'/proc/{pid}').st_uid
             lines = Path(f'/proc/{pid}/cgroup').read_text().splitlines()
+            ended = Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] in 'ZX'
         except OSError:
             continue
-        if state != 'Z' and uid >= 1_000_000_000 and gb.command_of(pid) == 'python3':
-            found += [(pid, line) for line in lines if any(c in line.split(':')[1] for c in ('memory', 'pids')) and f'glovebox-{daemon.pid}/' not in line]
+        outside = [line for line in lines if set(line.split(':')[1].split(',')) & {'memory', 'pids'} and f'glovebox-{daemon.pid}/' not in line]
+        if uid >= 1_000_000_000 and gb.command_of(pid) == 'python3' and outside and not ended:
+            found[pid] = outside
     return found
+
+
+def homeless(daemon):
+    """Processes of sessions that are in none of the daemon's groups. One that is about to end has left its group: looked at twice."""
+    found = strays(daemon, [pid for pid, _ in gb.descendants(daemon.pid)])
+    if found:
+        time.sleep(0.2)
+    return list(strays(daemon, found).items())
 
 
 SLEEPS = 'def forged(o, f, came):\n    pass\n'
