@@ -320,6 +320,8 @@ static int put_file(struct session *s, const struct field_file *file, struct err
 	int r = workspace_upload_begin(
 		&u, session_workspace_fd(s), file->path, uid, gid, LIMIT_RUN_FILES_BYTES, e);
 	if (!r)
+		r = session_charge_upload(s, file->content.len, e);
+	if (!r)
 		r = workspace_upload_write(&u, file->content.data, file->content.len, e);
 	if (!r)
 		r = workspace_upload_commit(&u, e, &replaced);

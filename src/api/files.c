@@ -258,7 +258,8 @@ static void upload_fail(struct call *c, const struct error *e)
 static void upload_body(struct call *c, const char *data, size_t len)
 {
 	struct error e = { 0 };
-	if (workspace_upload_write(c->work, data, len, &e) < 0)
+	struct session *s;
+	if (call_session(c, &e, &s) < 0 || session_charge_upload(s, len, &e) < 0 || workspace_upload_write(c->work, data, len, &e) < 0)
 		upload_fail(c, &e);
 }
 

@@ -55,6 +55,14 @@ uint64_t berth_memory(const struct berth *b)
 	return b->cgroup[0] ? cgroup_memory(&b->nursery->cgroups, b->cgroup) : 0;
 }
 
+uint64_t berth_memory_used(const struct berth *b)
+{
+	struct jail_figures f = { 0 };
+	if (b->cgroup[0])
+		cgroup_figures_read(&b->nursery->cgroups, b->cgroup, &f);
+	return f.used_bytes > f.cached_bytes ? f.used_bytes - f.cached_bytes : 0;
+}
+
 static size_t copy_pids(const struct berth *b, pid_t *ret, size_t max)
 {
 	size_t n = 0;

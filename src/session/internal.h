@@ -96,6 +96,10 @@ struct session {
 	char carry[2][4];
 	struct spool spool;
 	struct {
+		uint64_t bytes;  /* of files that the API wrote and that may be there */
+		uint64_t looked; /* bytes since its memory was last looked at; 0: never */
+	} uploads;
+	struct {
 		uint64_t since_s;
 		unsigned lines, dropped;
 	} network_log;
@@ -303,6 +307,9 @@ int checkpoint_ask(struct session *s, uint64_t *ret_ticket);            /* a sna
 /* fork.c */
 void fork_child_ready(struct session *child);                   /* when somebody waits for it as a fork */
 void fork_child_failed(struct session *child, const char *why); /* the same; the child ends by itself */
+
+/* uploads.c: gives back what was deleted. */
+void session_recount_uploads(struct session *s);
 
 /* shortage.c: -EAGAIN (slug "no_resources") when a session could not be made now. */
 int sessions_check_shortage(struct sessions *t, struct error *e);

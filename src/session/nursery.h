@@ -130,6 +130,12 @@ void berth_kill_others(struct berth *b);
 /* Memory of its jail, the copies' and the files' included; 0 when that cannot be told. */
 uint64_t berth_memory(const struct berth *b);
 
+/* The same without what the kernel takes back when it needs it. */
+uint64_t berth_memory_used(const struct berth *b);
+
+/* Its control group's limits from now on. */
+int berth_set_limits(struct berth *b, const struct cgroup_limits *limits);
+
 /* Is its guest all that runs there, copies aside, with memory to spare? One that waits for a cell then does nothing until it gets one. */
 bool berth_is_quiet(const struct berth *b);
 

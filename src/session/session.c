@@ -528,8 +528,3 @@ void session_owner(const struct session *s, uid_t *ret_uid, gid_t *ret_gid)
 	*ret_uid = root && s->berth ? berth_host_id(s->berth) : geteuid();
 	*ret_gid = root && s->berth ? berth_host_id(s->berth) : getegid();
 }
-
-void session_files_touched(struct session *s)
-{
-	s->files_touched = s->holds.files = true;
-}

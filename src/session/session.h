@@ -574,5 +574,8 @@ int session_workspace_fd(const struct session *s);
 /* Who must own what the API writes there. */
 void session_owner(const struct session *s, uid_t *ret_uid, gid_t *ret_gid);
 
+/* Before the API writes bytes of a file: they count as the session's memory. -ENOSPC (slug "no_space") when they do not fit beside what it has. */
+int session_charge_upload(struct session *s, size_t bytes, struct error *e);
+
 /* The API changed files between cells: the next cell's `files` must not claim them. */
 void session_files_touched(struct session *s);

@@ -66,8 +66,10 @@ static void on_sweep(uv_timer_t *timer)
 		session_watch_cpu(s);
 		if (s->ending)
 			continue;
-		if (s->berth)
+		if (s->berth) {
+			session_recount_uploads(s);
 			room_for_memory(s, false);
+		}
 		if ((double)(now - s->created_ns) / 1e9 > s->params.ttl_s) {
 			snprintf(why, sizeof(why), "its time to live of %g s was over", s->params.ttl_s);
 			session_end(s, why);

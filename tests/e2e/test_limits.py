@@ -1,5 +1,6 @@
 """Each limit: where it is reached the code stops or fails, and the answer says which one it was, its value and how to raise it."""
 
+import base64
 import gb
 import pytest
 
@@ -128,3 +129,29 @@ def test_tokens_share_what_there_is():
             answers = [one.post('/v1/sessions', json={}).status_code for _ in range(3)]
             assert answers == [201, 201, 429]
             assert two.post('/v1/sessions', json={}).status_code == 201
+
+
+# ---- uploads -----------------------------------------------------------------------------
+
+
+def test_uploads_are_the_sessions_memory(api):
+    """What the API writes counts with what code has: neither gets more than the limit, and what is deleted is given back."""
+    session = api.session(limits={'memory_bytes': 128 << 20, 'disk_bytes': 1 << 30})
+    part = bytes(32 << 20)
+    answers = [api.put(f'{session.path}/files/{i}', data=part) for i in range(20)]
+    codes = [a.status_code for a in answers]
+    assert codes[0] == 201 and 507 in codes and codes.count(201) <= 4, codes
+    assert answers[-1].json()['code'] == 'no_space' and 'memory' in answers[-1].json()['detail']
+    kept = codes.count(201)
+    assert session.value('sum(e.stat().st_size for e in __import__("os").scandir("/workspace"))') == str(kept * len(part))
+    seen = session.execute('b = bytearray(120 << 20); b[::4096] = b"x" * len(b[::4096])')
+    assert seen.status in ('out_of_memory', 'killed'), 'files and variables together are more than the limit'
+    for i in range(kept):
+        assert api.delete(f'{session.path}/files/{i}').status_code == 204
+    session.execute('b = bytearray(80 << 20); b[::4096] = b"x" * len(b[::4096])').ok()
+
+
+def test_files_of_a_run_are_its_memory(api):
+    big = base64.b64encode(bytes(17 << 20)).decode()
+    answer = api.post('/v1/run', json={'code': '1', 'limits': {'memory_bytes': 16 << 20}, 'files': {'a': {'base64': big}}})
+    assert answer.status_code == 507 and answer.json()['code'] == 'no_space', answer.text[:300]

@@ -90,6 +90,12 @@ const char *sessions_complaint(const struct sessions *t)
 	return "the interpreter is warming up";
 }
 
+int session_charge_upload(struct session *s, size_t bytes, struct error *e)
+{
+	(void)s, (void)bytes, (void)e;
+	return 0;
+}
+
 const char *sessions_shortage(struct sessions *t)
 {
 	(void)t;

@@ -1,0 +1,67 @@
+/*
+ * Files that the API writes into a session. The kernel charges their pages to whoever writes them, which is the daemon, so they are charged here:
+ * they count with what the session has, and its control group's limit is lowered by as much. What is deleted is given back when it is noticed.
+ */
+#include <errno.h>
+#include <sys/statfs.h>
+
+#include "session/internal.h"
+
+enum { LOOK_BYTES = 1 << 20 }; /* written between two looks at what the session has */
+
+static uint64_t in_workspace(const struct session *s)
+{
+	struct statfs v;
+	int fd = session_workspace_fd(s);
+	if (fd < 0 || fstatfs(fd, &v) < 0)
+		return UINT64_MAX;
+	return (uint64_t)(v.f_blocks - v.f_bfree) * (uint64_t)v.f_bsize;
+}
+
+static int apply(struct session *s)
+{
+	struct cgroup_limits wall = session_cgroup_limits(&s->params.limits);
+	if (!wall.memory_bytes || !s->berth)
+		return 0;
+	wall.memory_bytes -= s->uploads.bytes < wall.memory_bytes / 2 ? s->uploads.bytes : wall.memory_bytes / 2;
+	return berth_set_limits(s->berth, &wall);
+}
+
+void session_recount_uploads(struct session *s)
+{
+	uint64_t there = s->uploads.bytes ? in_workspace(s) : 0;
+	if (there >= s->uploads.bytes)
+		return;
+	s->uploads.bytes = there;
+	s->uploads.looked = 0;
+	apply(s);
+}
+
+/* Whether so much more fits into its memory, beside what it has. */
+static bool fits(const struct session *s, size_t bytes)
+{
+	return berth_memory_used(s->berth) + s->uploads.bytes + bytes <= s->params.limits.memory_bytes;
+}
+
+int session_charge_upload(struct session *s, size_t bytes, struct error *e)
+{
+	bool look = s->params.limits.memory_bytes && (!s->uploads.looked || s->uploads.looked >= LOOK_BYTES);
+	if (look && s->berth && !fits(s, bytes))
+		session_recount_uploads(s); /* perhaps files were deleted */
+	if (look && s->berth && !fits(s, bytes)) {
+		error_set(e, -ENOSPC, "the file does not fit into the session's memory of %llu bytes, of which its files are a part",
+			(unsigned long long)s->params.limits.memory_bytes);
+		error_remedy(e, "Delete files, free variables, or make the session with a larger limits.memory_bytes.");
+		return error_slug(e, "no_space");
+	}
+	s->uploads.looked = look ? bytes : s->uploads.looked + bytes;
+	s->uploads.bytes += bytes;
+	return 0;
+}
+
+void session_files_touched(struct session *s)
+{
+	s->files_touched = s->holds.files = true;
+	session_recount_uploads(s);
+	apply(s);
+}
