@@ -222,11 +222,36 @@ static PyObject *cell_import(PyObject *self, PyObject *args, PyObject *kwargs)
 static PyObject *look_at_name(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	(void)self, (void)kwargs;
-	PyObject *name = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL; /* borrowed */
-	if (!name || trusted() || policy.all_imports || !import_named_by_cell(name) || import_allowed(name))
-		Py_RETURN_NONE;
-	import_refuse(name, false);
-	return NULL;
+	PyObject *name = PyTuple_GET_SIZE(args) && PyUnicode_CheckExact(PyTuple_GET_ITEM(args, 0)) ? PyTuple_GET_ITEM(args, 0) : NULL; /* borrowed */
+	if (PyTuple_GET_SIZE(args) && !name)
+		return PyErr_Format(PyExc_TypeError, "the name of a module must be a text");
+	if (!name || trusted() || policy.all_imports || !import_named_by_cell(name) || import_allowed(name) || equal(name, "glovebox_inline"))
+		Py_RETURN_NONE; /* the last one is the backend that matplotlib has here, by a setting */
+	/* An ImportError under every profile: libraries go on without a module that is not there. */
+	return violation_null(PyExc_ImportError, POLICY_IMPORT, "Use one of the authorized modules, or make the session with this one in additional_imports.",
+		"Import of %U by a library is not allowed", name);
+}
+
+/* importlib.import_module(), also for modules that are there. */
+static PyObject *real_import;
+
+static PyObject *look_and_import(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	PyObject *seen = look_at_name(self, args, NULL);
+	Py_XDECREF(seen);
+	return seen ? PyObject_Call(real_import, args, kwargs) : NULL;
+}
+
+static PyMethodDef import_module_def = { "_gcd_import", (PyCFunction)(void (*)(void))look_and_import, METH_VARARGS | METH_KEYWORDS, NULL };
+
+static int replace_import_module(void)
+{
+	PyObject *bootstrap = import_real("_frozen_importlib"), *checked = PyCFunction_New(&import_module_def, NULL);
+	real_import = bootstrap ? PyObject_GetAttrString(bootstrap, import_module_def.ml_name) : NULL;
+	int r = real_import && checked ? PyObject_SetAttrString(bootstrap, import_module_def.ml_name, checked) : -1;
+	Py_XDECREF(bootstrap);
+	Py_XDECREF(checked);
+	return r;
 }
 
 static PyMethodDef finder_methods[] = {
@@ -248,7 +273,7 @@ int imports_watch(void)
 	PyObject *finder = PyObject_New(PyObject, &finder_type);
 	int r = finder ? PyList_Insert(finders, 0, finder) : -1;
 	Py_XDECREF(finder);
-	return r;
+	return r < 0 ? r : replace_import_module();
 }
 
 static PyMethodDef import_def = { "__import__", (PyCFunction)(void (*)(void))cell_import, METH_VARARGS | METH_KEYWORDS, NULL };

@@ -186,6 +186,9 @@ bool importer_reads(void);
 /* True when a library imports for a cell by a name that is not the library's own. */
 bool import_named_by_cell(PyObject *name);
 
+/* True when the text stands in the code of one of the libraries' functions that are under way for the cell. */
+bool library_mentions(PyObject *name);
+
 /* Whether the frame on top is this function (NULL: any) of this standard library or package file. */
 bool caller_is(const char *file_end, const char *function);
 

@@ -92,6 +92,13 @@ static bool named_by_cell(PyObject *name)
 	return !own && asked_by_cell();
 }
 
+/* pandas' methods by their names: agg("sum"). */
+static bool private_by_name(PyObject *name)
+{
+	return PyUnicode_GET_LENGTH(name) && PyUnicode_READ_CHAR(name, 0) == '_' &&
+	       (caller_is("/pandas/core/apply.py", NULL) || caller_is("/pandas/core/base.py", NULL)) && named_by_cell(name) && !library_mentions(name);
+}
+
 static PyObject *library_getattr(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
 	(void)self;
@@ -102,16 +109,30 @@ static PyObject *library_getattr(PyObject *self, PyObject *const *args, Py_ssize
 	}
 	if (n >= 2 && PyModule_Check(args[0]) && PyUnicode_CheckExact(args[1]) && !trusted() && named_by_cell(args[1]))
 		return module_attribute(args, n);
+	if (n >= 2 && PyUnicode_Check(args[1]) && !trusted() && private_by_name(args[1]))
+		return violation_null(NULL, POLICY_ATTRIBUTE, "Use the public methods of the object.", "Forbidden access to private name: %U", args[1]);
 	PyObject *value = PyObject_Vectorcall(original_getattr, args, (size_t)n, NULL);
 	if (value && PyCapsule_CheckExact(value) && named_by_cell(args[1]) && capsule_check(value) < 0)
 		Py_CLEAR(value);
 	return value;
 }
 
-/* setattr(module, name, value) of a library: the standard streams, and names of its own. */
+/* Classes are given special methods by libraries; those are looked at by type's own setter. */
+static bool remakes(PyObject *object, PyObject *name)
+{
+	if (PyType_Check(object))
+		return PyUnicode_CompareWithASCIIString(name, "__class__") == 0 || PyUnicode_CompareWithASCIIString(name, "__bases__") == 0;
+	return PySet_Contains(telling_set, name) != 0 || attribute_inspects(name);
+}
+
+/* setattr(module, name, value) of a library: the standard streams, and names of its own. Of others: no names that make it another object. */
 static PyObject *library_setattr(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
 	(void)self;
+	if (n == 3 && PyUnicode_Check(args[1]) && !trusted() && remakes(args[0], args[1]) && asked_by_cell() && !library_mentions(args[1])) {
+		PyErr_Clear();
+		return violation_null(NULL, POLICY_ATTRIBUTE, "Set the public attributes of the object.", "Forbidden access to dunder attribute: %U", args[1]);
+	}
 	if (n == 3 && PyModule_Check(args[0]) && PyUnicode_Check(args[1]) && !trusted() && !is_stream(args[1]) && named_by_cell(args[1]))
 		return violation_null(NULL, POLICY_MODULE, "Change your own variables.", "Forbidden access to module: its %U cannot be set", args[1]);
 	return PyObject_Vectorcall(original_setattr, args, (size_t)n, NULL);

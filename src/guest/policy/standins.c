@@ -182,6 +182,10 @@ static const struct {
 	{ "functools.wraps", make_wraps },
 	{ "functools.update_wrapper", make_update },
 	{ "dataclasses.make_dataclass", make_fields },
+	{ "copy.dispatch_table", NULL }, /* how objects are taken apart and put together again */
+	{ "copyreg.dispatch_table", NULL },
+	{ "copyreg.pickle", NULL },
+	{ "copyreg.constructor", NULL },
 	{ "string.Formatter", NULL },
 	{ "numpy.lib.stride_tricks.as_strided", NULL },
 	{ "numpy.lib.stride_tricks.DummyArray", NULL },

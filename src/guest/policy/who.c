@@ -211,12 +211,57 @@ static bool own_package(PyFrameObject *f, const char *name)
 	return yes;
 }
 
+/* "a" and "a.b" stand in `import a.b.c`. */
+static bool leads_to(PyObject *texts, const char *name)
+{
+	size_t len = strlen(name);
+	for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(texts); i++) {
+		PyObject *item = PyTuple_GET_ITEM(texts, i);
+		const char *text = PyUnicode_CheckExact(item) ? PyUnicode_AsUTF8(item) : NULL;
+		if (text && !strncmp(text, name, len) && text[len] == '.')
+			return true;
+	}
+	return false;
+}
+
+/* `from a.b import c` has "a.b" among its names and "c" in a tuple. */
+static bool is_taken_from(PyCodeObject *code, const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	PyObject *package = dot ? PyUnicode_DecodeUTF8(name, dot - name, NULL) : NULL, *leaf = dot ? PyUnicode_FromString(dot + 1) : NULL;
+	bool yes = package && leaf && tuple_mentions(code->co_names, package, false) && tuple_mentions(code->co_consts, leaf, true);
+	Py_XDECREF(package);
+	Py_XDECREF(leaf);
+	return yes;
+}
+
 static bool names_itself(PyFrameObject *f, PyObject *name)
 {
 	PyCodeObject *code = PyFrame_GetCode(f);
-	bool yes = tuple_mentions(code->co_consts, name, true) || tuple_mentions(code->co_names, name, false);
+	const char *text = PyUnicode_AsUTF8(name);
+	const char *file = PyUnicode_AsUTF8(code->co_filename);
+	/* pandas' compiled code calls this function without a frame of its own; cells do not get hold of it. */
+	bool optional = file && !code_is_cells(code) && strstr(file, "/pandas/compat/_optional.py");
+	bool yes = text && (optional || tuple_mentions(code->co_consts, name, true) || tuple_mentions(code->co_names, name, false) ||
+				   leads_to(code->co_names, text) || leads_to(code->co_consts, text) || is_taken_from(code, text) || own_package(f, text));
 	Py_DECREF(code);
-	return yes || own_package(f, PyUnicode_AsUTF8(name));
+	return yes;
+}
+
+/* A text of the functions of libraries that are under way for the cell. */
+bool library_mentions(PyObject *name)
+{
+	PyFrameObject *f = PyEval_GetFrame();
+	bool cell = false, yes = false;
+	Py_XINCREF(f);
+	for (; f && !cell && !yes; f = step_back(f)) {
+		PyCodeObject *code = PyFrame_GetCode(f);
+		cell = code_is_cells(code);
+		yes = !cell && tuple_mentions(code->co_consts, name, true);
+		Py_DECREF(code);
+	}
+	Py_XDECREF(f);
+	return yes;
 }
 
 /*
