@@ -28,6 +28,18 @@ struct openenv_config {
 	double lease_s; /* a named environment waits so long for a client whose connection broke */
 };
 
+struct network_policy;
+
+/* What sessions made by MCP are like, and which tools it offers. All must outlive the api. */
+struct mcp_config {
+	const char *profile;   /* NULL: the server's */
+	char *const *packages; /* NULL at the end; or NULL */
+	bool display;          /* a screen, and the tools for it */
+	const struct network_policy *network; /* NULL: the server's default */
+	bool open_world;       /* that network reaches something */
+	char *const *tools;    /* names, NULL at the end; NULL: all */
+};
+
 struct layer_state;
 
 /* All texts and lists are copied. Lists end with NULL; a NULL list is an empty one. */
@@ -53,6 +65,7 @@ struct api_config {
 	bool log_requests;               /* one info line per answered request */
 	bool no_live_control;            /* live views never take mouse and keyboard */
 	struct openenv_config openenv;
+	struct mcp_config mcp;
 	double jupyter_timeout_s; /* of a cell over a kernel's channels; 0: as elsewhere */
 };
 

@@ -6,6 +6,7 @@
 
 #include "api/call.h"
 #include "api/dialects/jupyter_routes.h"
+#include "api/dialects/mcp_routes.h"
 #include "api/dialects/openenv_routes.h"
 #include "api/requests.h"
 #include "api/requests_input.h"
@@ -193,6 +194,7 @@ const struct route routes[] = {
 		NULL, NULL, 200, "text/html; charset=utf-8", NULL, "curl -s $URL/docs" },
 	OPENENV_ROUTES,
 	JUPYTER_ROUTES,
+	MCP_ROUTES,
 };
 const size_t routes_count = ARRAY_LEN(routes);
 

@@ -62,6 +62,7 @@ const struct cli_verb cli_verbs[] = {
 	{ "rollback", cli_rollback, "put a session back to a checkpoint, or undo its last cell" },
 	{ "fork", cli_fork, "make new sessions from the state of one" },
 	{ "tree", cli_tree, "show the checkpoints of a session" },
+	{ "mcp", cli_mcp, "offer Python sessions to an assistant (MCP over stdio)" },
 	{ "packages", cli_packages, "look after the packages that sessions are given" },
 	{ "profiles", cli_profiles, "list executor profiles, and what each refuses" },
 	{ "doctor", cli_doctor, "check this machine, and say what is missing" },

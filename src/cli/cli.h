@@ -86,6 +86,7 @@ int cli_bench(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_profiles(int argc, char **argv);
 int cli_version(int argc, char **argv);
+int cli_mcp(int argc, char **argv);
 int cli_packages(int argc, char **argv);
 int cli_installer(int argc, char **argv); /* see installer.c */
 

@@ -170,6 +170,17 @@ const struct option_row config_rows[] = {
 	{ "jupyter-timeout", 0, OPTION_SECONDS, AT(jupyter_timeout), 0.1, 3600, "SECONDS", "1h",
 	  .help = "time limit of a cell that a Jupyter client runs (at most --max-timeout)" },
 
+	{ "mcp-profile", 0, OPTION_TEXT, AT(mcp_profile), .value = "NAME",
+	  .help = "executor profile of sessions that MCP clients start (default: that of --profile)" },
+	{ "mcp-packages", 0, OPTION_LIST, AT(mcp_packages), .value = "PACKAGES",
+	  .help = "packages that these sessions have from the start" },
+	{ "mcp-display", 0, OPTION_FLAG, AT(mcp_display), .fallback = "yes",
+	  .help = "give these sessions a screen, and MCP clients the tools screenshot and computer (on unless --no-mcp-display)" },
+	{ "mcp-network", 0, OPTION_TEXT, AT(mcp_network), .value = "WHICH",
+	  .help = "network of these sessions: none, loopback, or rules such as pypi.org:443 (default: that of --default-network)" },
+	{ "mcp-tools", 0, OPTION_LIST, AT(mcp_tools), .value = "NAMES",
+	  .help = "tools that MCP clients are offered (default: all; docs/mcp.md lists them)" },
+
 	{ "packages", 0, OPTION_CHOICE, AT(packages.mode), .value = "WHICH", .fallback = "install", .choices = package_modes,
 	  .group = "packages", .help = "packages that requests may have: install what they name, only what is in the store, or off" },
 	{ "packages-index", 0, OPTION_TEXT, AT(packages.index), .value = "URL",

@@ -50,6 +50,8 @@ struct config {
 	char *openenv_profile; /* NULL: the server's profile, and without one smolagents */
 	bool openenv_rewards;
 	double openenv_lease, jupyter_timeout;
+	char *mcp_profile, **mcp_packages, *mcp_network, **mcp_tools; /* NULL: as elsewhere, none, as elsewhere, all */
+	bool mcp_display;
 	/* network */
 	char **network;        /* the most sessions may ask for; NULL: see config_sessions() */
 	char *default_network; /* what those get who ask for nothing */

@@ -30,6 +30,7 @@
 #include "base/text.h"
 #include "daemon/capacity.h"
 #include "daemon/config.h"
+#include "daemon/mcp_settings.h"
 #include "daemon/own_profiles.h"
 #include "daemon/reaper.h"
 #include "daemon/warm_sets.h"
@@ -53,6 +54,7 @@ struct server {
 	struct warm_sets warm_sets;
 	struct sessions *sessions;
 	struct profiles *profiles;
+	struct mcp_settings mcp;
 	char *guest_module; /* the table looks at it again when it starts a helper anew */
 	struct api *api;
 	struct http_server *http; /* NULL once it is closed */
@@ -126,6 +128,8 @@ static int start_sessions(struct server *s, struct error *e)
 		r = profiles_choose(s->profiles, NULL, sc.default_profile, sc.default_imports, false, e, &choice);
 		if (r == 0)
 			r = check_openenv_profile(s, e);
+		if (r == 0)
+			r = mcp_settings_load(s->config, s->profiles, e, &s->mcp);
 	}
 	if (r < 0)
 		return r;
@@ -181,6 +185,7 @@ static int start_api(struct server *s, struct error *e)
 		.log_requests = c->access_log,
 		.no_live_control = !c->live_control,
 		.jupyter_timeout_s = c->jupyter_timeout < c->max_timeout ? c->jupyter_timeout : c->max_timeout,
+		.mcp = s->mcp.config,
 		.openenv = { .profile = openenv_profile(c), .rewards = c->openenv_rewards, .lease_s = c->openenv_lease },
 	};
 	return api_create(&config, e, &s->api);
@@ -531,6 +536,7 @@ int serve_run(const struct config *config)
 	packages_destroy(s.packages);
 	uv_run(&s.loop, UV_RUN_DEFAULT); /* the API's timer closes */
 	profiles_destroy(s.profiles);
+	mcp_settings_finish(&s.mcp);
 	free(s.guest_module);
 	uv_loop_close(&s.loop);
 	launcher_stop();

@@ -161,6 +161,8 @@ static int put_request(struct call *call, struct buffer *b)
 	if (q->body)
 		r |= buffer_printf(b, "Content-Type: %s\r\nContent-Length: %zu\r\n",
 			q->content_type ? q->content_type : "application/json", q->body_len);
+	if (q->headers)
+		r |= buffer_append_str(b, q->headers);
 	r |= buffer_append_str(b, "\r\n");
 	return r ? -ENOMEM : 0;
 }

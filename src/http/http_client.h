@@ -26,6 +26,7 @@ struct http_client_request {
 	const char *target;       /* "/v1/sessions?limit=3", percent-encoded already */
 	const char *accept;       /* or NULL */
 	const char *content_type; /* of the body; NULL: application/json */
+	const char *headers;      /* further header lines, each ended by "\r\n"; or NULL */
 	const void *body;         /* NULL: none */
 	size_t body_len;
 	unsigned connect_ms; /* 0: 5 s */

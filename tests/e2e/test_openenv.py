@@ -390,7 +390,7 @@ def test_a_socket_for_mcp_alone(daemon, api):
         for text, code in (('{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}', -32603), ('{', -32700), ('{}', -32600)):
             mcp.send_text(text)
             assert mcp.receive()['error']['code'] == code
-    gb.assert_problem(api.get('/mcp'), 426, 'upgrade_required')
+    gb.assert_problem(api.get('/mcp'), 405, 'method_not_allowed')  # as MCP's clients expect it
     assert api.get('/redoc').text == api.get('/docs').text
 
 

@@ -5,6 +5,7 @@
 const struct dialect *const dialects[DIALECT_COUNT] = {
 	[DIALECT_OPENENV] = &dialect_openenv,
 	[DIALECT_JUPYTER] = &dialect_jupyter,
+	[DIALECT_MCP] = &dialect_mcp,
 };
 
 void *dialect_state(const struct api *a, enum dialect_id id)

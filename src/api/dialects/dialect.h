@@ -12,7 +12,7 @@ struct api;
 struct api_config;
 struct error;
 
-enum dialect_id { DIALECT_OPENENV, DIALECT_JUPYTER, DIALECT_COUNT };
+enum dialect_id { DIALECT_OPENENV, DIALECT_JUPYTER, DIALECT_MCP, DIALECT_COUNT };
 
 struct dialect {
 	const char *name;
@@ -24,7 +24,7 @@ struct dialect {
 	unsigned (*in_flight)(const void *state);
 };
 
-extern const struct dialect dialect_openenv, dialect_jupyter;
+extern const struct dialect dialect_openenv, dialect_jupyter, dialect_mcp;
 extern const struct dialect *const dialects[DIALECT_COUNT];
 
 void *dialect_state(const struct api *a, enum dialect_id id);

@@ -1,6 +1,7 @@
 /* The addresses of the OpenEnv dialect, as rows for the one table in routes.c. */
 #pragma once
 
+#include "api/dialects/mcp_routes.h"
 #include "api/routes.h"
 
 void handle_openenv_reset(struct call *c);
@@ -42,11 +43,12 @@ void handle_openenv_web_socket(struct call *c);
 		"OpenEnv: schemas of action, observation and state", NULL, "curl -s $URL/schema"),                       \
 	OPENENV_ROUTE(GET, "/list_environments", ROUTE_PUBLIC, handle_openenv_environments, "openenvEnvironments",       \
 		"OpenEnv: which environments are served", NULL, "curl -s $URL/list_environments"),                       \
-	OPENENV_ROUTE(POST, "/mcp", ROUTE_ANY_TYPE, handle_openenv_mcp, "openenvMcp", "OpenEnv: JSON-RPC",               \
-		"openenv/session/create and openenv/session/close; says that this environment has no MCP tools, as coding_env does.",                                   \
+	OPENENV_ROUTE(POST, "/mcp", ROUTE_ANY_TYPE, handle_mcp, "mcp", "MCP, and OpenEnv's JSON-RPC",               \
+		"One JSON-RPC message of MCP (docs/mcp.md). Without any header of MCP: openenv/session/create and openenv/session/close.",                                   \
 		"curl -s $URL/mcp -H 'Content-Type: application/json' -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}'"), \
-	{ HTTP_METHOD_GET, "/mcp", ROUTE_WEBSOCKET | ROUTE_ANY_QUERY, handle_openenv_mcp_socket, NULL, "openenvMcpSocket", \
+	{ HTTP_METHOD_GET, "/mcp", ROUTE_WEBSOCKET | ROUTE_ANY_QUERY, handle_mcp_get, NULL, "openenvMcpSocket", \
 		"OpenEnv: JSON-RPC over a WebSocket", "The same answers as POST /mcp.", NULL, NULL, 101, NULL, NULL, NULL }, \
+	MCP_DELETE_ROUTE, \
 	{ HTTP_METHOD_GET, "/redoc", ROUTE_PUBLIC, handle_docs, NULL, "openenvRedoc", "OpenEnv: this page by another name",  \
 		NULL, NULL, NULL, 200, "text/html; charset=utf-8", NULL, NULL },                                         \
 	{ HTTP_METHOD_GET, "/ws", ROUTE_WEBSOCKET | ROUTE_ANY_QUERY, handle_openenv_socket, NULL, "openenvSocket",       \
