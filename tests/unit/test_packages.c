@@ -47,6 +47,22 @@ static void hashes(void)
 
 /* ---- names ------------------------------------------------------------------------- */
 
+/* In place, with what stands behind the first dot; the rest of the list stays. */
+static void corrections(void)
+{
+	char *list[] = { strdup("dataclass"), strdup("numpy"), strdup("httplib"), strdup("plt.*"), strdup("os.path"), strdup("*"), strdup(""), NULL };
+	OK(names_correct_imports(list) == 0);
+	OK_STR(list[0], "dataclasses");
+	OK_STR(list[1], "numpy");
+	OK_STR(list[2], "http.client");
+	OK_STR(list[3], "matplotlib.*");
+	OK_STR(list[4], "os.path");
+	OK_STR(list[5], "*");
+	OK(names_correct_imports(NULL) == 0);
+	for (char **name = list; *name; name++)
+		free(*name);
+}
+
 static void words(void)
 {
 	const char *stdlib[] = { "dataclasses", "statistics", "_thread", NULL };
@@ -58,6 +74,8 @@ static void words(void)
 	OK(!names_package_of("numpy"));
 	OK_STR(names_slip("dataclass"), "dataclasses");
 	OK(!names_slip("dataclasses"));
+	OK_STR(names_slip("httplib"), "http.client");
+	OK(names_was_stdlib("distutils") && !names_was_stdlib("numpy"));
 	OK(names_known("Scikit_Learn") && names_known("numpy") && !names_known("numpay"));
 	OK_STR(names_suggest("numpay", NULL), "numpy");
 	OK_STR(names_suggest("statistcs", stdlib), "statistics");
@@ -339,6 +357,7 @@ int main(void)
 {
 	hashes();
 	words();
+	corrections();
 	requirements();
 	plans();
 	reach();

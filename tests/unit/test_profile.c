@@ -45,6 +45,23 @@ static void test_builtin(void)
 	profile_choice_finish(&c);
 }
 
+/* Each additional import allows what is below it; a profile of one's own comes down to a built-in one. */
+static void test_below(void)
+{
+	struct error e = { 0 };
+	struct profile_choice c = { 0 };
+	char *more[] = { (char *)"numpy", (char *)"pandas.*", (char *)"os.path", NULL };
+	OK(profiles_choose(NULL, "smolagents", NULL, more, true, &e, &c) == 0);
+	OK(has(&c, "import=numpy.*") && !has(&c, "import=numpy") && has(&c, "import=pandas.*") && has(&c, "import=os.path.*"));
+	OK(text_eq(profile_tables[c.table].name, "smolagents"));
+	profile_choice_finish(&c);
+
+	c = choose(NULL, "{\"base\":\"restrictedpython\",\"name\":\"mine\"}", NULL);
+	OK(text_eq(profile_tables[c.table].name, "restrictedpython") && profile_tables[c.table].permissive);
+	profile_choice_finish(&c);
+	OK(!profile_find("restricted")->permissive && profile_find("RestrictedPython") == profile_find("restrictedpython"));
+}
+
 static void test_objects(void)
 {
 	struct profile_choice c = choose(NULL,
@@ -128,6 +145,7 @@ static void test_files(void)
 int main(void)
 {
 	test_builtin();
+	test_below();
 	test_objects();
 	test_refusals();
 	test_files();
