@@ -46,15 +46,6 @@ void answer_put_windows(struct json_writer *w, const struct window_entry *list, 
 	json_close(w);
 }
 
-static void put_base64(struct json_writer *w, const char *key, const char *data, size_t len)
-{
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
-	if (text_base64(&b, data, len) == 0)
-		json_field_text(w, key, b.data, b.len);
-	else
-		json_field_null(w, key);
-}
-
 /* Why it was taken then, in words a model can act on. */
 static const char *note_of(const struct screenshot *s)
 {
@@ -93,7 +84,7 @@ void answer_put_film(struct json_writer *w, const struct film_report *f)
 	json_field_uint(w, "frames", f->frames);
 	json_field_uint(w, "duration_ms", f->duration_ms);
 	if (f->data) {
-		put_base64(w, "data", f->data, f->len);
+		json_field_base64(w, "data", f->data, f->len);
 		json_field_null(w, "error");
 	} else {
 		put_trouble(w, f->error->slug, f->error->text, f->error->remedy);
@@ -119,7 +110,7 @@ static void put_picture(struct json_writer *w, const struct screenshot *s)
 	json_key(w, "windows");
 	answer_put_windows(w, s->windows, s->n_windows);
 	json_field_cstr(w, "note", note_of(s));
-	put_base64(w, "data", s->data, s->len);
+	json_field_base64(w, "data", s->data, s->len);
 	json_field_null(w, "error");
 }
 

@@ -179,3 +179,16 @@ def test_command_line(tmp_path):
     assert picture.size == (400, 300) and colours(picture).get(RED) == 20000
     assert gb.cli('run', '--screenshot', 'out.gif', '-c', '1').returncode == 2
     assert 'WIDTHxHEIGHT' in gb.cli('run', '--display-size', 'big', '-c', '1').stderr
+
+
+def test_a_large_picture_comes_whole(api):
+    """Far more than one piece of an answer: noise does not compress."""
+    code = (
+        'import os\nimport tkinter as tk\nfrom PIL import Image, ImageTk\nroot = tk.Tk()\nroot.geometry("600x400+0+0")\n'
+        'photo = ImageTk.PhotoImage(Image.frombytes("RGB", (600, 400), os.urandom(720000)))\ntk.Label(root, image=photo, bd=0).pack()\nroot.update()'
+    )
+    seen = api.session(display=True).execute(code, capture_screenshot=True).ok()
+    assert len(colours(image(seen.screenshot))) > 1000 and len(seen.screenshot['data']) > 500_000
+    assert len(api.run(code, display=True, capture_screenshot=True).ok().screenshot['data']) > 500_000
+    step = api.post('/step', json={'action': {'code': code, 'capture_screenshot': True}}).json()
+    assert api.get('/health').status_code == 200, step
