@@ -81,6 +81,7 @@ int config_sessions(const struct config *c, struct error *e, struct sessions_con
 	ret->learn = true;
 	ret->rootfs = c->rootfs;
 	ret->ready_guests = c->ready;
+	ret->renew_s = c->renew;
 	ret->max_sessions = c->max_sessions;
 	ret->max_queued_cells = c->queue;
 	ret->grace_s = c->grace;

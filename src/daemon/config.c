@@ -80,6 +80,8 @@ const struct option_row config_rows[] = {
 		  "new X server for each (plain)" },
 	{ "ready", 0, OPTION_COUNT, AT(ready), 0, 1000, "N", "4",
 	  .help = "guests kept ready, so that a session starts at once" },
+	{ "renew", 0, OPTION_SECONDS, AT(renew), 0, 1e9, "SECONDS", "3600",
+	  .help = "after this time sessions are forked from a newly started interpreter, with another address layout and hash seed; 0: never" },
 	{ "keep-awake", 0, OPTION_FLAG, AT(keep_awake), .fallback = "yes",
 	  .help = "on a virtual machine, while cells follow each other closely: idle CPUs wait for work instead of being given back to the host, "
 		  "so that small cells take a fifth to a third less (on unless --no-keep-awake)" },

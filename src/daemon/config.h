@@ -44,7 +44,7 @@ struct config {
 	char *profile, **additional_imports; /* of every session; profile NULL: python */
 	unsigned ready, max_sessions, max_sessions_per_token, queue;
 	bool keep_awake;
-	double ttl, idle_timeout;
+	double ttl, idle_timeout, renew;
 	uint64_t log, max_log;
 	/* dialects */
 	char *openenv_profile; /* NULL: the server's profile, and without one smolagents */

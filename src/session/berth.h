@@ -12,6 +12,7 @@
 #include "session/copy.h"
 #include "session/helper.h"
 #include "session/nursery.h"
+#include "session/renewal.h"
 #include "session/set_templates.h"
 #include "session/templates.h"
 #include "session/watchdog.h"
@@ -70,6 +71,7 @@ struct nursery {
 	struct set_template_list sets;
 	struct cgroup_home cgroups;
 	struct watchdog watchdog;
+	struct renewal renewal;
 	char (*unremoved)[CGROUP_NAME_MAX]; /* groups that were busy when their berth ended; owned */
 	unsigned n_unremoved;
 	bool jailer_up, zygote_warm, destroying;

@@ -295,6 +295,7 @@ static void on_zygote_message(struct helper *h, const void *data, size_t len, in
 		memcpy(n->report, m.text, sizeof(n->report));
 		n->zygote_warm = true;
 		n->failures = 0;
+		renewal_zygote_warm(n);
 		TAILQ_FOREACH(b, &n->berths, link)
 			if (b->state == BERTH_GUEST && !b->kind.template)
 				berth_ask_guest(b);
@@ -324,6 +325,10 @@ static void on_zygote_closed(struct helper *h)
 	n->zygote_warm = false;
 	if (n->destroying) {
 		nursery_finish_when_empty(n);
+		return;
+	}
+	if (renewal_ended(n)) {
+		uv_timer_start(&n->restart, on_restart, 0, 0);
 		return;
 	}
 	n->stats.restarts++;
@@ -560,7 +565,7 @@ void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata)
 
 bool nursery_warm(const struct nursery *n)
 {
-	return n->zygote_warm && n->jailer_up;
+	return (n->zygote_warm || renewal_under_way(n)) && n->jailer_up; /* while it is renewed there are guests in stock, and others wait a moment */
 }
 
 int nursery_jailer_pidfd(const struct nursery *n)

@@ -52,6 +52,7 @@ struct nursery_config {
 	bool learn;           /* what a first cell touches, and keep it in state_dir */
 	char *const *plain_preload; /* the same without anything of the system's packages */
 	unsigned stock;       /* ready berths kept */
+	double renew_s;       /* after which a zygote that was used is replaced; 0: never */
 	uint64_t template_bytes; /* memory of the templates of package sets; 0: no limit */
 	struct berth_kind kind; /* of those in stock */
 	struct cgroup_limits limits; /* of those in stock */

@@ -104,6 +104,7 @@ struct sessions_config {
 	char **preload;           /* the template: NULL for the default list, an empty list for none */
 	bool learn;               /* at the first start with a template: how to lay it out in memory (zygote/layout.h) */
 	unsigned ready_guests;    /* kept ahead */
+	double renew_s;           /* see nursery_config */
 	uint64_t template_bytes;  /* memory of all templates but the default one; 0: no limit */
 	enum jail_exec default_exec; /* what those in stock may start too; sessions that ask for another kind wait for a fork */
 	enum jail_exec max_exec;     /* the most a session may ask for: none, system, any */

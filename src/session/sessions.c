@@ -129,6 +129,7 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 		.learn = config->learn,
 		.plain_preload = (char *const *)plain_preload,
 		.stock = config->ready_guests,
+		.renew_s = config->renew_s,
 		.kind = { .disk_bytes = config->defaults.disk_bytes, .inodes = config->defaults.inodes, .exec = config->default_exec,
 			.network = { .net = config->default_network.net == JAIL_NET_LOOPBACK ? JAIL_NET_LOOPBACK : JAIL_NET_NONE } },
 		.limits = session_cgroup_limits(&config->defaults),

@@ -116,6 +116,7 @@ static void on_tick(uv_timer_t *t)
 		return;
 	watch_jailer(n);
 	arrival_restart(n);
+	renewal_look(n);
 	if (n->n_unremoved)
 		berth_remove_leftovers(n);
 	TAILQ_FOREACH(b, &n->berths, link)

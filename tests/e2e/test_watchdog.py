@@ -30,3 +30,25 @@ def test_a_helper_that_hangs_is_replaced(own, name):
         assert made[0].result() == ["'made'"] * 3
         assert api.run('6 * 7').ok().text == '42'
     assert 'it is killed and a new one is started' in own.log()
+
+
+def test_the_zygote_is_renewed():
+    """Sessions of another zygote have another hash seed and address layout; running ones go on, and the server stays ready."""
+    said = 'hash("glovebox"), id(object)'
+    with gb.running_daemon('--preload', 'json', '--ready', '2', '--renew', '1') as daemon, daemon.api() as api:
+        session = api.session()
+        first = session.execute(said).ok().text
+        (zygote,) = daemon.children('glovebox-zygote')
+        for _ in range(4):  # it is used, and the stock is made anew
+            assert api.run('6 * 7').ok().text == '42'
+
+        def renewed():
+            assert api.get('/readyz').status_code == 200
+            return 'the zygote is renewed' in daemon.log() and daemon.children('glovebox-zygote') not in ([], [zygote])
+
+        gb.wait_until(renewed, 'another zygote serves')
+        gb.wait_until(lambda: api.run(said).ok().text != first, 'sessions come from it')
+        assert session.execute(said).ok().text == first
+        fork = api.post(f'{session.path}/fork', json={})
+        assert fork.status_code == 201 and api.adopt(fork.json()['sessions'][0]).execute(said).ok().text == first
+        assert 'it is killed' not in daemon.log() and 'the zygote ended' not in daemon.log()
