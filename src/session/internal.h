@@ -148,9 +148,12 @@ struct session {
 	char no_copy[256];     /* why there is none */
 	char remedy[1024];     /* of the error that is being told */
 
-	uint32_t check_serial;
-	void (*check_answer)(void *userdata, const char *verdict);
-	void *check_userdata;
+	struct {
+		uint32_t serial;
+		void (*answer)(void *userdata, const char *verdict); /* NULL: nobody asks */
+		void *userdata;
+		uint64_t asked_ns;
+	} check; /* of a source (source_check.c) */
 };
 
 TAILQ_HEAD(session_list, session);
@@ -258,6 +261,10 @@ void death_drop_listeners(struct session *s);
 /* The running cell is over with its guest: `rolled_back` when another one goes on from before the cell. */
 void session_end_with_guest(struct session *s, bool rolled_back);
 bool session_ran_out_of_memory(struct session *s);
+/* source_check.c */
+bool source_check_frame(struct session *s, const struct wire_frame *f); /* false: not one about sources */
+void source_check_drop(struct session *s);   /* the interpreter is gone: the answer is "unknown" */
+void source_check_expire(struct session *s); /* the same, when it takes too long */
 /* session_start.c */
 void session_send_setup(struct session *s);
 /* travel.c */

@@ -458,6 +458,7 @@ int session_reset(struct session *s, struct error *e)
 	TAILQ_CONCAT(&s->queue, &waiting, link);
 	s->queued += queued;
 	s->table->stats.queued_cells += queued;
+	source_check_drop(s);
 	output_finish(&s->output[0]);
 	output_finish(&s->output[1]);
 	operation_cancel(s, "the session was reset");

@@ -337,18 +337,8 @@ static void take_loop(struct session *s, const struct wire_frame *f)
 void session_guest_frame(struct session *s, const struct wire_frame *f)
 {
 	const struct bundle *display = NULL;
-	if (f->type == WIRE_CHECKED && s->check_answer && f->serial == s->check_serial) {
-		struct wire_field field;
-		size_t at = 0;
-		char verdict[16] = "invalid";
-		while (wire_field_next(f, &at, &field) == 1)
-			if (field.tag == WIRE_TEXT)
-				snprintf(verdict, sizeof(verdict), "%.*s", (int)(field.len < 15 ? field.len : 15), field.data);
-		void (*answer)(void *, const char *) = s->check_answer;
-		s->check_answer = NULL;
-		answer(s->check_userdata, verdict);
+	if (source_check_frame(s, f))
 		return;
-	}
 	if (travel_frame(s, f))
 		return;
 	if (session_frame_of_left(s, f))

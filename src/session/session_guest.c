@@ -119,6 +119,7 @@ void session_end_with_guest(struct session *s, bool rolled_back)
 void session_guest_exit(struct session *s, const struct process_exit *end, bool broken)
 {
 	s->guest_ready = false; /* whoever hears of it may send a cell, which waits for the next interpreter */
+	source_check_drop(s);
 	if (!operation_restores(s))
 		death_note(s, end, broken);
 	operation_guest_died(s);

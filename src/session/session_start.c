@@ -96,7 +96,7 @@ static void tell_earlier_output(struct session *s)
 void session_start_next(struct session *s)
 {
 	struct cell *c = TAILQ_FIRST(&s->queue);
-	if (!c || s->running || operation_active(s) || !s->guest_ready || s->check_answer || (s->display && !display_is_ready(s->display)))
+	if (!c || s->running || operation_active(s) || !s->guest_ready || s->check.answer || (s->display && !display_is_ready(s->display)))
 		return;
 	TAILQ_REMOVE(&s->queue, c, link);
 	s->queued--;
@@ -228,26 +228,4 @@ int session_execute(struct session *s, const char *id, const struct cell_request
 	session_start_next(s);
 	awake_touch(s->table->awake); /* the cell is on its way: nobody waits for this */
 	return 0;
-}
-
-int session_check(struct session *s, const char *code, size_t len, void (*answer)(void *, const char *), void *userdata,
-	struct error *e)
-{
-	struct buffer b = BUFFER_INIT(0);
-	size_t start;
-	if (!s->guest_ready || s->running || s->check_answer)
-		return error_set(e, -EBUSY, "the session is busy");
-	if (!s->setup_sent)
-		session_send_setup(s);
-	int r = wire_begin(&b, WIRE_CHECK, ++s->check_serial, &start);
-	if (r == 0)
-		r = wire_put(&b, WIRE_CODE, code, len);
-	if (r == 0) {
-		wire_end(&b, start);
-		s->check_answer = answer;
-		s->check_userdata = userdata;
-		guest_send(berth_guest(s->berth), &b);
-	}
-	buffer_finish(&b);
-	return r < 0 ? error_set_errno(e, r, "asking the guest") : 0;
 }

@@ -64,6 +64,7 @@ static void on_sweep(uv_timer_t *timer)
 		next = TAILQ_NEXT(s, link);
 		char why[96];
 		session_watch_cpu(s);
+		source_check_expire(s);
 		if (s->ending)
 			continue;
 		if (s->berth) {

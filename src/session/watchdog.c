@@ -11,6 +11,8 @@ enum {
 	GUEST_TICKS = 10,     /* for the zygote to fork a guest */
 	NESTED_TICKS = 10,    /* for a nested jail, whose maker gives up after NESTED_LIMIT_S */
 	COPY_TICKS = 10,      /* for a copy that is to make a guest */
+	SWEEP_TICKS = 5,      /* for a jail's init to kill what a dead interpreter left behind */
+	WARM_TICKS = 300,     /* before a zygote that does not get its modules imported is replaced; the first start takes longest */
 	READY_TICKS = 30,     /* for that guest to be ready: it writes the session's files in that time */
 };
 
@@ -45,6 +47,18 @@ static void watch_jailer(struct nursery *n)
 	w->unanswered = 1;
 }
 
+/* One that is warm is looked at when it is asked for a guest. */
+static void watch_zygote(struct nursery *n)
+{
+	n->watchdog.warming = n->zygote.running && !n->zygote_warm ? n->watchdog.warming + 1 : 0;
+	if (n->watchdog.warming <= WARM_TICKS)
+		return;
+
+	log_error("the zygote does not get warm; it is killed and a new one is started");
+	n->watchdog.warming = 0;
+	helper_close(&n->zygote);
+}
+
 void watchdog_answered(struct nursery *n)
 {
 	n->watchdog.unanswered = 0;
@@ -58,19 +72,21 @@ void watchdog_jailer_new(struct nursery *n)
 }
 
 /* What a berth waits for, and for how many ticks it may. */
-enum awaited { NOTHING, NESTED_JAIL, GUEST_OF_ZYGOTE, GUEST_OF_COPY, READINESS };
-static const unsigned limits[] = { [NESTED_JAIL] = NESTED_TICKS, [GUEST_OF_ZYGOTE] = GUEST_TICKS, [GUEST_OF_COPY] = COPY_TICKS,
+enum awaited { NOTHING, NESTED_JAIL, SWEPT_JAIL, GUEST_OF_ZYGOTE, GUEST_OF_COPY, READINESS };
+static const unsigned limits[] = { [SWEPT_JAIL] = SWEEP_TICKS, [NESTED_JAIL] = NESTED_TICKS, [GUEST_OF_ZYGOTE] = GUEST_TICKS, [GUEST_OF_COPY] = COPY_TICKS,
 	[READINESS] = READY_TICKS };
 
 static enum awaited awaits(const struct berth *b)
 {
 	if (b->jail_asked && b->outer)
 		return NESTED_JAIL;
+	if (b->state == BERTH_SWEEP)
+		return SWEPT_JAIL;
 	if (b->state != BERTH_STARTING)
 		return NOTHING;
-	if (b->from)
-		return guest_pid(b->guest) ? READINESS : GUEST_OF_COPY;
-	return guest_pid(b->guest) ? NOTHING : GUEST_OF_ZYGOTE;
+	if (guest_pid(b->guest))
+		return READINESS;
+	return b->from ? GUEST_OF_COPY : GUEST_OF_ZYGOTE;
 }
 
 static void give_up(struct nursery *n, struct berth *b, enum awaited what)
@@ -91,7 +107,13 @@ static void give_up(struct nursery *n, struct berth *b, enum awaited what)
 		helper_close(t ? template_helper(t) : &n->zygote);
 		return;
 	}
-	berth_fail(b, what == NESTED_JAIL ? "its jail was not made in time" : "the copy did not answer in time");
+	static const char *const late[] = {
+		[NESTED_JAIL] = "its jail was not made in time",
+		[SWEPT_JAIL] = "the jail's init did not answer in time",
+		[GUEST_OF_COPY] = "the copy did not answer in time",
+		[READINESS] = "the interpreter was not ready in time",
+	};
+	berth_fail(b, late[what]);
 }
 
 /* One berth at a time: whoever hears of it may close others. */
@@ -115,6 +137,7 @@ static void on_tick(uv_timer_t *t)
 	if (n->destroying)
 		return;
 	watch_jailer(n);
+	watch_zygote(n);
 	arrival_restart(n);
 	renewal_look(n);
 	if (n->n_unremoved)

@@ -17,6 +17,7 @@ struct watchdog {
 	uv_timer_t timer;
 	unsigned unanswered; /* ticks since a request for a sign of life was sent to the jailer and not answered; 0 for none */
 	unsigned until_ping; /* ticks before the next one */
+	unsigned warming;    /* ticks since the zygote runs and is not warm */
 	unsigned starting;   /* ticks since the jailer was started and did not say that it is able to serve */
 };
 

@@ -41,6 +41,7 @@ def replaced(session, how):
 
 def init_of(session):
     """Number of the first process of its jail."""
+    gb.wait_until(lambda: session.get()['pid'], 'it has an interpreter')
     jail = os.readlink(f'/proc/{session.get()["pid"]}/ns/pid')
 
     def is_init(pid):
