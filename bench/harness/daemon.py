@@ -85,8 +85,8 @@ class Daemon:
     def pid(self):
         return self.process.pid
 
-    def connect(self):
-        return Connection(self.port)
+    def connect(self, timeout=60):
+        return Connection(self.port, timeout)
 
     def children(self):
         """pid → name of the daemon's child processes: guests, the jails' inits, the zygote and the jailer."""

@@ -17,40 +17,56 @@ WARM_SECONDS = 20  # until buffers and pools have their size
 SETTLE_SECONDS = 120  # the kernel takes namespaces and control groups apart when it finds time
 MEMORY_SLACK = 1.15  # of the daemon: allocators keep some of what they once had
 
-LIMITS = {'memory_bytes': 200_000_000, 'processes': 32, 'disk_bytes': 50_000_000, 'timeout_s': 2}
+LIMITS = {
+    'memory_bytes': 200_000_000, 'processes': 32, 'disk_bytes': 50_000_000, 'inodes': 2000, 'printed_bytes': 5_000_000, 'open_files': 256,
+}  # fmt: skip
+TIME = 2  # seconds, of cells that would never end
+PATIENCE = 100  # seconds, of all others: a starved machine must not change how they end
+WAIT = 150  # seconds until a client gives up
 
-# name → (code, statuses that are right)
+
+class Cell:
+    """A cell and the one way in which it ends; two where a starved machine decides. After a `last` one the session is not what it was before."""
+
+    def __init__(self, code, *statuses, seconds=PATIENCE, last=False):
+        self.code, self.right, self.seconds, self.last = code, set(statuses), seconds, last
+
+    def request(self):
+        return {'code': self.code, 'timeout_s': self.seconds}
+
+
 GOOD = {
-    'arithmetic': ('sum(i * i for i in range(10_000))', {'ok'}),
-    'state': ('count = globals().get("count", 0) + 1; count', {'ok'}),
-    'printing': ('for i in range(200): print("line", i)', {'ok'}),
-    'numpy': ('import numpy; float(numpy.linalg.norm(numpy.random.rand(200, 200)))', {'ok'}),
-    'pandas': ('import pandas; pandas.DataFrame({"a": range(1000)}).describe()', {'ok'}),
-    'plot': ('import matplotlib.pyplot as plt; plt.plot([1, 3, 2]); plt.show()', {'ok'}),
-    'files': ('open("a.txt", "w").write("x" * 100_000)', {'ok'}),
-    'subprocess': ('import subprocess; subprocess.run(["echo", "hi"], check=True)', {'ok'}),
-    'threads': ('import threading; t = threading.Thread(target=print, args=(1,)); t.start(); t.join()', {'ok'}),
-    'an error': ('def f(): raise ValueError("no")\nf()', {'error'}),
-    'exit': ('import sys; sys.exit(3)', {'error', 'ok'}),
+    'arithmetic': Cell('sum(i * i for i in range(10_000))', 'ok'),
+    'state': Cell('count = globals().get("count", 0) + 1; count', 'ok'),
+    'printing': Cell('for i in range(200): print("line", i)', 'ok'),
+    'numpy': Cell('import numpy; float(numpy.linalg.norm(numpy.random.rand(200, 200)))', 'ok'),
+    'pandas': Cell('import pandas; pandas.DataFrame({"a": range(1000)}).describe()', 'ok'),
+    'plot': Cell('import matplotlib.pyplot as plt; plt.plot([1, 3, 2]); plt.show()', 'ok'),
+    'files': Cell('open("a.txt", "w").write("x" * 100_000)', 'ok'),
+    'subprocess': Cell('import subprocess; subprocess.run(["echo", "hi"], check=True)', 'ok'),
+    'threads': Cell('import threading; t = threading.Thread(target=print, args=(1,)); t.start(); t.join()', 'ok'),
+    'an error': Cell('def f(): raise ValueError("no")\nf()', 'error'),
+    'exit': Cell('import sys; sys.exit(3)', 'error'),
 }
-DEAD = {'killed', 'error', 'out_of_memory', 'timeout', 'ok', 'interrupted'}
 HOSTILE = {
-    'endless loop': ('while True: pass', {'timeout'}),
-    'no interrupt': ('while True:\n  try:\n    while True: pass\n  except BaseException: pass', {'timeout'}),
-    'long C call': ('sum(range(10**11))', {'timeout'}),
-    'death': ('import os; os._exit(9)', {'killed', 'error'}),
-    'segfault': ('import ctypes; ctypes.string_at(0)', {'killed'}),
-    'kill everyone': ('import os, signal; os.kill(-1, signal.SIGKILL)', DEAD),
-    'fork bomb': ('import os\nwhile True:\n  try: os.fork()\n  except OSError: pass', DEAD),
-    'memory': ('held = []\nwhile True: held.append(bytearray(5_000_000))', {'out_of_memory', 'error', 'killed'}),
-    'disk': ('with open("big", "wb") as f:\n  while True: f.write(bytes(1_000_000))', {'error', 'out_of_memory'}),
-    'many files': ('for i in range(10**6): open(f"f{i}", "w").close()', {'error', 'timeout'}),
-    'output': ('while True: print("x" * 10_000)', {'timeout', 'error', 'killed'}),
-    'left running': ('import subprocess; subprocess.Popen(["sleep", "1000"])', {'ok'}),
-    'left thread': ('import threading, time; threading.Thread(target=time.sleep, args=(9,), daemon=True).start()', {'ok'}),
-    'descriptors': ('held = []\nwhile True: held.append(open("/dev/null"))', {'error'}),
-    'deep recursion': ('import sys\nsys.setrecursionlimit(10**7)\ndef f(n): return f(n + 1)\nf(0)', DEAD),
-    'shared memory': ('from multiprocessing import shared_memory as s; m = s.SharedMemory(create=True, size=10**6)', {'ok'}),
+    'endless loop': Cell('while True: pass', 'timeout', seconds=TIME),
+    'no interrupt': Cell('while True:\n  try:\n    while True: pass\n  except BaseException: pass', 'timeout', seconds=TIME),
+    'long C call': Cell('sum(range(10**11))', 'timeout', seconds=TIME),
+    'fork bomb': Cell('import os\nwhile True:\n  try: os.fork()\n  except OSError: pass', 'timeout', seconds=TIME, last=True),
+    'death': Cell('import os; os._exit(9)', 'killed'),
+    'segfault': Cell('import ctypes; ctypes.string_at(0)', 'killed'),
+    'kill everyone': Cell('import os, signal; os.kill(-1, signal.SIGKILL)', 'error'),  # refused
+    'memory': Cell('def f():\n  held = []\n  while True: held.append(bytearray(5_000_000))\nf()', 'out_of_memory'),
+    'kept memory': Cell('held = []\nwhile True: held.append(bytearray(5_000_000))', 'out_of_memory', last=True),
+    'disk': Cell('with open("big", "wb") as f:\n  while True: f.write(bytes(1_000_000))', 'error', last=True),
+    'many files': Cell('for i in range(10**6): open(f"f{i}", "w").close()', 'error', last=True),
+    'output': Cell('while True: print("x" * 10_000)', 'error', 'killed'),  # killed: when it had no time to stop within the grace
+    'left running': Cell('import subprocess; subprocess.Popen(["sleep", "1000"])', 'ok'),
+    'left thread': Cell('import threading, time; threading.Thread(target=time.sleep, args=(9,), daemon=True).start()', 'ok'),
+    'descriptors': Cell('held = []\ntry:\n  while True: held.append(open("/dev/null"))\nfinally:\n  for f in held: f.close()', 'error'),
+    # CPython's matter, by version: a MemoryError, a SystemError without a message, or the end of the C stack.
+    'deep recursion': Cell('import sys\nsys.setrecursionlimit(10**7)\ndef f(n): return f(n + 1)\nf(0)', 'out_of_memory', 'error', 'killed', last=True),
+    'shared memory': Cell('from multiprocessing import shared_memory as s; m = s.SharedMemory(create=True, size=10**6)', 'ok'),
 }  # fmt: skip
 
 
@@ -61,11 +77,12 @@ class Tally:
         self.lock = threading.Lock()
         self.cells, self.sessions, self.wrong = 0, 0, []
 
-    def cell(self, name, status, right):
+    def cell(self, name, cell, answer):
         with self.lock:
             self.cells += 1
-            if status not in right:
-                self.wrong.append(f'{name}: {status}')
+            if answer['status'] not in cell.right:
+                error = answer['error'] or {}
+                self.wrong.append(f'{name}: {answer["status"]} after {answer["usage"]["wall_ms"]:.0f} ms: {error.get("message", "")[:200]}')
 
     def session(self):
         with self.lock:
@@ -90,11 +107,10 @@ def one_session(daemon, connection, draw, tally):
     tally.session()
     for _ in range(draw.randrange(1, 8)):
         kind = HOSTILE if draw.random() < 0.35 else GOOD
-        name = draw.choice(list(kind))
-        code, right = kind[name]
-        answer = connection.call('POST', f'/v1/sessions/{session}/execute', {'code': code})
-        # In a session that a hostile cell filled up, what should work may fail; its own trouble.
-        tally.cell(name, answer['status'], right | DEAD if kind is GOOD or 'ok' in right else right)
+        name, cell = draw.choice(list(kind.items()))
+        tally.cell(name, cell, connection.call('POST', f'/v1/sessions/{session}/execute', cell.request()))
+        if cell.last:
+            break
     if draw.random() < 0.1:
         leave_in_the_middle(daemon, session)
     if draw.random() < 0.1:
@@ -104,32 +120,19 @@ def one_session(daemon, connection, draw, tally):
 
 def client(daemon, seed, until, tally):
     draw = random.Random(seed)
-    connection = daemon.connect()
+    connection = daemon.connect(WAIT)
     while time.monotonic() < until:
         try:
             if draw.random() < 0.3:
-                name = draw.choice(list(GOOD))
-                answer = connection.call('POST', '/v1/run', {'code': GOOD[name][0], 'limits': LIMITS})
-                tally.cell(f'run {name}', answer['status'], GOOD[name][1])
+                name, cell = draw.choice(list(GOOD.items()))
+                tally.cell(f'run {name}', cell, connection.call('POST', '/v1/run', {**cell.request(), 'limits': LIMITS}))
             else:
                 one_session(daemon, connection, draw, tally)
         except (Refused, OSError, ValueError) as e:
             tally.trouble(f'{type(e).__name__}: {e}')
             connection.close()
-            connection = daemon.connect()
+            connection = daemon.connect(WAIT)
     connection.close()
-
-
-def _namespaces():
-    found = set()
-    for path in Path('/proc').glob('[0-9]*/ns/*'):
-        with contextlib.suppress(OSError):
-            found.add(os.readlink(path))
-    return len(found)
-
-
-def _cgroups():
-    return sum('glovebox' in path for path, _, _ in os.walk('/sys/fs/cgroup'))
 
 
 def _below(pid):
@@ -141,18 +144,31 @@ def _below(pid):
                 children = [int(p) for p in (task / 'children').read_text().split()]
                 found += children
                 todo += children
+    return found
+
+
+def _namespaces(pids):
+    """Of the daemon's own processes: others on this machine make some, too."""
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            found.update(os.readlink(link) for link in Path(f'/proc/{pid}/ns').iterdir())
     return len(found)
+
+
+def _cgroups(pid):
+    return sum(f'/glovebox-{pid}' in path for path, _, _ in os.walk('/sys/fs/cgroup'))
 
 
 def count(daemon):
     """Everything that could leak, as numbers."""
-    folder = Path(daemon.folder.name)
+    folder, below = Path(daemon.folder.name), _below(daemon.pid)
     return {
-        'processes': _below(daemon.pid),
+        'processes': len(below),
         'descriptors': len(os.listdir(f'/proc/{daemon.pid}/fd')),
-        'mounts': len(Path('/proc/self/mountinfo').read_text().splitlines()),
-        'namespaces': _namespaces(),
-        'control groups': _cgroups(),
+        'mounts': len(Path(f'/proc/{daemon.pid}/mountinfo').read_text().splitlines()),
+        'namespaces': _namespaces([daemon.pid, *below]),
+        'control groups': _cgroups(daemon.pid),
         'files': sum(1 for p in folder.rglob('*') if p.is_file()),
         'daemon MB': memory.rss(daemon.pid) / 1e6,
     }
@@ -192,9 +208,9 @@ def load(daemon, seconds, say, tally):
         thread.start()
     look(daemon, until, say, tally)
     for thread in threads:
-        thread.join(120)
+        thread.join(WAIT)
         if thread.is_alive():
-            tally.trouble('a client did not get its answer within two minutes')
+            tally.trouble(f'a client did not get its answer within {WAIT} s')
 
 
 def soak(seconds, say):

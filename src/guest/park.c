@@ -24,11 +24,15 @@
 #include "guest/held.h"
 #include "guest/hot.h"
 #include "guest/memory.h"
+#include "guest/shared.h"
 #include "guest/store.h"
 #include "guest/stream.h"
 #include "jail/jail.h"
 
-enum { LIVE_FDS = 3, LIVE_TRIES = 2000, OURS_MAX = FDS_PER_MESSAGE_MAX + 8 };
+/* How long to wait for room among the session's processes: the cell before may have left it full, the guest before a rollback is on its way out. */
+enum { PARK_PATIENCE_MS = 100, LIVE_PATIENCE_MS = 5000 };
+
+enum { LIVE_FDS = 3, OURS_MAX = FDS_PER_MESSAGE_MAX + 8 };
 
 static struct park_host host;
 static char directory[PATH_MAX]; /* the working one, when a copy was parked */
@@ -36,8 +40,6 @@ static int fds[FDS_PER_MESSAGE_MAX]; /* came along and wait for their frame, old
 static size_t n_fds;
 static uint32_t last_cell;
 static bool ran; /* a cell, since the last copy */
-static bool maps_known; /* in a parked copy: whether maps_shared says what memory it shares; empty for none */
-static char maps_shared[HELD_WHY_MAX];
 static uint64_t another; /* in a guest that was a parked copy itself: the ticket of the one it has to leave behind; else 0 */
 static struct {
 	bool wanted, due, quick;
@@ -242,45 +244,14 @@ static void come_alive(const struct order *o, const sigset_t *signals)
 }
 
 /* Processes that were killed count against the limit until the last of them is gone. */
-static pid_t clone_patiently(int *ret_pidfd)
+static pid_t clone_patiently(int *ret_pidfd, uint64_t patience_ms)
 {
-	for (unsigned tries = 0;; tries++) {
+	for (uint64_t until = clock_now_ns() + patience_ms * NSEC_PER_MSEC;;) {
 		pid_t pid = clones_fork(ret_pidfd);
-		if (pid >= 0 || errno != EAGAIN || tries == LIVE_TRIES)
+		if (pid >= 0 || errno != EAGAIN || clock_now_ns() > until)
 			return pid;
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
-}
-
-/* A line of /proc/self/maps: memory that is written to and shared. */
-static bool line_is_shared(const char *line)
-{
-	const char *flags = strchr(line, ' ');
-	return flags && strlen(flags) > 4 && flags[2] == 'w' && flags[4] == 's';
-}
-
-/*
- * Memory that the copy shares with its parent for good: two sessions must not. Ours, which nobody writes to any more, is not meant. Looked at once:
- * a parked copy maps nothing, and the list is long.
- */
-static const char *shared_memory(void)
-{
-	char line[512];
-	if (maps_known)
-		return maps_shared[0] ? maps_shared : NULL;
-	maps_known = true;
-	maps_shared[0] = '\0';
-	FILE *f = fopen("/proc/self/maps", "re");
-	while (f && !maps_shared[0] && fgets(line, sizeof(line), f)) {
-		const char *name = strchr(line, '/');
-		line[strcspn(line, "\n")] = '\0';
-		if (line_is_shared(line))
-			snprintf(maps_shared, sizeof(maps_shared),
-				"memory is shared (%.160s): let go of it (mmap, numpy.memmap, shared_memory, multiprocessing locks)", name ? name : "mmap");
-	}
-	if (f)
-		fclose(f);
-	return maps_shared[0] ? maps_shared : NULL;
 }
 
 /* Reads WIRE_JOINED and not a byte more: what follows is for the main loop. */
@@ -331,7 +302,7 @@ static bool live(const struct wire_frame *f, const sigset_t *signals)
 		order_close(&o);
 		return false;
 	}
-	pid_t pid = clone_patiently(&pidfd);
+	pid_t pid = clone_patiently(&pidfd, LIVE_PATIENCE_MS);
 	if (pid == 0) {
 		if (o.moves)
 			move(&o);
@@ -359,7 +330,7 @@ static void stay_parked(int control, int settled)
 	drop_fds();
 	setsid(); /* a signal to the guest's group is not for us */
 	held_release();
-	maps_known = false;
+	shared_forget();
 	host.forget_input();
 	wire_reader_init(&in, GUEST_PARKED_FRAME_MAX);
 	fd_close(settled);
@@ -416,6 +387,7 @@ static void leave_copy(uint64_t ticket)
 {
 	char why[HELD_WHY_MAX];
 	int pidfd = -1, control[2], settled[2];
+	uint64_t patience_ms = PARK_PATIENCE_MS;
 	for (;; ticket = another) {
 		another = 0;
 		if (!make_ends(control, settled, why)) {
@@ -424,7 +396,7 @@ static void leave_copy(uint64_t ticket)
 		}
 		set_worth(GUEST_OOM_PARKED);
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* code that looks around in /proc never sees the copy */
-		pid_t pid = clone_patiently(&pidfd);
+		pid_t pid = clone_patiently(&pidfd, patience_ms);
 		if (pid != 0)
 			break;
 		fd_close(settled[0]);
@@ -432,6 +404,7 @@ static void leave_copy(uint64_t ticket)
 		stay_parked(control[1], settled[1]);
 		if (!another)
 			return;
+		patience_ms = LIVE_PATIENCE_MS;
 	}
 	int err = errno;
 	await_end(settled);

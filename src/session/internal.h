@@ -248,6 +248,7 @@ void session_start_nudging(struct session *s); /* again and again, until it has 
 void session_stop_cell(struct session *s, enum cell_stop why); /* interrupts the running one for good */
 void session_start_clock(struct session *s, enum session_clock clock, uint64_t ms); /* what happens then: on_deadline() */
 void session_arm_clock(struct session *s);     /* the limit of the running cell */
+void session_begin_limit(struct session *s, uint64_t after_ms); /* the cell begins now, or in so many ms at the latest */
 void session_stop_clock(struct session *s);
 /* The code of the running cell has ended, and its windows are painted: its clock stands still, and in so many ms the guest is interrupted. */
 void session_clock_painting(struct session *s, uint64_t ms);

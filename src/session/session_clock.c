@@ -29,6 +29,14 @@ void session_arm_clock(struct session *s)
 	uv_timer_start(&s->deadline, on_deadline, at > now ? (at - now + 999999) / 1000000 : 0, 0);
 }
 
+void session_begin_limit(struct session *s, uint64_t after_ms)
+{
+	if (s->clock != CLOCK_LIMIT || s->paused_at_ns)
+		return;
+	s->limit_at_ns = clock_now_ns() + after_ms * NSEC_PER_MSEC + (uint64_t)(s->running->timeout_s * 1e9);
+	session_arm_clock(s);
+}
+
 static void go_on(struct session *s, uint64_t now)
 {
 	if (!s->paused_at_ns)

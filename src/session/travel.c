@@ -164,6 +164,8 @@ void travel_send_cell(struct session *s)
 		forget_latest(s);
 	if (needed)
 		now = ask(s, WIRE_PARK, &frames) != NULL;
+	if (now)
+		session_begin_limit(s, CHECKPOINT_MS); /* the guest waits for processes that end, if need be */
 	if (wanted && !asked_next(s, now))
 		ask(s, WIRE_PARK_NEXT, &frames);
 	s->files_touched = false;
@@ -236,6 +238,8 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 		take_again(s, c, came, refused);
 		return true;
 	}
+	if (c->exact && s->running)
+		session_begin_limit(s, 0); /* it was taken before the cell, whose time begins now */
 	if (copy_parked(c, came[0], came[1]) < 0 || refused) {
 		s->table->stats.copies_refused++;
 		if (!s->replay.good)

@@ -61,6 +61,17 @@ def test_the_gate_sees_a_loss_and_no_noise(tmp_path, monkeypatch):
     assert gate.losses([rows(noisy(10, 1), noisy(12, 1, seed=2), unit='MB/s')])
 
 
+@pytest.mark.parametrize('name', [*soak.GOOD, *soak.HOSTILE])
+def test_cells_of_the_soak_end_as_it_expects(api, name):
+    cell = (soak.GOOD | soak.HOSTILE)[name]
+    session = api.session(limits=soak.LIMITS)
+    for again in range(1 if cell.last else 2):
+        seen = session.execute(**cell.request())
+        assert seen.status in cell.right, (again, seen)
+    if not cell.last:
+        session.execute(**soak.GOOD['pandas'].request()).ok()
+
+
 def test_the_soak_names_what_grew():
     before = {'processes': 14, 'daemon MB': 10.0}
     assert soak.leaks(before, {'processes': 14, 'daemon MB': 11.0}) == []

@@ -120,3 +120,14 @@ def test_fields_are_told_everywhere(session, api):
     seen = json.loads(api.post('/v1/run', json={'code': '1'}).text)
     assert seen['replayed'] == 0 and seen['may_differ'] == []
     assert {'replayed', 'may_differ'} <= set(api.get('/openapi.json').json()['components']['schemas']['Observation']['properties'])
+
+
+def test_the_wait_for_a_snapshot_is_not_the_cells_time(api):
+    """Orphans fill the session's processes, so that a snapshot takes as long as somebody waits for one of them to end."""
+    session = api.session(limits={'processes': 8})
+    session.execute(
+        'import os, time\nchild = os.fork()\nif not child:\n  if not os.fork():\n    try:\n      while os.fork(): time.sleep(0.01)\n    except OSError: pass\n    time.sleep(60)\n'
+        '  os._exit(0)\nos.waitpid(child, 0)\nwhile len([p for p in os.listdir("/proc") if p.isdigit()]) < 8: time.sleep(0.01)'
+    ).ok()
+    seen = session.execute('import os; os._exit(9)', timeout_s=1)
+    assert seen.status == 'killed' and seen.exit_code == 9, seen
