@@ -163,6 +163,12 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 			.default_text = "false",                                                             \
 			.help = "Also give the result as application/vnd.glovebox.value+json, where types that " \
 				"JSON lacks are objects with a `__type__`."                                  \
+	},                                                                                                   \
+	{                                                                                                    \
+		"printed_final_answer", FIELD_BOOL, .offset = (base) + offsetof(struct execute_request, printed_answer), \
+			.default_text = "false",                                                             \
+			.help = "What is printed behind `final_answer:` (or behind `Answer:` at the beginning of stdout) is the " \
+				"final answer, as if final_answer() had got it."                             \
 	}
 
 #define DETACH_ROW(base)                                                                               \
@@ -339,6 +345,7 @@ void execute_cell_request(const struct execute_request *q, struct cell_request *
 		.strict = q->transaction,
 		.variables = q->variables,
 		.typed_result = q->typed_result,
+		.printed_answer = q->printed_answer,
 		.has_screenshot = q->capture_screenshot || q->has_screenshot,
 		.end_screenshot = q->screenshot.end,
 		.on_block = q->on_block,

@@ -13,7 +13,7 @@ struct execute_request {
 	double timeout_s;
 	bool detach;
 	char *variables; /* JSON text of an object, or NULL */
-	bool typed_result;
+	bool typed_result, printed_answer;
 	bool capture_screenshot, has_screenshot, has_render_timeout;
 	double render_timeout;
 	struct screenshot_request screenshot;

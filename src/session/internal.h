@@ -43,6 +43,7 @@ struct cell {
 	struct recording_params recording;
 	unsigned recording_id; /* 0: none */
 	bool detach, started, timed_out, interrupted, abandoned;
+	bool printed_answer; /* a final answer may be printed */
 	bool transaction; /* when it ends the interpreter, the session goes back to where it was before … */
 	bool outside;     /* it reached something outside the session: it cannot be run again */
 	bool strict;      /* … to a copy of that moment, not to an older one from which cells are run again */
@@ -212,6 +213,9 @@ char **session_words_copy(const char *const *list);
 /* counts.c: a cell that is over, with the session's outcome; the picture it was asked for, or NULL. */
 void session_count_cell(struct session *s, enum cell_status status);
 void session_count_picture(struct session *s, const struct screenshot *shot);
+
+/* printed_answer.c: what the cell printed as its final answer becomes that of its outcome. */
+void session_take_printed_answer(struct session *s);
 void session_words_free(char **list);
 /* For a fork: without name, display, seed and packages. */
 int session_params_copy(const struct session_params *p, struct session_params *ret);

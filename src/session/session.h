@@ -430,6 +430,7 @@ struct cell_request {
 	double timeout_s; /* 0: the session's */
 	const char *variables; /* JSON text of an object: values put into the session before the code runs; or NULL; copied */
 	bool typed_result;     /* the result also with typed markers */
+	bool printed_answer;   /* text that it prints as a final answer counts as one */
 	bool detach;      /* goes on when the client leaves */
 	bool no_transaction; /* when it ends the interpreter, variables are gone */
 	bool strict;         /* when it does, go back to a copy of the very moment before, whatever that costs now */

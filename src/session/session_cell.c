@@ -186,6 +186,8 @@ void session_close_cell(struct session *s, enum cell_status status, int exit_cod
 	if (c->recording_id)
 		recording_stop(s, c->recording_id, "cell", NULL);
 	session_count_cell(s, status);
+	if (c->printed_answer && status == CELL_OK && !s->outcome.has_answer)
+		session_take_printed_answer(s);
 	t->stats.running_cells--;
 	uint64_t took = clock_now_ns() - s->started_ns;
 	stats_observe(&t->stats.cell_seconds, (double)took / 1e9);

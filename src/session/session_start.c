@@ -212,6 +212,7 @@ int session_execute(struct session *s, const char *id, const struct cell_request
 	c->record = q->record;
 	c->recording = q->recording;
 	c->detach = q->detach;
+	c->printed_answer = q->printed_answer;
 	c->strict = q->strict;
 	c->transaction = !q->no_transaction && !q->final && !s->params.no_transactions;
 	if (id) {

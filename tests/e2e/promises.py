@@ -148,7 +148,7 @@ SECTIONS = {
         (121, '`authorized_imports` is the base list and the additional ones, sorted', 'executors::local_executor_has_the_base_modules', ''),
         (122, 'math, random and json are imported already', 'executors::local_executor_has_modules_imported', ''),
         (123, "`Module 'x' not authorized` (ImportError)", 'executors::local_executor_has_the_base_modules', "smolagents itself says `Import of x is not allowed. Authorized imports are: …`, and so do we: the project's words win over the document's."),
-        (124, 'A final answer can be printed: `final_answer:` in any case, or `Answer:` at the beginning', 'executors::final_answers_by_call_and_by_print', 'By default in this family; elsewhere `observation.printed_final_answer` has it, since any output may contain such words.'),
+        (124, 'A final answer can be printed: `final_answer:` in any case, or `Answer:` at the beginning', 'executors::final_answers_by_call_and_by_print backends::printed_final_answers_when_asked_for', 'By default in this family; elsewhere with `printed_final_answer: true`, since any output may contain such words.'),
         (125, '`final_answer()` is a call, too', 'executors::final_answers_by_call_and_by_print integrations::smolagents_final_answers', ''),
         (126, '`max_print_outputs_length=2000`', 'executors::local_executor_has_the_base_modules integrations::smolagents_long_prints_are_cut', ''),
         (127, '`DockerExecutor(imports, memory_limit="256m", timeout=60)`', 'executors::docker_executor_limits executors::glovebox_executor_takes_limits_as_written', ''),

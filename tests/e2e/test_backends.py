@@ -245,3 +245,29 @@ def test_screenshots_are_counted(api):
         session.execute('1 + 1', capture_screenshot=True)
         session.execute(window, capture_screenshot=True).ok()
         assert (taken(profile, 'taken'), taken(profile, 'empty')) == (before[0] + 1, before[1] + 1)
+
+
+@pytest.mark.parametrize('profile', ['python', 'smolagents', 'restrictedpython', 'tinyagent'])
+def test_printed_final_answers_when_asked_for(api, profile):
+    for code, answer in [
+        ('print("thinking")\nprint("final_answer: 14  ")', '14'),
+        ('print("FINAL_ANSWER:a b\\nmore")', 'a b'),
+        ('print("Answer: yes")', 'yes'),
+        ('print("final_answer: 1")\nprint("x" * 3000000)\nprint("final_answer: é2")', 'é2'),
+        ('print("final_answer: 1")\nfinal_answer(2)', 2),
+    ]:
+        seen = api.run(code, profile=profile, printed_final_answer=True).ok()
+        assert (seen.is_final_answer, seen.final_answer) == (True, answer), code
+    for code in ('print("The Answer: 1")', 'print(1)', ''):
+        assert not api.run(code, profile=profile, printed_final_answer=True).ok().is_final_answer
+    assert not api.run('print("final_answer: 1")', profile=profile).ok().is_final_answer, 'only when asked for'
+    assert not api.run('print("final_answer: 1")\n1 / 0', profile=profile, printed_final_answer=True).is_final_answer
+
+
+def test_a_printed_final_answer_ends_an_episode(api):
+    def step(**more):
+        return api.post('/step', json={'action': {'code': 'print("final_answer: 7")', **more}}).json()
+
+    done = step(printed_final_answer=True)
+    assert done['done'] is True and done['metadata']['final_answer'] == '7'
+    assert step()['done'] is False

@@ -171,7 +171,7 @@ static void errors(void)
 			OK_STR(e.slug, cases[i].slug);
 	}
 	decode(&execute_fields, "{\"code\":\"\",\"x\":1}", &e);
-	OK_STR(e.remedy, "Known fields: code, stdin, timeout_s, detach, transaction, capture_screenshot, screenshot, render_timeout, on_block, record, variables, typed_result.");
+	OK_STR(e.remedy, "Known fields: code, stdin, timeout_s, detach, transaction, capture_screenshot, screenshot, render_timeout, on_block, record, variables, typed_result, printed_final_answer.");
 	decode(&execute_fields, "{}", &e);
 	OK_STR(e.remedy, "Add \"code\" (string, at most 8 MiB).");
 }

@@ -178,6 +178,7 @@ struct action {
 	const char *code;
 	size_t code_len;
 	double timeout_s;               /* 0: the session's */
+	bool printed_answer;            /* a final answer may be printed */
 	bool pictured;                  /* a screenshot is asked for, as `execute` says */
 	struct execute_request execute; /* only what is about the screen */
 };

@@ -56,13 +56,14 @@ static void read_code(json_t *data, struct pydantic *p, struct action *ret)
 void action_read(json_t *data, struct pydantic *p, struct action *ret)
 {
 	static const char *const known[] = { "metadata", "code", "capture_screenshot", "screenshot",
-		"on_block", "timeout_s", "render_timeout", NULL };
+		"on_block", "timeout_s", "render_timeout", "printed_final_answer", NULL };
 	double render_s;
 	*ret = (struct action){ 0 };
 	pydantic_dict(p, data, "metadata", false);
 	read_code(data, p, ret);
 	pydantic_bool(p, data, "capture_screenshot");
 	pydantic_positive(p, data, "timeout_s", &ret->timeout_s);
+	ret->printed_answer = json_is_true(pydantic_bool(p, data, "printed_final_answer"));
 	pydantic_forbid_extra(p, data, known);
 	bool rendered = pydantic_up_to(p, data, "render_timeout", LIMIT_RENDER_SECONDS, &render_s);
 	if (!pydantic_count(p))
@@ -335,6 +336,7 @@ int step_start(struct openenv *o, struct env *env, const char *session, const st
 	request.code = a->code;
 	request.code_len = a->code_len;
 	request.timeout_s = a->timeout_s;
+	request.printed_answer = a->printed_answer;
 	request.detach = detach;
 	s->pictured = a->pictured;
 	*ret = s;
