@@ -85,6 +85,15 @@ void berth_kill_others(struct berth *b)
 		cgroup_kill_others(&b->nursery->cgroups, b->cgroup, &after, spare, n);
 }
 
+void berth_restart_guest(struct berth *b)
+{
+	berth_drop_guest(b);
+	berth_count_copies(b);
+	berth_kill_others(b);
+	b->state = BERTH_GUEST;
+	berth_ask_guest(b);
+}
+
 bool berth_is_quiet(const struct berth *b)
 {
 	enum { TO_SPARE = 32 << 20 };

@@ -302,6 +302,8 @@ enum { REPLAY_WORDS_MAX = 192 };
 const char *replay_words(const struct session *s, char text[REPLAY_WORDS_MAX]); /* the same as a clause, untold; "" for none */
 /* room.c */
 uint64_t room_size(struct copy *c);                    /* its share of memory (PSS); 0 when that cannot be told */
+void room_lose_named(struct session *s);               /* the jail is gone, or about to be swept: the same for all that have a name */
+bool room_keep_named(struct session *s);               /* lets go of all others; false: there are none with a name */
 void room_lost(struct session *s, struct copy *c);     /* it is no more: told with the next answer, when it has a name */
 void room_for_one(struct session *s);                  /* another checkpoint is about to be: others may have to go */
 void room_for_memory(struct session *s, bool at_once); /* the same, by their memory alone; else when it is due and they have not just been weighed. Called now and then, too */

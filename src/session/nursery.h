@@ -108,6 +108,9 @@ void berth_kill_all(struct berth *b);
 /* Lets go of the guest (dead or not), kills all else in the jail, and asks for a new one: on_ready or on_failed follows. */
 void berth_replace_guest(struct berth *b);
 
+/* The same, but parked copies stay. */
+void berth_restart_guest(struct berth *b);
+
 /* Asks for a display's socket in the jail, with this cookie; on_display follows. */
 void berth_open_display(struct berth *b, const uint8_t cookie[XSOCKET_COOKIE]);
 

@@ -16,9 +16,16 @@ void recovery_lose(struct session *s, const char *why)
 
 	s->wipe = false;
 	session_stop_clock(s);
+	if (s->death.jail)
+		room_lose_named(s);
 	session_end_with_guest(s, false);
 	travel_forget(s);
-	if (!s->ending)
+	if (s->ending)
+		return;
+
+	if (room_keep_named(s))
+		berth_restart_guest(s->berth); /* the variables are gone, the checkpoints are not */
+	else
 		berth_replace_guest(s->berth);
 }
 

@@ -65,6 +65,28 @@ void room_lost(struct session *s, struct copy *c)
 	travel_let_go(s, c);
 }
 
+void room_lose_named(struct session *s)
+{
+	for (struct copy *c = TAILQ_FIRST(&s->berth->copies), *next; c; c = next) {
+		next = TAILQ_NEXT(c, link);
+		if (c->name)
+			room_lost(s, c);
+	}
+}
+
+bool room_keep_named(struct session *s)
+{
+	bool any = false;
+	for (struct copy *c = TAILQ_FIRST(&s->berth->copies), *next; c; c = next) {
+		next = TAILQ_NEXT(c, link);
+		if (c->name && c->pidfd >= 0)
+			any = true;
+		else
+			room_lost(s, c);
+	}
+	return any;
+}
+
 static uint64_t most_bytes(const struct session *s)
 {
 	return s->table->config.checkpoint_bytes ? s->table->config.checkpoint_bytes : s->params.limits.memory_bytes / 2;

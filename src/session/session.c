@@ -462,6 +462,7 @@ int session_reset(struct session *s, struct error *e)
 	output_finish(&s->output[0]);
 	output_finish(&s->output[1]);
 	operation_cancel(s, "the session was reset");
+	room_lose_named(s);
 	travel_forget(s);
 	if (s->display)
 		display_restart(s->display); /* not when its end is noticed: the fresh guest may be quicker */

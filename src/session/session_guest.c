@@ -173,6 +173,7 @@ void session_guest_failed(struct session *s, const char *text)
 	if (s->running || s->holds.state || s->holds.files) { /* its jail went with it */
 		death_note(s, &(struct process_exit){ .signaled = true, .status = SIGKILL }, false);
 		s->death.jail = true;
+		room_lose_named(s);
 		session_end_with_guest(s, false);
 	}
 	s->holds.files = false;

@@ -125,3 +125,22 @@ def test_reset_during_a_recovery(session):
         dying.result()
     session.reset()
     assert session.value('"x" in globals()') == 'False'
+
+
+def test_checkpoints_outlive_lost_variables(session):
+    """A cell that loses the state does not cost the checkpoints that were taken before."""
+    session.execute('x = 1; open("f", "w").write("one")').ok()
+    assert session.api.post(f'{session.path}/checkpoints', json={'name': 'there'}).status_code == 201
+    session.execute('x = 2; open("f", "w").write("two")', transaction=False).ok()
+    seen = session.execute('import os; os._exit(1)', transaction=False)
+    assert seen.state_lost and not seen.checkpoints_let_go
+    assert session.value('"x" in globals()') == 'False'
+    assert session.api.post(f'{session.path}/rollback', json={'checkpoint': 'there'}).status_code == 200
+    assert session.value('x, open("f").read()') == "(1, 'one')"
+
+
+def test_checkpoints_that_a_reset_ends_are_named(session):
+    session.execute('x = 1').ok()
+    made = session.api.post(f'{session.path}/checkpoints', json={'name': 'there'}).json()['checkpoint']
+    session.reset()
+    assert session.execute('1').ok().checkpoints_let_go == [made['id']]

@@ -380,6 +380,11 @@ void berth_replace_guest(struct berth *b)
 		new_guest(b, 0, 0);
 }
 
+void berth_restart_guest(struct berth *b)
+{
+	new_guest(b, 0, 0); /* one in a jail that is gone never gets ready */
+}
+
 int berth_revive(struct berth *b, struct copy *c, bool restore_files, bool quiet, struct copy **ret)
 {
 	(void)restore_files, (void)quiet;
