@@ -347,13 +347,14 @@ static const char *secret_of(const char *target)
 	return NULL;
 }
 
-/* The target without it: the log is read by people who have none. */
-static const char *hide_token(const char *target, char *buf, size_t size)
+/* The target without it, since the log is read by people who have none; and without the end of one that is long, since anybody may send those. */
+static const char *shown_target(const char *target, char buf[LIMIT_LOGGED_TARGET_BYTES])
 {
-	const char *at = secret_of(target);
-	if (!at)
-		return target;
-	snprintf(buf, size, "%.*s…%s", (int)(at - target), target, at + strcspn(at, "&"));
+	const char *secret = secret_of(target), *rest = secret ? secret + strcspn(secret, "&") : "";
+	size_t first = secret ? (size_t)(secret - target) : strlen(target), most = LIMIT_LOGGED_TARGET_BYTES - 16;
+	bool cut = first + strlen(rest) > most;
+	int before = (int)(first < most ? first : most), after = (int)(strlen(rest) < most - (size_t)before ? strlen(rest) : most - (size_t)before);
+	snprintf(buf, LIMIT_LOGGED_TARGET_BYTES, "%.*s%s%.*s%s", before, target, secret ? "…" : "", after, rest, cut ? "…" : "");
 	return buf;
 }
 
@@ -364,7 +365,7 @@ static void on_log(const struct http_log_entry *entry, void *userdata)
 	metrics_count_request(a->metrics, entry);
 	if (a->log_requests)
 		log_info("request %s %s %s %s %d in=%llu out=%llu ms=%.3f", entry->request_id, entry->remote,
-			entry->method, hide_token(entry->target, target, sizeof(target)), entry->status, (unsigned long long)entry->body_bytes_in,
+			entry->method, shown_target(entry->target, target), entry->status, (unsigned long long)entry->body_bytes_in,
 			(unsigned long long)entry->bytes_out, (double)entry->duration_ns / 1e6);
 }
 

@@ -10,12 +10,14 @@
 #include "api/workspace.h"
 #include "base/clock.h"
 #include "base/fds.h"
+#include "base/launcher.h"
 #include "json/json_write.h"
 
 enum {
 	PIECE_BYTES = 64 * 1024,
 	TURN_BYTES = 2 * 1024 * 1024, /* sent to one client before others have their turn */
 	LIST_DEFAULT = 1000,
+	LIST_TURN = 512, /* entries looked at, or written, before others have their turn: about a millisecond */
 };
 
 /* The path in the address, checked. */
@@ -37,47 +39,107 @@ static void put_entry(struct json_writer *w, const struct workspace_entry *entry
 	json_close(w);
 }
 
-static void respond_listing(struct call *c, const struct workspace_listing *l, uint64_t limit)
-{
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+/* A list in the making: entries are looked at, then written, a part in each turn of the loop. */
+struct listing {
+	struct workspace_walk *walk;
+	uint64_t left; /* entries that may still be written */
+	bool walked, more;
+	struct buffer json;
 	struct json_writer w;
-	json_writer_init(&w, &b);
-	json_open_object(&w);
-	json_key(&w, "files");
-	json_open_array(&w);
-	for (size_t i = 0; i < l->n && i < limit; i++)
-		put_entry(&w, &l->entries[i]);
-	json_close(&w);
-	json_field_bool(&w, "truncated", l->truncated || l->n > limit);
-	json_close(&w);
-	call_respond(c, 200, &w, &b);
+};
+
+static void listing_gone(struct call *c)
+{
+	struct listing *l = c->work;
+	workspace_walk_destroy(l->walk);
+	buffer_finish(&l->json);
+	free(l);
+	c->work = NULL;
+	c->ops = NULL;
 }
 
+/* Writes some entries. True when it was the last of them. */
+static bool write_some(struct listing *l)
+{
+	for (unsigned i = 0; i < LIST_TURN; i++) {
+		const struct workspace_entry *entry = l->left ? workspace_walk_next(l->walk) : NULL;
+		if (!entry)
+			return true;
+		put_entry(&l->w, entry);
+		l->left--;
+	}
+	return false;
+}
+
+static void list_more(struct call *c)
+{
+	struct listing *l = c->work;
+	int r = l->walked ? 0 : workspace_walk_step(l->walk, LIST_TURN);
+	if (r < 0) {
+		listing_gone(c);
+		call_no_memory(c);
+		return;
+	}
+	bool written = l->walked && write_some(l);
+	l->walked = r == 0;
+	if (!written) {
+		call_later(c, list_more);
+		return;
+	}
+	json_close(&l->w);
+	json_field_bool(&l->w, "truncated", workspace_walk_truncated(l->walk) || (!l->left && workspace_walk_next(l->walk)));
+	json_close(&l->w);
+	struct buffer json = l->json;
+	struct json_writer w = l->w;
+	w.out = &json;
+	l->json = (struct buffer)BUFFER_COUNTED(0);
+	listing_gone(c);
+	call_respond(c, 200, &w, &json);
+	buffer_finish(&json);
+}
+
+static const struct call_ops listing_ops = { .on_gone = listing_gone };
+
 /* "a/b/" and "/workspace/a" are not paths, "" and "." are the workspace itself. */
-static int list(struct call *c, struct list_query *q, struct workspace_listing *l, struct error *e)
+static int begin_walk(struct call *c, const struct list_query *q, struct error *e, struct workspace_walk **ret)
 {
 	struct session *s;
-	int r = fields_decode_query(&list_query_fields, http_query(c->x), q, e);
-	if (r < 0)
-		return r;
 	const char *path = q->path && strcmp(q->path, ".") ? q->path : "";
-	if (*path && (r = workspace_check_path(path, strlen(path), e)) < 0)
-		return r;
-	r = call_session(c, e, &s);
-	return r < 0 ? r : workspace_list(session_workspace_fd(s), path, q->recursive, l, e);
+	int r = *path ? workspace_check_path(path, strlen(path), e) : 0;
+	if (r == 0)
+		r = call_session(c, e, &s);
+	return r < 0 ? r : workspace_walk_create(session_workspace_fd(s), path, q->recursive, e, ret);
 }
 
 static void list_now(struct call *c)
 {
 	struct error e = { 0 };
 	struct list_query q = { .limit = LIST_DEFAULT };
-	struct workspace_listing l = { 0 };
-	if (list(c, &q, &l, &e) < 0)
-		call_error(c, &e);
-	else
-		respond_listing(c, &l, q.limit);
-	workspace_listing_finish(&l);
+	struct workspace_walk *walk = NULL;
+	int r = fields_decode_query(&list_query_fields, http_query(c->x), &q, &e);
+	if (r == 0)
+		r = begin_walk(c, &q, &e, &walk);
 	fields_finish(&list_query_fields, &q);
+	struct listing *l = r < 0 ? NULL : calloc(1, sizeof(*l));
+	if (r < 0) {
+		call_error(c, &e);
+		return;
+	}
+	if (!l) {
+		workspace_walk_destroy(walk);
+		call_no_memory(c);
+		return;
+	}
+	l->walk = walk;
+	l->left = q.limit;
+	buffer_count(&l->json);
+	json_writer_init(&l->w, &l->json);
+	json_open_object(&l->w);
+	json_key(&l->w, "files");
+	json_open_array(&l->w);
+	c->work = l;
+	c->ops = &listing_ops;
+	list_more(c);
 }
 
 void handle_file_list(struct call *c)
@@ -95,7 +157,7 @@ struct download {
 static void download_gone(struct call *c)
 {
 	struct download *d = c->work;
-	fd_close(d->fd);
+	launcher_discard(d->fd); /* it may have been deleted meanwhile: whoever closes it last frees its pages */
 	free(d);
 }
 

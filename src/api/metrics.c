@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/call.h"
@@ -250,6 +251,9 @@ static double resident_bytes(void)
 
 static double open_descriptors(void)
 {
+	struct stat st;
+	if (stat("/proc/self/fd", &st) == 0 && st.st_size > 0)
+		return (double)st.st_size; /* since Linux 6.2; counting tens of thousands takes milliseconds */
 	DIR *d = opendir("/proc/self/fd");
 	double n = -3; /* ".", ".." and the directory itself */
 	if (!d)

@@ -1,6 +1,5 @@
-#include "api/workspace.h"
+#include "api/workspace_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -14,10 +13,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fds.h"
+#include "base/launcher.h"
 #include "base/limits.h"
 #include "base/text.h"
 
-static int open_beneath(int dir, const char *path, int flags, mode_t mode)
+int workspace_open_beneath(int dir, const char *path, int flags, mode_t mode)
 {
 	struct open_how how = {
 		.flags = (uint64_t)(flags | O_CLOEXEC),
@@ -37,7 +37,7 @@ static int open_beneath(int dir, const char *path, int flags, mode_t mode)
 
 /* ---- errors ------------------------------------------------------------- */
 
-static int fail(struct error *e, int err, const char *path)
+int workspace_fail(struct error *e, int err, const char *path)
 {
 	static const struct {
 		int err;
@@ -132,15 +132,15 @@ int workspace_open(int root, const char *path, struct error *e, int *ret_fd, str
 {
 	struct stat st;
 	/* O_NONBLOCK: a FIFO planted by the guest would otherwise hold us until somebody writes to it. */
-	_cleanup_fd_ int fd = open_beneath(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	_cleanup_fd_ int fd = workspace_open_beneath(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)
-		return fail(e, fd, path);
+		return workspace_fail(e, fd, path);
 	if (fstat(fd, &st) < 0)
-		return fail(e, -errno, path);
+		return workspace_fail(e, -errno, path);
 	if (S_ISDIR(st.st_mode))
-		return fail(e, -EISDIR, path);
+		return workspace_fail(e, -EISDIR, path);
 	if (!S_ISREG(st.st_mode))
-		return fail(e, -ENXIO, path);
+		return workspace_fail(e, -ENXIO, path);
 	*ret_stat = st;
 	*ret_fd = TAKE_FD(fd);
 	return 0;
@@ -153,9 +153,9 @@ static int open_parent(int root, const char *path, const char **ret_name)
 	const char *slash = strrchr(path, '/');
 	*ret_name = slash ? slash + 1 : path;
 	if (!slash)
-		return open_beneath(root, ".", O_RDONLY | O_DIRECTORY, 0);
+		return workspace_open_beneath(root, ".", O_RDONLY | O_DIRECTORY, 0);
 	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path);
-	return open_beneath(root, parent, O_RDONLY | O_DIRECTORY, 0);
+	return workspace_open_beneath(root, parent, O_RDONLY | O_DIRECTORY, 0);
 }
 
 int workspace_remove(int root, const char *path, struct error *e)
@@ -163,15 +163,17 @@ int workspace_remove(int root, const char *path, struct error *e)
 	const char *name;
 	_cleanup_fd_ int dir = open_parent(root, path, &name);
 	if (dir < 0)
-		return fail(e, dir, path);
+		return workspace_fail(e, dir, path);
+	/* Whoever lets go of a file last frees its pages, which takes as long as it is large: not us. */
+	_cleanup_discard_ int held = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	/* The name is one checked part, and unlinkat never follows it, so what goes is in this directory. */
 	if (!unlinkat(dir, name, 0))
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
-		return fail(e, -errno, path);
+		return workspace_fail(e, -errno, path);
 	if (!unlinkat(dir, name, AT_REMOVEDIR))
 		return 0;
-	return fail(e, errno == EEXIST ? -ENOTEMPTY : -errno, path);
+	return workspace_fail(e, errno == EEXIST ? -ENOTEMPTY : -errno, path);
 }
 
 /* ---- writing ------------------------------------------------------------ */
@@ -207,18 +209,18 @@ static void act_as_ourselves(const struct identity *own)
 /* Opens `name` in dir, making it when it is missing. Returns a new descriptor. */
 static int enter_or_make(int dir, const char *name)
 {
-	int fd = open_beneath(dir, name, O_RDONLY | O_DIRECTORY, 0);
+	int fd = workspace_open_beneath(dir, name, O_RDONLY | O_DIRECTORY, 0);
 	if (fd != -ENOENT)
 		return fd;
 	if (mkdirat(dir, name, 0755) < 0 && errno != EEXIST)
 		return -errno;
-	return open_beneath(dir, name, O_RDONLY | O_DIRECTORY, 0);
+	return workspace_open_beneath(dir, name, O_RDONLY | O_DIRECTORY, 0);
 }
 
 static int make_parents(int root, const char *path, const char **ret_name)
 {
 	char part[WORKSPACE_NAME_BYTES + 1];
-	_cleanup_fd_ int dir = open_beneath(root, ".", O_RDONLY | O_DIRECTORY, 0);
+	_cleanup_fd_ int dir = workspace_open_beneath(root, ".", O_RDONLY | O_DIRECTORY, 0);
 	if (dir < 0)
 		return dir;
 	for (const char *slash; (slash = strchr(path, '/')); path = slash + 1) {
@@ -243,7 +245,7 @@ static int begin(struct workspace_upload *u, int root, const char *path)
 	snprintf(u->name, sizeof(u->name), "%s", name);
 	memcpy(u->temporary, prefix, sizeof(prefix));
 	text_random_id(u->temporary + sizeof(prefix) - 1, 26);
-	u->fd = open_beneath(u->dir, u->temporary, O_WRONLY | O_CREAT | O_EXCL, 0644);
+	u->fd = workspace_open_beneath(u->dir, u->temporary, O_WRONLY | O_CREAT | O_EXCL, 0644);
 	return u->fd < 0 ? u->fd : 0;
 }
 
@@ -256,7 +258,7 @@ int workspace_upload_begin(struct workspace_upload *u, int root, const char *pat
 	act_as_ourselves(&own);
 	if (r < 0) {
 		workspace_upload_finish(&new);
-		return fail(e, r, path);
+		return workspace_fail(e, r, path);
 	}
 	*u = new;
 	return 0;
@@ -265,10 +267,10 @@ int workspace_upload_begin(struct workspace_upload *u, int root, const char *pat
 int workspace_upload_write(struct workspace_upload *u, const void *data, size_t len, struct error *e)
 {
 	if (len > u->max - u->written)
-		return fail(e, -EFBIG, u->name);
+		return workspace_fail(e, -EFBIG, u->name);
 	int r = fd_write_full(u->fd, data, len);
 	if (r < 0)
-		return fail(e, r, u->name);
+		return workspace_fail(e, r, u->name);
 	u->written += len;
 	return 0;
 }
@@ -276,13 +278,14 @@ int workspace_upload_write(struct workspace_upload *u, const void *data, size_t 
 int workspace_upload_commit(struct workspace_upload *u, struct error *e, bool *ret_replaced)
 {
 	struct stat st;
+	_cleanup_discard_ int held = openat(u->dir, u->name, O_PATH | O_NOFOLLOW | O_CLOEXEC); /* as in workspace_remove() */
 	bool replaced = !fstatat(u->dir, u->name, &st, AT_SYMLINK_NOFOLLOW);
 	struct identity own = act_as(u->uid, u->gid);
 	/* rename replaces a link itself, never what it points to. */
 	int r = renameat(u->dir, u->temporary, u->dir, u->name) < 0 ? -errno : 0;
 	act_as_ourselves(&own);
 	if (r < 0)
-		return fail(e, r, u->name);
+		return workspace_fail(e, r, u->name);
 	fd_close_clear(&u->fd);
 	*ret_replaced = replaced;
 	return 0;
@@ -292,139 +295,6 @@ void workspace_upload_finish(struct workspace_upload *u)
 {
 	if (u->fd >= 0)
 		unlinkat(u->dir, u->temporary, 0);
-	fd_close_clear(&u->fd);
+	launcher_discard(TAKE_FD(u->fd));
 	fd_close_clear(&u->dir);
-}
-
-/* ---- listing ------------------------------------------------------------ */
-
-const char *workspace_kind_name(enum workspace_kind k)
-{
-	static const char *const names[] = { "file", "directory", "symlink", "other" };
-	return names[k];
-}
-
-static enum workspace_kind kind_of(mode_t mode)
-{
-	if (S_ISREG(mode))
-		return WORKSPACE_FILE;
-	if (S_ISDIR(mode))
-		return WORKSPACE_DIRECTORY;
-	return S_ISLNK(mode) ? WORKSPACE_LINK : WORKSPACE_OTHER;
-}
-
-static int listing_add(
-	struct workspace_listing *l, const char *prefix, const char *name, const struct stat *st)
-{
-	if (l->n == l->cap) {
-		size_t cap = l->cap ? l->cap * 2 : 64;
-		struct workspace_entry *more = reallocarray(l->entries, cap, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		l->entries = more;
-		l->cap = cap;
-	}
-	struct workspace_entry *entry = &l->entries[l->n];
-	if (asprintf(&entry->path, "%s%s%s", prefix, *prefix ? "/" : "", name) < 0)
-		return -ENOMEM;
-	entry->kind = kind_of(st->st_mode);
-	entry->size = entry->kind == WORKSPACE_FILE ? (uint64_t)st->st_size : 0;
-	entry->modified_ns = (uint64_t)st->st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec;
-	l->n++;
-	return 0;
-}
-
-static void cleanup_dir(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
-
-/* Adds the entries of one directory (whose descriptor it takes) to the listing. */
-static int scan_directory(int fd, const char *prefix, struct workspace_listing *l)
-{
-	_cleanup_(cleanup_dir) DIR *d = fdopendir(fd);
-	if (!d) {
-		int r = -errno;
-		fd_close(fd);
-		return r;
-	}
-	for (struct dirent *entry; (entry = readdir(d));) {
-		struct stat st;
-		if (text_eq(entry->d_name, ".") || text_eq(entry->d_name, ".."))
-			continue;
-		if (l->n >= WORKSPACE_SCAN) {
-			l->truncated = true;
-			return 0;
-		}
-		if (fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue; /* gone between the two calls */
-		int r = listing_add(l, prefix, entry->d_name, &st);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static size_t depth_of(const char *path)
-{
-	size_t depth = 1;
-	while ((path = strchr(path, '/'))) {
-		depth++;
-		path++;
-	}
-	return depth;
-}
-
-static int compare_entries(const void *a, const void *b)
-{
-	return strcmp(((const struct workspace_entry *)a)->path, ((const struct workspace_entry *)b)->path);
-}
-
-/* The listing is its own queue: directories found are scanned in the order they were found. */
-static int scan_below(int root, struct workspace_listing *l)
-{
-	for (size_t i = 0; i < l->n && !l->truncated; i++) {
-		if (l->entries[i].kind != WORKSPACE_DIRECTORY)
-			continue;
-		if (depth_of(l->entries[i].path) >= WORKSPACE_DEPTH ||
-			strlen(l->entries[i].path) > LIMIT_PATH_BYTES) {
-			l->truncated = true;
-			continue;
-		}
-		int fd = open_beneath(root, l->entries[i].path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
-		if (fd < 0)
-			continue; /* removed, swapped or unreadable: it is listed, its content is not ours to
-				     see */
-		/* The entry may move when the listing grows. */
-		_cleanup_free_ char *prefix = strdup(l->entries[i].path);
-		int r = prefix ? scan_directory(TAKE_FD(fd), prefix, l) : -ENOMEM;
-		fd_close(fd);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-int workspace_list(int root, const char *path, bool recursive, struct workspace_listing *l, struct error *e)
-{
-	int fd = open_beneath(root, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
-	if (fd < 0)
-		return fail(e, fd, path);
-	int r = scan_directory(fd, path, l);
-	if (!r && recursive)
-		r = scan_below(root, l);
-	if (r < 0)
-		return fail(e, r, path);
-	if (l->n)
-		qsort(l->entries, l->n, sizeof(*l->entries), compare_entries);
-	return 0;
-}
-
-void workspace_listing_finish(struct workspace_listing *l)
-{
-	for (size_t i = 0; i < l->n; i++)
-		free(l->entries[i].path);
-	free(l->entries);
-	*l = (struct workspace_listing){ 0 };
 }

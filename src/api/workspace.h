@@ -74,12 +74,21 @@ struct workspace_entry {
 	uint64_t modified_ns; /* wall clock */
 };
 
-struct workspace_listing {
-	struct workspace_entry *entries; /* in byte order of their paths */
-	size_t n, cap;
-	bool truncated; /* there was more than was looked at, or deeper */
-};
+/*
+ * A walk through a directory ("" is the workspace itself), in steps between which others have their turn: looks at up to WORKSPACE_SCAN entries and
+ * WORKSPACE_DEPTH levels.
+ */
+struct workspace_walk;
+int workspace_walk_create(int root, const char *path, bool recursive, struct error *e, struct workspace_walk **ret);
+void workspace_walk_destroy(struct workspace_walk *w); /* NULL is fine */
 
-/* Lists a directory ("" is the workspace itself). The listing is the caller's, also after an error. */
-int workspace_list(int root, const char *path, bool recursive, struct workspace_listing *l, struct error *e);
-void workspace_listing_finish(struct workspace_listing *l);
+/* Looks at so many entries. 1: there is more; 0: it is done; or a negative errno. */
+int workspace_walk_step(struct workspace_walk *w, unsigned entries);
+
+/* Nothing more is looked at: it is done, and truncated. */
+void workspace_walk_stop(struct workspace_walk *w);
+
+/* When it is done: the entries one after another in byte order of their paths, then NULL. They stay the walk's. */
+const struct workspace_entry *workspace_walk_next(struct workspace_walk *w);
+size_t workspace_walk_count(const struct workspace_walk *w);
+bool workspace_walk_truncated(const struct workspace_walk *w); /* there was more than was looked at, or deeper */

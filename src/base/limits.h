@@ -67,7 +67,7 @@ enum {
 	LIMIT_LOG_SCAN = 20 * 1000,                  /* entries looked at for one page */
 	LIMIT_QUERY_PARAMS = 32,
 	LIMIT_TOKEN_BYTES = 1024,                    /* of a token in an address */
-	LIMIT_LOGGED_TARGET_BYTES = 9 * 1024,        /* of an address whose token is hidden in the log */
+	LIMIT_LOGGED_TARGET_BYTES = 256,             /* of an address in a line of the log; the rest is cut */
 	LIMIT_JUPYTER_HEADER_BYTES = 4096,           /* header of a Jupyter message */
 	LIMIT_OUTBOX_BYTES = 128 * 1024 * 1024,      /* events kept for a client that reads slowly */
 	LIMIT_WEB_LOG_STEPS = 1000,                  /* of an episode, shown by OpenEnv's web interface */

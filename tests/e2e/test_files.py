@@ -314,3 +314,28 @@ def test_many_files(session):
     session.execute('import os\nos.mkdir("m")\nfor i in range(3000): open(f"m/{i:05}", "w").close()').ok()
     answer = session.api.get(f'{session.path}/files?recursive=true&limit=10000').json()
     assert len(answer['files']) == 3001 and answer['truncated'] is False
+
+
+def test_a_long_list_is_made_in_parts(api):
+    """More entries than are looked at in one turn, in order and each once; others are served meanwhile."""
+    session = api.session(limits={'inodes': 100_000})
+    session.execute(
+        "import os\nfor d in range(60):\n    os.mkdir(f'd{d:02}')\n    for f in range(150): open(f'd{d:02}/f{f:03}', 'w').close()"
+    ).ok()
+    answer = api.get(f'{session.path}/files?recursive=true&limit=10000').json()
+    paths = [entry['path'] for entry in answer['files']]
+    assert len(paths) == 60 * 151 and paths == sorted(set(paths)) and answer['truncated'] is False
+    answer = api.get(f'{session.path}/files?recursive=true&limit=1000').json()
+    assert [entry['path'] for entry in answer['files']] == paths[:1000] and answer['truncated'] is True
+
+
+def test_a_list_whose_client_leaves_and_one_whose_session_ends(api, daemon):
+    session = api.session()
+    session.execute("for f in range(5000): open(f'f{f:04}', 'w').close()").ok()
+    for _ in range(5):
+        with gb.Wire(daemon) as wire:
+            wire.send(f'GET {session.path}/files?limit=5000 HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    with gb.Wire(daemon) as wire:
+        wire.send(f'GET {session.path}/files?limit=5000 HTTP/1.1\r\nHost: localhost\r\n\r\n')
+        session.delete()
+        assert wire.answer()[0] in (200, 404, 410)

@@ -334,3 +334,15 @@ def test_metrics_tell_where_the_time_goes(api):
     counts = dict(re.findall(r'glovebox_step_seconds_count\{step="(\w+)"\} (\d+)', text))
     for step in 'clone', 'enter', 'filter', 'python', 'spawn', 'setup', 'compile', 'run', 'value', 'report', 'cell', 'encode':
         assert int(counts[step]) > 0, step
+
+
+def test_lines_of_the_log_are_bounded():
+    """A client without a token must not be able to fill the disk with what it asks for."""
+    with gb.running_daemon('--preload', 'json', '--ready', '1', '--token', 's' * 20, token='s' * 20) as daemon:
+        before = len(daemon.log())
+        for path in ('x' * 7000, 'x?token=' + 'y' * 7000 + '&z=' + 'z' * 900, '%f0' * 2000):
+            with gb.Api(daemon.url) as stranger:
+                assert stranger.get(f'/{path}').status_code in (400, 401, 404)
+        lines = [line for line in daemon.log()[before:].splitlines() if ' request ' in line]
+        assert len(lines) >= 3 and max(map(len, lines)) < 512
+        assert 'yyy' not in daemon.log()

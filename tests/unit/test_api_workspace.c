@@ -12,6 +12,36 @@
 #include "base/limits.h"
 #include "tap.h"
 
+/* A whole walk at once. */
+struct listing {
+	struct workspace_entry *entries;
+	size_t n;
+	bool truncated;
+	struct workspace_walk *walk;
+};
+
+static void listing_finish(struct listing *l)
+{
+	free(l->entries);
+	workspace_walk_destroy(l->walk);
+	*l = (struct listing){ 0 };
+}
+
+static int list(int root, const char *path, bool recursive, struct listing *l, struct error *e)
+{
+	const struct workspace_entry *entry;
+	int r = workspace_walk_create(root, path, recursive, e, &l->walk);
+	while (r >= 0 && (r = workspace_walk_step(l->walk, 7)) > 0)
+		;
+	if (r < 0)
+		return r;
+	l->entries = calloc(workspace_walk_count(l->walk) + 1, sizeof(*l->entries));
+	while ((entry = workspace_walk_next(l->walk)))
+		l->entries[l->n++] = *entry;
+	l->truncated = workspace_walk_truncated(l->walk);
+	return 0;
+}
+
 static int root = -1, outside = -1;
 
 static void paths(void)
@@ -70,10 +100,10 @@ static const char *read_file(const char *path, struct error *e)
 /* Nothing but what was asked for lies in the directory: no temporary is left. */
 static size_t count(const char *path)
 {
-	struct workspace_listing l = { 0 };
+	struct listing l = { 0 };
 	struct error e;
-	size_t n = workspace_list(root, path, false, &l, &e) < 0 ? 999 : l.n;
-	workspace_listing_finish(&l);
+	size_t n = list(root, path, false, &l, &e) < 0 ? 999 : l.n;
+	listing_finish(&l);
 	return n;
 }
 
@@ -158,28 +188,28 @@ static void planted(void)
 static void listings(void)
 {
 	struct error e = { 0 };
-	struct workspace_listing l = { 0 };
+	struct listing l = { 0 };
 	bool replaced;
 	OK(write_file("b/2", "22", &replaced, &e) == 0 && write_file("b/c/1", "1", &replaced, &e) == 0);
 	OK(write_file("a", "aaa", &replaced, &e) == 0 && symlinkat("a", root, "z") == 0);
-	OK(workspace_list(root, "", false, &l, &e) == 0 && l.n == 3 && !l.truncated);
+	OK(list(root, "", false, &l, &e) == 0 && l.n == 3 && !l.truncated);
 	OK_STR(l.entries[0].path, "a");
 	OK(l.entries[0].kind == WORKSPACE_FILE && l.entries[0].size == 3 && l.entries[0].modified_ns);
 	OK(l.entries[1].kind == WORKSPACE_DIRECTORY && l.entries[2].kind == WORKSPACE_LINK);
-	workspace_listing_finish(&l);
-	OK(workspace_list(root, "", true, &l, &e) == 0 && l.n == 6);
+	listing_finish(&l);
+	OK(list(root, "", true, &l, &e) == 0 && l.n == 6);
 	OK_STR(l.entries[3].path, "b/c");
 	OK_STR(l.entries[4].path, "b/c/1");
-	workspace_listing_finish(&l);
-	OK(workspace_list(root, "b", true, &l, &e) == 0 && l.n == 3);
+	listing_finish(&l);
+	OK(list(root, "b", true, &l, &e) == 0 && l.n == 3);
 	OK_STR(l.entries[0].path, "b/2");
-	workspace_listing_finish(&l);
-	OK(workspace_list(root, "a", true, &l, &e) < 0);
+	listing_finish(&l);
+	OK(list(root, "a", true, &l, &e) < 0);
 	OK_STR(e.slug, "not_a_directory");
-	OK(workspace_list(root, "z", true, &l, &e) < 0);
-	OK(workspace_list(root, "none", true, &l, &e) < 0);
+	OK(list(root, "z", true, &l, &e) < 0);
+	OK(list(root, "none", true, &l, &e) < 0);
 	OK_STR(e.slug, "file_not_found");
-	workspace_listing_finish(&l);
+	listing_finish(&l);
 }
 
 /* What is written belongs to the session's user (only root can try). */
@@ -210,7 +240,7 @@ static void owners(void)
 /* A tree deeper than is looked at, and a directory fuller than is read: cut, and said so. */
 static void bounded(void)
 {
-	struct workspace_listing l = { 0 };
+	struct listing l = { 0 };
 	struct error e = { 0 };
 	int dir = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	for (int i = 0; i < WORKSPACE_DEPTH + 5; i++) {
@@ -220,8 +250,8 @@ static void bounded(void)
 		dir = next;
 	}
 	fd_close(dir);
-	OK(workspace_list(root, "d", true, &l, &e) == 0 && l.truncated && l.n < WORKSPACE_DEPTH);
-	workspace_listing_finish(&l);
+	OK(list(root, "d", true, &l, &e) == 0 && l.truncated && l.n < WORKSPACE_DEPTH);
+	listing_finish(&l);
 	OK(mkdirat(root, "many", 0755) == 0);
 	dir = openat(root, "many", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	for (int i = 0; i < WORKSPACE_SCAN + 1; i++) {
@@ -230,8 +260,8 @@ static void bounded(void)
 		fd_close(openat(dir, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 	}
 	fd_close(dir);
-	OK(workspace_list(root, "many", false, &l, &e) == 0 && l.truncated && l.n == WORKSPACE_SCAN);
-	workspace_listing_finish(&l);
+	OK(list(root, "many", false, &l, &e) == 0 && l.truncated && l.n == WORKSPACE_SCAN);
+	listing_finish(&l);
 }
 
 /* A file system that is full, where root may mount one. */

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
-enum { READ_DEFAULT = 30000, LIST_MAX = 1000 };
+enum { READ_DEFAULT = 30000, LIST_MAX = 1000, LIST_SCAN = 2048 };
 
 /* "/workspace/a", "./a" and "a" are the same file. */
 static const char *below(const char *path)
@@ -53,6 +53,8 @@ static int put_file(struct session *s, const char *path, const char *data, size_
 	int r = workspace_check_path(path, strlen(path), e);
 	if (!r)
 		r = workspace_upload_begin(&u, session_workspace_fd(s), path, uid, gid, len, e);
+	if (!r)
+		r = session_charge_upload(s, len, e);
 	if (!r)
 		r = workspace_upload_write(&u, data, len, e);
 	if (!r)
@@ -231,12 +233,14 @@ void mcp_call_read_file(struct mcp_request *r, struct session *s)
 
 /* ---- list_files -------------------------------------------------------------------------------- */
 
-static void put_entries(const struct workspace_listing *l, struct buffer *text, struct json_writer *w)
+static void put_entries(struct workspace_walk *walk, struct buffer *text, struct json_writer *w)
 {
 	json_key(w, "files");
 	json_open_array(w);
-	for (size_t i = 0; i < l->n && i < LIST_MAX; i++) {
-		const struct workspace_entry *entry = &l->entries[i];
+	for (size_t i = 0; i < LIST_MAX; i++) {
+		const struct workspace_entry *entry = workspace_walk_next(walk);
+		if (!entry)
+			break;
 		buffer_printf(text, entry->kind == WORKSPACE_DIRECTORY ? "%s/\n" : "%s (%" PRIu64 " B)\n", entry->path, entry->size);
 		json_open_object(w);
 		json_field_text(w, "path", entry->path, strlen(entry->path));
@@ -245,14 +249,14 @@ static void put_entries(const struct workspace_listing *l, struct buffer *text, 
 		json_close(w);
 	}
 	json_close(w);
-	if (!l->n)
+	if (!workspace_walk_count(walk))
 		buffer_append_str(text, "(no files)\n");
 }
 
 void mcp_call_list_files(struct mcp_request *r, struct session *s)
 {
 	_cleanup_buffer_ struct buffer text = BUFFER_INIT(0), structured = BUFFER_INIT(0);
-	struct workspace_listing l = { 0 };
+	struct workspace_walk *walk = NULL;
 	struct error e = { 0 };
 	struct json_writer w;
 	bool recursive = !r->arguments->has_recursive || r->arguments->recursive;
@@ -261,19 +265,20 @@ void mcp_call_list_files(struct mcp_request *r, struct session *s)
 		mcp_with_session(r, true, mcp_call_list_files);
 		return;
 	}
-	if (workspace_list(session_workspace_fd(s), r->arguments->path ? below(r->arguments->path) : "", recursive, &l, &e) < 0) {
-		workspace_listing_finish(&l);
+	if (workspace_walk_create(session_workspace_fd(s), r->arguments->path ? below(r->arguments->path) : "", recursive, &e, &walk) < 0) {
 		mcp_tool_error(r, e.text, e.remedy);
 		return;
 	}
+	if (workspace_walk_step(walk, LIST_SCAN) != 0) /* more than a model reads, and than one turn of the loop should take */
+		workspace_walk_stop(walk);
 
-	bool cut = l.truncated || l.n > LIST_MAX;
+	bool cut = workspace_walk_truncated(walk) || workspace_walk_count(walk) > LIST_MAX;
 	begin_structured(r, &w, &structured);
-	put_entries(&l, &text, &w);
+	put_entries(walk, &text, &w);
 	json_field_bool(&w, "truncated", cut);
 	end_structured(&w);
 	if (cut)
 		buffer_append_str(&text, "… there are more files; list a directory of them with path\n");
-	workspace_listing_finish(&l);
+	workspace_walk_destroy(walk);
 	mcp_tool_done(r, &text, &structured, false);
 }

@@ -13,7 +13,7 @@
 
 #define SCHEME "glovebox://"
 
-enum { RESOURCES_MAX = 1000, RESOURCE_BYTES = 4 * 1024 * 1024 };
+enum { RESOURCES_MAX = 1000, RESOURCES_SCAN = 2048, RESOURCE_BYTES = 4 * 1024 * 1024 };
 
 static void put_resource(struct json_writer *w, const char *session, const struct workspace_entry *entry)
 {
@@ -26,23 +26,37 @@ static void put_resource(struct json_writer *w, const char *session, const struc
 	json_close(w);
 }
 
+/* Files of one session, as far as one turn of the loop allows. Returns how many entries were looked at. */
+static unsigned put_files_of(struct json_writer *w, struct session *s, const char *id, unsigned scan, unsigned *n)
+{
+	struct workspace_walk *walk = NULL;
+	const struct workspace_entry *entry;
+	if (workspace_walk_create(session_workspace_fd(s), "", false, NULL, &walk) < 0)
+		return 1;
+	if (workspace_walk_step(walk, scan) != 0)
+		workspace_walk_stop(walk);
+	while (*n < RESOURCES_MAX && (entry = workspace_walk_next(walk))) {
+		if (entry->kind == WORKSPACE_FILE) {
+			put_resource(w, id, entry);
+			(*n)++;
+		}
+	}
+	unsigned looked = (unsigned)workspace_walk_count(walk) + 1;
+	workspace_walk_destroy(walk);
+	return looked;
+}
+
 /* Files of the owner's sessions, until the page is full. */
 static void put_session_files(struct json_writer *w, const struct mcp_request *r, unsigned *n)
 {
 	struct sessions *table = r->home->api->sessions;
 	struct session_info info;
-	for (struct session *s = sessions_next(table, NULL); s && *n < RESOURCES_MAX; s = sessions_next(table, s)) {
-		struct workspace_listing l = { 0 };
+	unsigned looked = 0;
+	for (struct session *s = sessions_next(table, NULL); s && *n < RESOURCES_MAX && looked < RESOURCES_SCAN; s = sessions_next(table, s)) {
 		session_info(s, &info);
 		if (info.owner != r->owner || session_workspace_fd(s) < 0)
 			continue;
-		if (workspace_list(session_workspace_fd(s), "", false, &l, NULL) == 0)
-			for (size_t i = 0; i < l.n && *n < RESOURCES_MAX; i++)
-				if (l.entries[i].kind == WORKSPACE_FILE) {
-					put_resource(w, info.id, &l.entries[i]);
-					(*n)++;
-				}
-		workspace_listing_finish(&l);
+		looked += put_files_of(w, s, info.id, RESOURCES_SCAN - looked, n);
 	}
 }
 
