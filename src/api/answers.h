@@ -49,6 +49,8 @@ struct tool_answer;
 int api_answer_call(struct session *s, const void *client, uint64_t call, const struct tool_answer *a, struct error *e);
 /* A picture, and the one of the end; null without either. */
 void answer_put_film(struct json_writer *w, const struct film_report *f); /* NULL: null */
+/* What there is to know of a picture, in words a model can act on; NULL: nothing. */
+const char *screenshot_note(const struct screenshot *s);
 void answer_put_screenshot(struct json_writer *w, const struct screenshot *s, const struct screenshot *end);
 void answer_put_windows(struct json_writer *w, const struct window_entry *list, unsigned n);
 

@@ -47,7 +47,7 @@ void answer_put_windows(struct json_writer *w, const struct window_entry *list, 
 }
 
 /* Why it was taken then, in words a model can act on. */
-static const char *note_of(const struct screenshot *s)
+const char *screenshot_note(const struct screenshot *s)
 {
 	if (s->no_window)
 		return "No window was on the screen: the code opened none, closed or hid it before it ended, or a thread or process of it "
@@ -109,7 +109,7 @@ static void put_picture(struct json_writer *w, const struct screenshot *s)
 		json_field_null(w, "since_paint_ms");
 	json_key(w, "windows");
 	answer_put_windows(w, s->windows, s->n_windows);
-	json_field_cstr(w, "note", note_of(s));
+	json_field_cstr(w, "note", screenshot_note(s));
 	json_field_base64(w, "data", s->data, s->len);
 	json_field_null(w, "error");
 }

@@ -59,7 +59,7 @@ static void __attribute__((noreturn)) become_plain_server(const struct display_s
 	snprintf(pid, sizeof(pid), "LISTEN_PID=%d", getpid());
 	const char *argv[] = { "Xvfb", XSOCKET_DISPLAY, "-screen", "0", screen, "-dpi", dpi, XZYGOTE_ARGUMENTS, NULL };
 	char *envp[] = { (char *)"PATH=/usr/bin:/bin", (char *)"LISTEN_FDS=1", pid, NULL };
-	unlink("/tmp/.X0-lock"); /* of a server that was killed */
+	unlink("/tmp/.X99-lock"); /* of a server that was killed */
 	if (filter_load(&plain_filter) < 0)
 		_exit(1);
 	execve(XZYGOTE_PROGRAM, (char **)argv, envp);

@@ -70,12 +70,12 @@ static const int zygote_calls[] = { SYS_mmap, SYS_mprotect, SYS_clone, SYS_clone
 /* It makes namespaces and writes their maps; the rest is what an init does before it loads its own filter. */
 static const int jailer_calls[] = { SYS_mmap, SYS_mprotect, SYS_clone, SYS_clone3, SYS_setns, SYS_openat, SYS_pipe2, SYS_socketpair, SYS_sendmsg, SYS_recvmsg, SYS_pidfd_send_signal,
 	SYS_setgroups, SYS_setresuid, SYS_setresgid, SYS_capset, SYS_prctl, SYS_seccomp, SYS_mount, SYS_sethostname, SYS_fcntl, SYS_dup3,
-	SYS_close_range, SYS_signalfd4, SYS_geteuid, SYS_socket, SYS_ioctl, SYS_setsockopt, SYS_bind, SYS_listen, SYS_unlinkat, SYS_mkdirat, SYS_newfstatat, SYS_setitimer,
+	SYS_close_range, SYS_signalfd4, SYS_geteuid, SYS_socket, SYS_ioctl, SYS_setsockopt, SYS_bind, SYS_listen, SYS_unlinkat, SYS_symlinkat, SYS_mkdirat, SYS_newfstatat, SYS_setitimer,
 	SYS_pwrite64, SYS_ftruncate, SYS_getdents64, SYS_sysinfo, SYS_sendto,
 	OLD(SYS_open, SYS_dup2, SYS_pipe, SYS_unlink, SYS_mkdir) };
 
 /* Reaping and sweeping, a display's socket and cookie in the session's own /tmp, and the files of the session's /proc. */
-static const int init_calls[] = { SYS_signalfd4, SYS_sendmsg, SYS_recvmsg, SYS_openat, SYS_mkdirat, SYS_unlinkat, SYS_bind, SYS_listen,
+static const int init_calls[] = { SYS_signalfd4, SYS_sendmsg, SYS_recvmsg, SYS_openat, SYS_mkdirat, SYS_unlinkat, SYS_symlinkat, SYS_bind, SYS_listen,
 	SYS_fcntl, SYS_pwrite64, SYS_ftruncate, SYS_getdents64, SYS_newfstatat, SYS_sysinfo, SYS_sendto,
 	OLD(SYS_mkdir, SYS_unlink) };
 

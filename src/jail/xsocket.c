@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 
-static const char path[] = XSOCKET_DIR "/X0";
+static const char path[] = XSOCKET_DIR "/X99", other_path[] = XSOCKET_DIR "/X0";
 
 enum { BACKLOG = 128 };
 
@@ -51,6 +51,9 @@ int xsocket_make(const uint8_t cookie[XSOCKET_COOKIE], int ret_fds[XSOCKET_FDS])
 		return -errno;
 	unlink(path);
 	if (bind(listening, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(listening, BACKLOG) < 0)
+		return -errno;
+	unlink(other_path);
+	if (symlinkat("X99", AT_FDCWD, other_path) < 0)
 		return -errno;
 	int place = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (place < 0)

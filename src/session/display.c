@@ -550,7 +550,7 @@ bool display_is_up(const struct display *d)
 	return d->state == DISPLAY_UP;
 }
 
-int display_create(struct displays *all, const struct display_size *size, const struct display_events *events, void *owner,
+int display_create(struct displays *all, const struct display_size *size, bool lazy, const struct display_events *events, void *owner,
 	struct display **ret)
 {
 	struct display *d = calloc(1, sizeof(*d));
@@ -565,7 +565,8 @@ int display_create(struct displays *all, const struct display_size *size, const 
 	uv_timer_init(displays_loop(all), &d->timer);
 	d->timer.data = d;
 	displays_add(all, d);
-	displays_warm(all, size);
+	if (!lazy)
+		displays_warm(all, size);
 	*ret = d;
 	return 0;
 }

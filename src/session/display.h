@@ -43,7 +43,7 @@ struct display_events {
 	void (*on_failed)(void *owner, const char *text);
 };
 
-int display_create(struct displays *all, const struct display_size *size, const struct display_events *events, void *owner,
+int display_create(struct displays *all, const struct display_size *size, bool lazy, const struct display_events *events, void *owner,
 	struct display **ret);
 void display_close(struct display *d); /* open questions get no answer any more; NULL is fine */
 

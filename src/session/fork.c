@@ -194,8 +194,8 @@ const char *session_fork_note(const struct session *s)
 /* What a fork cannot have two of. */
 static int check_forkable(struct session *s, const struct fork_request *q, struct error *e)
 {
-	/* A screen that nothing was ever shown on is no obstacle: the forks have none. */
-	bool shows = s->display && display_is_up(s->display);
+	/* A screen that nobody asked for, or that nothing was ever shown on, is no obstacle: the forks have none. */
+	bool shows = s->display && !s->params.display.lazy && display_is_up(s->display);
 	const char *why = shows ? "its display is in use" : s->params.network.net == JAIL_NET_ALLOW ? "it may reach the network" : NULL;
 	if (why) {
 		error_set(e, -ENOTSUP, "the session cannot be forked: %s", why);

@@ -83,6 +83,10 @@ static int make_display(struct session *s, struct error *e)
 {
 	struct display_params *p = &s->params.display;
 	int r = displays_check(e);
+	if (r < 0 && p->lazy) {
+		s->params.has_display = false;
+		return 0;
+	}
 	if (r < 0)
 		return r;
 	p->width = p->width ? p->width : DISPLAY_WIDTH;
@@ -90,7 +94,7 @@ static int make_display(struct session *s, struct error *e)
 	p->depth = p->depth ? p->depth : DISPLAY_DEPTH;
 	p->dpi = p->dpi ? p->dpi : DISPLAY_DPI;
 	struct display_size size = { (unsigned)p->width, (unsigned)p->height, (unsigned)p->depth, (unsigned)p->dpi };
-	r = display_create(s->table->displays, &size, &display_events, s, &s->display);
+	r = display_create(s->table->displays, &size, p->lazy, &display_events, s, &s->display);
 	return r < 0 ? error_set_errno(e, r, "making a display") : 0;
 }
 

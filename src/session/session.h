@@ -76,6 +76,7 @@ struct session_params {
 	bool has_display;      /* a screen of its own */
 	struct display_params {
 		uint64_t width, height, depth, dpi; /* 0: the default */
+		bool lazy; /* nobody asked for it by name: nothing is started until something connects to it, and without an X server there is none */
 	} display;
 	bool has_seed;
 	uint64_t seed;         /* random and numpy start from it */

@@ -1,7 +1,11 @@
 """A session's display by the Python client: pictures, windows, input, recordings, the live view."""
 
 import asyncio
+import base64
+import copy
 import io
+import json
+import pickle
 import sys
 import urllib.request
 
@@ -11,7 +15,7 @@ from PIL import Image
 
 sys.path.insert(0, str(gb.ROOT / 'clients/python/src'))
 
-from glovebox import AsyncGlovebox, Glovebox, NotFound  # noqa: E402
+from glovebox import AsyncGlovebox, CodeAction, CodingEnv, Glovebox, NotFound  # noqa: E402
 
 FORM = """
 import tkinter as tk
@@ -136,3 +140,39 @@ def test_all_of_it_on_an_event_loop(daemon, tmp_path):
             assert again.recording == film.id + 1
 
     asyncio.run(main())
+
+
+# ---- CodingEnv -----------------------------------------------------------------------------
+
+LABEL = "import tkinter as tk\nroot = tk.Tk()\ntk.Label(root, text='Hello', padx=40, pady=40, bg='#ff0000').pack()"
+
+
+def test_a_picture_is_text_with_attributes(daemon):
+    with CodingEnv(daemon.url) as env:
+        env.reset()
+        env.step('x = 1')
+        seen = env.step(CodeAction(LABEL, capture_screenshot=True, render_timeout=2)).observation
+        picture = seen.screenshot
+        assert isinstance(picture, str) and base64.b64decode(picture) == picture.data and picture.data.startswith(b'\x89PNG')
+        assert picture.settled and picture.format == 'png' and picture.width == 1024 and picture.note is None
+        assert json.loads(json.dumps({'screenshot': picture}))['screenshot'] == picture
+        again = pickle.loads(pickle.dumps(picture))
+        assert again == picture and again.windows[0].title == picture.windows[0].title == 'tk' and copy.deepcopy(picture).data == picture.data
+        assert (255, 0, 0) in {colour for _, colour in picture.image.convert('RGB').getcolors(1 << 24)}
+        assert seen.metadata == {}
+
+
+def test_what_the_server_says_beside_the_observation(daemon):
+    with CodingEnv(daemon.url) as env:
+        env.reset()
+        empty = env.step(CodeAction('1', True)).observation
+        assert 'No window' in empty.metadata['screenshot_note'] and 'No window' in empty.screenshot.note
+        assert env.step('final_answer(42)').observation.metadata['final_answer'] == 42
+        env.reset(display=False)
+        without = env.step(CodeAction('1', True)).observation
+        assert without.screenshot is None and 'display' in without.metadata['screenshot_error']
+
+
+def test_a_session_says_why_there_is_no_picture(s):
+    o = s.run('1', screenshot={'window': 99})
+    assert not o.screenshot and o.screenshot == '' and o.screenshot.error['code'] == 'window_not_found' and o.screenshot.data == b''

@@ -661,9 +661,19 @@ def test_a_screenshot_over_http(api):
     assert is_png(answer['observation']['screenshot'])
 
 
-def test_why_there_is_no_screenshot(env):
-    env.step('x = 1')  # now its session cannot be exchanged for one with a screen
+def test_every_environment_has_a_screen(env):
+    env.step('x = 1')
     answer = env.ask({'type': 'step', 'data': {'code': 'print(x)', 'capture_screenshot': True}})['data']
+    assert is_png(answer['observation']['screenshot']) and answer['observation']['stdout'] == '1\n'
+    assert 'No window' in answer['metadata']['screenshot_note']
+    env.step('import tkinter\nroot = tkinter.Tk()')
+    answer = env.ask({'type': 'step', 'data': {'code': 'root["bg"] = "red"', 'capture_screenshot': True, 'render_timeout': 5}})['data']
+    assert is_png(answer['observation']['screenshot']) and 'metadata' not in answer
+
+
+def test_why_there_is_no_screenshot(env):
+    env.ask({'type': 'reset', 'data': {'display': False}})
+    answer = env.ask({'type': 'step', 'data': {'code': 'print(1)', 'capture_screenshot': True}})['data']
     assert answer['observation']['screenshot'] is None and answer['observation']['stdout'] == '1\n'
     assert 'display' in answer['metadata']['screenshot_error']
     wrong = env.ask({'type': 'step', 'data': {'code': '1', 'screenshot': {'format': 'gif'}}})['data']

@@ -260,3 +260,18 @@ def test_render_timeout_is_checked(screen, value):
 def test_a_window_of_a_thread(screen):
     code = 'import threading\ndef show():\n' + ''.join(f'    {line}\n' for line in TK.strip().splitlines()) + '    root.mainloop()\nthreading.Thread(target=show, daemon=True).start()'
     check(screen.execute(code, capture_screenshot=True, render_timeout=30).ok().screenshot, YELLOW, 5000)
+
+
+# ---- the screen's name ---------------------------------------------------------------------
+
+
+def test_the_screen_is_number_99_and_number_0(screen):
+    assert screen.value("__import__('os').environ['DISPLAY']") == "':99'"
+    code = "import tkinter as tk\nroots = [tk.Tk(screenName=name) for name in (':99', ':0', None)]\nfor n, root in enumerate(roots):\n    root.title(str(n))"
+    seen = screen.execute(code, capture_screenshot=True).ok()
+    assert sorted(w['title'] for w in seen.screenshot['windows']) == ['0', '1', '2']
+
+
+@pytest.mark.parametrize('name', [':99', ':0'])
+def test_the_screen_named_by_the_caller(api, name):
+    check(api.run(TK, env={'DISPLAY': name}, capture_screenshot=True).screenshot, YELLOW, 5000)

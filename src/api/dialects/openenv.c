@@ -55,7 +55,6 @@ static void env_free(struct env *e)
 	TAILQ_REMOVE(&e->home->envs, e, link);
 	env_outfit_destroy(e->outfit);
 	env_travel_free(e);
-	reset_finish(&e->asked);
 	free(e->reset_id);
 	free(e->answered_id);
 	buffer_finish(&e->answer);
@@ -232,6 +231,14 @@ void openenv_add_field_error(struct pydantic *p, json_t *fields, const struct er
 		p, "value_error", *field ? field : NULL, err->text, json_object_get(fields, field), NULL);
 }
 
+/* coding_env's X server always runs: so every environment has a screen, whose X server starts when something connects to it. */
+static void give_screen(const struct reset_request *r, struct session_params *params)
+{
+	bool refused = r && json_is_false(json_object_get(r->session, "display"));
+	if (!params->has_display && !refused)
+		params->has_display = params->display.lazy = true;
+}
+
 int reset_read_params(
 	const struct reset_request *r, struct pydantic *p, struct error *err, struct session_params *params)
 {
@@ -244,8 +251,7 @@ int reset_read_params(
 	}
 	if (result < 0 && p)
 		openenv_add_field_error(p, r->session, err);
-	if (r && r->display)
-		params->has_display = true;
+	give_screen(r, params);
 	if (r && r->has_seed) {
 		params->has_seed = true;
 		params->seed = r->seed;
@@ -284,19 +290,6 @@ int openenv_session(struct openenv *o, uint64_t owner, const char *name, const s
 	return 0;
 }
 
-/* The request is kept as far as another session like this one may be needed. */
-static void remember(struct env *e, const struct reset_request *r)
-{
-	json_t *fields = r ? json_incref(r->session) : NULL;
-	json_decref(e->asked.session);
-	e->asked = (struct reset_request){
-		.session = fields, .has_seed = r && r->has_seed, .seed = r ? r->seed : 0
-	};
-	e->plain = !fields && !e->asked.has_seed;
-	e->has_display = (r && r->display) || json_object_get(fields, "display");
-	e->ran = false;
-}
-
 int env_make_session(struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err)
 {
 	char id[SESSION_ID_LEN + 1];
@@ -306,7 +299,8 @@ int env_make_session(struct env *e, const struct reset_request *r, struct pydant
 	if (result < 0)
 		return result;
 	snprintf(e->session, sizeof(e->session), "%s", id);
-	remember(e, r);
+	e->plain = !(r && (r->session || r->has_seed));
+	e->ran = false;
 	return 0;
 }
 

@@ -49,7 +49,6 @@ struct openenv {
 /* What a reset asks for, checked: errors go to p. The seed counts when has_seed. */
 struct reset_request {
 	bool has_seed, has_rewards, rewards;
-	bool display; /* a screen even when the data does not say so */
 	struct session_params *given; /* the session's fields as read already, with their packages; taken; or NULL */
 	unsigned long long seed;
 	const char *episode; /* or NULL; points into the data */
@@ -67,8 +66,6 @@ struct env {
 	int last_exit_code;
 	bool ran;         /* its session has run something */
 	bool plain;       /* its session has no parameters of its own */
-	bool has_display;
-	struct reset_request asked;  /* what its session was made from */
 	struct env_outfit *outfit;   /* a reset waits for its packages */
 	struct env_travel *travel;   /* a checkpoint, rollback or fork that its socket waits for */
 	char *reset_id;              /* JSON text of the id of the message that asked for it, or NULL */
@@ -161,9 +158,6 @@ void env_reset_outfitted(struct env *e, const struct reset_request *r, struct py
 void env_outfit_forget(struct env *e); /* the asker left: done is not called */
 void env_outfit_cancel(struct env *e, const char *why); /* the env ends: its asker hears it */
 void env_outfit_destroy(struct env_outfit *o);
-
-/* A screenshot is asked of an env that has run nothing yet and has no screen: it gets another session, with one. */
-int env_show(struct env *e, struct error *err);
 
 /* ---- checkpoints, rollbacks and forks (openenv_travel.c) ----------------------- */
 

@@ -313,12 +313,9 @@ static int choose_session(
 	struct reset_request fresh = { 0 };
 	if (!e) {
 		h->single = true;
-		fresh.display = a->pictured;
 		return openenv_session(home(c), c->owner, "", &fresh, NULL, err, h->session);
 	}
 	int r = *e->session ? 0 : env_reset(e, &fresh, NULL, err);
-	if (!r && a->pictured)
-		r = env_show(e, err);
 	snprintf(h->session, sizeof(h->session), "%s", e->session);
 	return r;
 }

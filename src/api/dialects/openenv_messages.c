@@ -227,8 +227,6 @@ static int run(struct env_socket *s, const struct message *m, const struct actio
 	struct env *e = s->env;
 	struct step *started;
 	int r = api_check_open(s->home->api, err);
-	if (!r && a->pictured)
-		r = env_show(e, err);
 	return r < 0 ? r
 		     : step_start(s->home, e, e->session, a, m->id, flag(m, "extras", s->extras),
 			       *e->name != '\0', sink, e, err, &started);

@@ -183,22 +183,26 @@ static void put_final_answer(struct json_writer *w, const struct final_answer *a
 		json_field_text(w, "final_answer", a->data, a->len);
 }
 
+#define NO_SCREEN                                                                                          \
+	"the environment has no display: it was reset with \"display\": false, it is a fork of another, or "  \
+	"the server has no X server (apt-get install xvfb)"
+
 /* Only there when it has something to say: OpenEnv's own answers have none. */
 static void put_metadata(struct json_writer *w, const struct step *s, const struct observation *o)
 {
 	const struct screenshot *shot = o->screenshot;
 	bool unpictured = s->pictured && !(shot && shot->data), replaced = o->state_lost || o->rolled_back;
-	if (!unpictured && !o->answer && !replaced)
+	bool noted = shot && shot->data && (shot->no_window || shot->info.reason == SHOT_CAP);
+	if (!unpictured && !noted && !o->answer && !replaced)
 		return;
 	json_key(w, "metadata");
 	json_open_object(w);
 	if (o->answer)
 		put_final_answer(w, o->answer);
 	if (unpictured)
-		json_field_cstr(w, "screenshot_error",
-			shot && shot->text
-				? shot->text
-				: "the environment has no display: reset it with \"display\": true");
+		json_field_cstr(w, "screenshot_error", shot && shot->text ? shot->text : NO_SCREEN);
+	if (noted)
+		json_field_cstr(w, "screenshot_note", screenshot_note(shot));
 	if (replaced) {
 		json_field_bool(w, "state_lost", o->state_lost);
 		json_field_bool(w, "rolled_back", o->rolled_back);

@@ -111,8 +111,6 @@ static struct env *branch(struct env *parent, const struct session *s)
 	e->rewards = parent->rewards;
 	e->plain = parent->plain;
 	e->ran = true;
-	e->asked = parent->asked;
-	json_incref(e->asked.session);
 	e->lease_until_ns = clock_now_ns() + (uint64_t)(lease_s * 1e9);
 	return e;
 }

@@ -62,17 +62,28 @@ def advise_missing(exc):
     return None
 
 
+_tk_found = None  # looked for once, in the zygote: it takes longer than all else that a display needs
+
+
+def has_tk():
+    global _tk_found
+    if _tk_found is None:
+        from importlib.util import find_spec
+
+        _tk_found = find_spec('_tkinter') is not None
+    return _tk_found
+
+
 def use_display():
     """The session has a screen: figures become windows on it when they are shown, if there is a toolkit to make them."""
     import os
-    from importlib.util import find_spec
 
     threading = sys.modules.get('threading')
     if threading is not None:  # toolkits ask whether they are in the main thread, which has had another number before the fork
         threading.main_thread()._set_native_id()
     for name, table in _WAITS.items():
         _on_import(name, lambda module, table=table: _watch_waits(module, table))
-    if find_spec('_tkinter') is None:
+    if not has_tk():
         os.environ.pop('MPLBACKEND', None)
         return
     backend = os.environ.get('MPLBACKEND') or 'TkAgg'

@@ -39,6 +39,7 @@ def preload(names):
 def warm_up():
     """Makes the typical first calls of what is imported; returns 'name: why' for each part that failed."""
     failed = []
+    has_tk()
     for name, module, part in _PARTS:
         if module not in sys.modules:
             continue

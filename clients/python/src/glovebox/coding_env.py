@@ -22,12 +22,14 @@ from .models import Observation, Screenshot
 
 @dataclass
 class CodeAction:
-    """Code to run; with capture_screenshot also a picture of the environment's display."""
+    """Code to run; with capture_screenshot also a picture of the environment's display, whose windows may take render_timeout seconds to be
+    painted after the code has ended."""
 
     code: str
     capture_screenshot: bool = False
     timeout_s: Optional[float] = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    render_timeout: Optional[float] = None  # 0.5, when the server is left to choose
 
 
 @dataclass
@@ -37,7 +39,7 @@ class CodeObservation:
     exit_code: int = 0
     done: bool = False
     reward: Optional[float] = None
-    screenshot: Optional[Screenshot] = None
+    screenshot: Optional[Screenshot] = None  # a str: the PNG in base64
     metadata: dict[str, Any] = field(default_factory=dict)
     info: Optional[Observation] = None  # Glovebox's own observation, where the server gives it
 
@@ -123,6 +125,8 @@ class _Env:
             data['metadata'] = action.metadata
         if getattr(action, 'capture_screenshot', False):
             data['capture_screenshot'] = True
+        if getattr(action, 'render_timeout', None) is not None:
+            data['render_timeout'] = action.render_timeout
         limit = timeout_s or getattr(action, 'timeout_s', None) or self.timeout_s
         if limit is not None:
             data['timeout_s'] = limit
@@ -144,17 +148,19 @@ class _Env:
     @staticmethod
     def _result(data: dict[str, Any]) -> StepResult:
         seen, info = data.get('observation') or {}, data.get('info')
-        picture = (info or {}).get('screenshot') or seen.get('screenshot')
-        if isinstance(picture, str):
-            picture = {'data': picture}
+        metadata = {**(seen.get('metadata') or {}), **(data.get('metadata') or {})}  # beside the observation, where OpenEnv's servers put it
+        known = {**((info or {}).get('screenshot') or {})}
+        if seen.get('screenshot'):
+            known.update(data=seen['screenshot'])
+            known.setdefault('note', metadata.get('screenshot_note'))
         observation = CodeObservation(
             stdout=seen.get('stdout') or '',
             stderr=seen.get('stderr') or '',
             exit_code=seen.get('exit_code') or 0,
             done=bool(data.get('done')),
             reward=data.get('reward'),
-            screenshot=Screenshot(picture) if picture else None,
-            metadata=seen.get('metadata') or {},
+            screenshot=Screenshot(known) if known.get('data') else None,
+            metadata=metadata,
             info=Observation(info) if info and 'status' in info else None,
         )
         return StepResult(observation, data.get('reward'), bool(data.get('done')))

@@ -6,7 +6,7 @@ import base64
 import html
 import json
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from ._answers import printed_final_answer
 from ._markers import from_json
@@ -93,12 +93,20 @@ class Film(_Picture):
         return f'<Film {self.format}, {self.frames} frames, {len(self.data)} bytes>'
 
 
-class Screenshot(_Picture):
-    """A picture of a session's display."""
+class Screenshot(str, _Picture):
+    """A picture of a session's display. It is the file in base64, as text, so that base64.b64decode() takes it; the empty text when there is
+    none, and `error` says why. What else is known of it are its attributes."""
 
-    def __init__(self, raw: dict[str, Any]) -> None:
+    format: str  # type: ignore[assignment]  # of the file: this hides a method of str
+
+    def __new__(cls, raw: Union[str, dict[str, Any]]) -> 'Screenshot':
+        return super().__new__(cls, (raw if isinstance(raw, str) else raw.get('data')) or '')
+
+    def __init__(self, raw: Union[str, dict[str, Any]]) -> None:
+        if isinstance(raw, str):  # the picture alone
+            raw = {'data': str(raw)}
         self.raw = raw
-        self.format: str = raw.get('format') or 'png'
+        self.format = raw.get('format') or 'png'
         self.width: int = raw.get('width') or 0
         self.height: int = raw.get('height') or 0
         self.settled: bool = bool(raw.get('settled'))
@@ -108,7 +116,7 @@ class Screenshot(_Picture):
         self.note: Optional[str] = raw.get('note')  # what there is to know of it
         self.error: Optional[dict[str, Any]] = raw.get('error')  # why there is none
         self.end: Optional[Screenshot] = Screenshot(raw['end']) if raw.get('end') else None
-        self.data: bytes = base64.b64decode(raw.get('data') or '')
+        self.data: bytes = base64.b64decode(str(self))
 
     @property
     def image(self) -> Any:

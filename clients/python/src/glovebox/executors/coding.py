@@ -77,7 +77,7 @@ class _EnvExecutor(ExecutorBackend):
         return result
 
     def run(self, code: str, capture_screenshot: bool = False, render_timeout: float = 0.5) -> CodeExecResult:
-        seen = self.step(CodeAction(code, capture_screenshot=capture_screenshot)).observation
+        seen = self.step(CodeAction(code, capture_screenshot=capture_screenshot, render_timeout=render_timeout)).observation
         return CodeExecResult(seen.stdout, seen.stderr, seen.exit_code)
 
     def get_captured_screenshot(self) -> Optional[str]:
