@@ -13,6 +13,7 @@ enum { GUEST_CONTROL_FD = 1023, GUEST_FIRST_FD = 980 };
 /* What a guest and its parked copies are worth to the kernel's out-of-memory killer (oom_score_adj): it takes the higher one first. */
 #define GUEST_OOM_LIVE "700"
 #define GUEST_OOM_PARKED "500"
+#define GUEST_OOM_FRAGILE "1000" /* a copy beside a guest that uses more than half of the memory */
 
 enum { GUEST_PARKED_FRAME_MAX = 4096 }; /* a parked copy is sent no more at once */
 

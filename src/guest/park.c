@@ -39,6 +39,7 @@ static char directory[PATH_MAX]; /* the working one, when a copy was parked */
 static int fds[FDS_PER_MESSAGE_MAX]; /* came along and wait for their frame, oldest first */
 static size_t n_fds;
 static uint32_t last_cell;
+static bool fragile; /* the copy that is being made, or was made last, is the first to go when memory runs short */
 static bool ran; /* a cell, since the last copy */
 static uint64_t another; /* in a guest that was a parked copy itself: the ticket of the one it has to leave behind; else 0 */
 static struct {
@@ -104,13 +105,15 @@ static size_t loop_descriptors(int *to, size_t max)
 	return n;
 }
 
-static bool sound(char why[HELD_WHY_MAX])
+/* A copy beside a guest that uses more than half of its memory is fragile: both would not fit, should the guest write to all of its memory. */
+static bool sound(bool may_be_fragile, char why[HELD_WHY_MAX])
 {
 	int ours[OURS_MAX] = { GUEST_CONTROL_FD };
 	size_t n = 1;
 	if (!alone_check(host.support, why))
 		return false;
-	if (!memory_has_room_for_copy()) {
+	fragile = !memory_has_room_for_copy();
+	if (fragile && !may_be_fragile) {
 		snprintf(why, HELD_WHY_MAX, "it uses more than half of its limits.memory_bytes, and a copy must fit beside it");
 		return false;
 	}
@@ -134,6 +137,8 @@ static void answer(enum wire_type type, uint64_t ticket, const char *why, const 
 		wire_put(&b, WIRE_TEXT, why, strlen(why));
 	if (left)
 		wire_put(&b, WIRE_FILES_LEFT, left, strlen(left));
+	if (type == WIRE_PARKED && !why && fragile)
+		wire_put_u64(&b, WIRE_FRAGILE, 1);
 	wire_end(&b, start);
 	host.send(&b, along, why ? 0 : n);
 	buffer_finish(&b);
@@ -394,7 +399,7 @@ static void leave_copy(uint64_t ticket)
 			answer(WIRE_PARKED, ticket, why, NULL, 0);
 			return;
 		}
-		set_worth(GUEST_OOM_PARKED);
+		set_worth(fragile ? GUEST_OOM_FRAGILE : GUEST_OOM_PARKED);
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* code that looks around in /proc never sees the copy */
 		pid_t pid = clone_patiently(&pidfd, patience_ms);
 		if (pid != 0)
@@ -409,7 +414,8 @@ static void leave_copy(uint64_t ticket)
 	int err = errno;
 	await_end(settled);
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-	set_worth(GUEST_OOM_LIVE);
+	/* A guest may be twice as large as a fragile copy by the time when memory runs short: the distance must make up for that. */
+	set_worth(fragile ? GUEST_OOM_PARKED : GUEST_OOM_LIVE);
 	answer(WIRE_PARKED, ticket, pidfd < 0 ? strerror(err) : NULL, (const int[]){ pidfd, control[0] }, 2);
 	bool made = pidfd >= 0;
 	fd_close(pidfd);
@@ -419,10 +425,10 @@ static void leave_copy(uint64_t ticket)
 		hot_copy();
 }
 
-static void park(uint64_t ticket)
+static void park(uint64_t ticket, bool may_be_fragile)
 {
 	char why[HELD_WHY_MAX];
-	if (!sound(why)) {
+	if (!sound(may_be_fragile, why)) {
 		answer(WIRE_PARKED, ticket, why, NULL, 0);
 		return;
 	}
@@ -439,12 +445,15 @@ void park_handle(const struct wire_frame *f)
 {
 	struct wire_field field;
 	size_t at = 0;
-	uint64_t ticket = 0;
-	while (wire_field_next(f, &at, &field) == 1)
+	uint64_t ticket = 0, may_be_fragile = 0;
+	while (wire_field_next(f, &at, &field) == 1) {
 		if (field.tag == WIRE_TICKET)
 			wire_field_u64(&field, &ticket);
+		else if (field.tag == WIRE_FRAGILE)
+			wire_field_u64(&field, &may_be_fragile);
+	}
 	if (f->type == WIRE_PARK) {
-		park(ticket);
+		park(ticket, may_be_fragile);
 	} else if (!next.wanted) {
 		next.wanted = true;
 		next.ticket = ticket;
@@ -473,5 +482,5 @@ bool park_due(void)
 void park_when_idle(void)
 {
 	next.wanted = next.due = false;
-	park(next.ticket);
+	park(next.ticket, true);
 }

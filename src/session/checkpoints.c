@@ -94,7 +94,7 @@ int checkpoint_ask(struct session *s, uint64_t *ret_ticket)
 
 bool checkpoint_is_current(const struct session *s)
 {
-	return s->latest && s->replay.good && !s->replay.n && !s->files_touched;
+	return s->latest && !s->latest->fragile && s->replay.good && !s->replay.n && !s->files_touched;
 }
 
 static void begin_checkpoint(struct session *s)

@@ -1,6 +1,7 @@
 #include "session/copy.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -52,6 +53,12 @@ int copy_parked(struct copy *c, int pidfd, int control)
 	c->control = TAKE_FD(socket);
 	c->pid = pid;
 	return 0;
+}
+
+bool copy_has_ended(const struct copy *c)
+{
+	struct pollfd p = { .fd = c->pidfd, .events = POLLIN };
+	return c->pidfd >= 0 && poll(&p, 1, 0) == 1;
 }
 
 /* ---- the end ---------------------------------------------------------------------- */
@@ -199,6 +206,7 @@ static void succeed(struct copy *next, struct copy *c)
 	next->wall_ns = c->wall_ns;
 	next->size_bytes = c->size_bytes;
 	next->files_left = c->files_left;
+	next->fragile = c->fragile;
 	next->again = true;
 }
 

@@ -43,6 +43,7 @@ struct copy {
 	uint64_t wall_ns, used_ns;
 	uint64_t size_bytes; /* when it was last weighed */
 	bool files_left;    /* it does not hold the files */
+	bool fragile;       /* the kernel ends it first when the session's memory runs short: no checkpoint can be made of it */
 	bool exact;         /* asked for at a moment that counts: none that was taken before it will do */
 	bool held;          /* forks of it are being made: it must stay */
 	bool again;         /* it has become the guest itself, which is about to leave another one in its place */
@@ -61,6 +62,9 @@ int copy_parked(struct copy *c, int pidfd, int control);
  * was and takes over its place in the list, but is not there until the guest said so (`again`). The copy itself is gone, its process is *ret_pidfd, the caller's.
  */
 int copy_take(struct copy *c, bool restore_files, struct copy **ret, int *ret_pidfd);
+
+/* Whether its process has ended by itself. */
+bool copy_has_ended(const struct copy *c);
 
 /* Is it there, or about to be without anybody asking? */
 static inline bool copy_is_kept(const struct copy *c)

@@ -96,13 +96,14 @@ static void prune(struct session *s)
 }
 
 /* Adds the request for a copy to the frames. */
-static struct copy *ask(struct session *s, enum wire_type type, struct buffer *frames)
+static struct copy *ask(struct session *s, enum wire_type type, bool may_be_fragile, struct buffer *frames)
 {
 	struct copy *c;
 	size_t start, before = frames->len;
 	if (copy_create(s->berth, &c) < 0)
 		return NULL;
-	if (wire_begin(frames, type, 0, &start) < 0 || wire_put_u64(frames, WIRE_TICKET, c->ticket) < 0) {
+	if (wire_begin(frames, type, 0, &start) < 0 || wire_put_u64(frames, WIRE_TICKET, c->ticket) < 0 ||
+		wire_put_u64(frames, WIRE_FRAGILE, may_be_fragile) < 0) {
 		frames->len = before;
 		copy_drop(c);
 		return NULL;
@@ -163,20 +164,32 @@ void travel_send_cell(struct session *s)
 	if (!wanted || (needed && (c->strict || !replay_possible(s))))
 		forget_latest(s);
 	if (needed)
-		now = ask(s, WIRE_PARK, &frames) != NULL;
+		now = ask(s, WIRE_PARK, true, &frames) != NULL;
 	if (now)
 		session_begin_limit(s, CHECKPOINT_MS); /* the guest waits for processes that end, if need be */
 	if (wanted && !asked_next(s, now))
-		ask(s, WIRE_PARK_NEXT, &frames);
+		ask(s, WIRE_PARK_NEXT, true, &frames);
 	s->files_touched = false;
 	if (buffer_append(&frames, c->frame.data, c->frame.len) == 0) /* a copy of it: the cell may have to be run again */
 		guest_send(berth_guest(s->berth), &frames);
+}
+
+/* A fragile copy may have been ended by the kernel, in place of the guest: then there is none of the state before. */
+static void look_after_fragile(struct session *s)
+{
+	struct copy *c = s->latest;
+	if (!c || !c->fragile || !copy_has_ended(c))
+		return;
+	travel_let_go(s, c);
+	session_ran_out_of_memory(s); /* that was it, and not the next death */
+	snprintf(s->no_copy, sizeof(s->no_copy), "the copy of the state before was given up, because memory ran short");
 }
 
 void travel_cell_done(struct session *s, bool repeatable)
 {
 	struct cell *c = s->running;
 	s->since++;
+	look_after_fragile(s);
 	if (!c->transaction || !repeatable || c->outside || s->params.network.net == JAIL_NET_ALLOW) {
 		travel_forget_cells(s, false);
 	} else if (s->replay.good) {
@@ -212,7 +225,7 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 	struct wire_field field;
 	size_t at = 0;
 	uint64_t ticket = 0;
-	bool refused = false, files_left = false;
+	bool refused = false, files_left = false, fragile = false;
 	if (f->type == WIRE_REPLAYED && replays(s)) {
 		recovered(s);
 		return true;
@@ -224,6 +237,8 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 			wire_field_u64(&field, &ticket);
 		} else if (field.tag == WIRE_FILES_LEFT) {
 			files_left = true;
+		} else if (field.tag == WIRE_FRAGILE) {
+			fragile = true;
 		} else if (field.tag == WIRE_TEXT) {
 			refused = true;
 			snprintf(s->no_copy, sizeof(s->no_copy), "%.*s", (int)(field.len < 255 ? field.len : 255), field.data);
@@ -260,6 +275,7 @@ bool travel_frame(struct session *s, const struct wire_frame *f)
 	TAILQ_INSERT_TAIL(&s->berth->copies, c, link);
 	c->cell = f->serial;
 	c->files_left = files_left;
+	c->fragile = fragile;
 	c->from_start = s->replay.fresh;
 	if (s->replay.good && s->replay.n == s->since)
 		take_path(s, c);
@@ -315,6 +331,10 @@ static bool restore(struct session *s)
 {
 	session_stop_clock(s);
 	drop_asked(s);
+	bool had_copy = s->latest;
+	look_after_fragile(s);
+	if (had_copy && !s->latest)
+		return false;
 	if (!s->latest && (!s->replay.fresh || !travel_possible(s)))
 		return false;
 	if (!s->latest) {
@@ -393,7 +413,7 @@ static void recovered(struct session *s)
 int travel_park(struct session *s, uint64_t *ret_ticket)
 {
 	_cleanup_buffer_ struct buffer frames = BUFFER_INIT(0);
-	struct copy *c = ask(s, WIRE_PARK, &frames);
+	struct copy *c = ask(s, WIRE_PARK, false, &frames);
 	if (!c)
 		return -ENOMEM;
 	*ret_ticket = c->ticket;

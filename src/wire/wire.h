@@ -100,6 +100,7 @@ enum wire_tag {
 	WIRE_LOOP, /* enum wire_loop */
 	WIRE_TEMPLATE, /* SETUP: copies of this guest will be sessions; what it has imported is theirs */
 	WIRE_PAINT,    /* EXECUTE: a picture is wanted, so the cell paints its windows before it ends, and waits for CONTINUE */
+	WIRE_FRAGILE,  /* u64: PARK, PARK_NEXT: the copy may be one that goes first when memory runs short; PARKED: it is one */
 	WIRE_EFFECTS,  /* u64: DONE: enum wire_effects of the cell, or'ed; left out when it had none */
 	WIRE_ITSELF,   /* u64: LIVE: the copy itself is to be the guest, and to leave another one behind, with this ticket */
 };

@@ -75,3 +75,40 @@ def test_variables_that_keep_the_memory_can_be_looked_at_and_deleted(small):
     small.execute('del kept').ok()
     small.execute('more = bytearray(300 << 20)').ok()
     assert small.execute('again = bytearray(105 << 20)').status == 'out_of_memory'  # the limit is what it was
+
+
+FULL = 'kept = []\nwhile True: kept.append(bytearray(1 << 20))'
+
+
+def test_a_session_that_keeps_its_memory_has_a_snapshot(small):
+    """Beyond half of the memory a snapshot is taken, too; it shares what neither changes."""
+    assert small.execute(FULL, timeout_s=60).status == 'out_of_memory'
+    small.execute('n = len(kept); y = 43').ok()
+    seen = small.execute('y = 0; kept[0][0] = 1; import os; os._exit(1)', transaction=True)
+    assert seen.rolled_back and not seen.state_lost, seen.error
+    assert small.value('x, y, len(kept) == n, kept[0][0]') == '(42, 43, True, 0)'
+
+
+def test_such_a_snapshot_goes_first_when_memory_runs_short(small):
+    """The session goes on; a crash in that cell then costs the state, and the answer says why."""
+    small.execute('import numpy; a = numpy.ones(300 << 17)').ok()  # 300 MB
+    seen = small.execute('a += 1; float(a[-1])', transaction=True, timeout_s=60).ok()
+    assert seen.text == '2.0'
+    assert small.value('x, float(a[0])') == '(42, 2.0)'
+    seen = small.execute('a += 1; import os; os._exit(1)', transaction=True, timeout_s=60)
+    assert seen.status == 'killed' and seen.exit_code == 1 and (seen.rolled_back or 'memory ran short' in seen.error['remediation']), seen
+
+
+def test_a_session_within_its_limit_is_never_ended_for_a_snapshot(small):
+    small.execute('import numpy; a = numpy.ones(215 << 17)').ok()  # a little more than half
+    small.execute('"a snapshot"', transaction=True).ok()
+    for i in range(3):
+        seen = small.execute('a += 1; b = numpy.ones(140 << 17); b += 1; del b; float(a[-1])', transaction=True, timeout_s=60).ok()
+        assert seen.text == f'{i + 2}.0'
+    assert small.value('x') == '42'
+
+
+def test_no_checkpoint_is_made_of_it(small):
+    small.execute('import numpy; a = numpy.ones(300 << 17)').ok()
+    answer = small.api.post(f'{small.path}/checkpoints', json={})
+    assert answer.status_code == 409 and 'more than half' in answer.text
