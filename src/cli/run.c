@@ -298,8 +298,7 @@ static void explain(const struct run *run, const struct observation *o)
 		cli_complain(page.verb, "the code did not stop when it was interrupted and was killed");
 	else if (o->status == CELL_OUT_OF_MEMORY)
 		cli_complain(page.verb, "the code reached its memory limit (--memory SIZE sets another)");
-	else if (o->status == CELL_KILLED && error &&
-		 o->exit_code > SIGNAL_BASE) /* os._exit(5) is the code's own way to end */
+	else if (o->status == CELL_KILLED && error)
 		cli_complain(page.verb, "%s", error->message);
 	else if (error && o->status == CELL_ERROR && has_unsaid_remedy(error))
 		cli_complain(page.verb, "%s", error->remedy);

@@ -190,6 +190,23 @@ static void put_done(struct buffer *out, uint32_t serial, struct outcome o, uint
 	wire_end(out, start);
 }
 
+/*
+ * A program has a file: __file__ is its path. It is written only when the code names it, or for processes that it starts; what looks for data beside the program
+ * finds the session's files there.
+ */
+static void begin_program(const char *code, size_t len, PyObject *source)
+{
+	if (policy_active())
+		return; /* names with underscores are not for the code, and neither are other processes */
+	PyObject *path = PyUnicode_FromString("/workspace/main.py");
+	PyObject *r = path ? PyObject_CallFunctionObjArgs(support.begin_program, path, source, NULL) : NULL;
+	if (r && memmem(code, len, "__file__", strlen("__file__")))
+		files_forget_changes(); /* the file is not a result of the code */
+	PyErr_Clear();
+	Py_XDECREF(path);
+	Py_XDECREF(r);
+}
+
 /* The end of the program, in the cell's own time and with its own error. */
 static int end_program(void)
 {
@@ -247,11 +264,14 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 	now.loop = WIRE_LOOP_NONE;
 	now.send = send;
 	tools_begin_cell(serial);
+	fault_set_program(final);
 	snprintf(name, sizeof(name), "<cell %u>", serial);
 	memory_lend(true); /* until the code runs: a session that used up its memory can still be told to let go of some */
 	PyObject *filename = PyUnicode_FromString(name), *value = NULL;
 	PyObject *source = PyUnicode_DecodeUTF8(code, (Py_ssize_t)len, "replace");
 	PyObject *known = filename && source ? PyObject_CallFunctionObjArgs(support.register_source, filename, source, NULL) : NULL;
+	if (final && known)
+		begin_program(code, len, source);
 	Py_XDECREF(source);
 	if (known)
 		value = source_run(code, len, filename);

@@ -11,7 +11,7 @@
 #include "guest/policy/policy.h"
 
 static PyObject *format_error, *advise, *profile_words; /* support.py's */
-static bool forked;
+static bool forked, program;
 
 static void put_text(struct buffer *out, enum wire_tag tag, PyObject *text, size_t max)
 {
@@ -83,7 +83,7 @@ static void use_profile_words(struct policy_words *w, PyObject *exception, PyObj
 	Py_XDECREF(better);
 }
 
-static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, PyObject *filename)
+static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, PyObject *filename, bool shown)
 {
 	_cleanup_buffer_ struct buffer frame = BUFFER_INIT(out->max);
 	size_t start;
@@ -100,7 +100,7 @@ static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, 
 		long line = words.line ? words.line : PyLong_AsLong(PyTuple_GET_ITEM(said, 3));
 		put_text(&frame, WIRE_ERROR_TYPE, words.type ? words.type : PyTuple_GET_ITEM(said, 0), 1024);
 		put_text(&frame, WIRE_TEXT, words.message ? words.message : PyTuple_GET_ITEM(said, 1), LIMIT_MESSAGE_BYTES);
-		put_text(&frame, WIRE_TRACEBACK, words.traceback ? words.traceback : PyTuple_GET_ITEM(said, 2), LIMIT_ERROR_BYTES);
+		put_text(&frame, WIRE_TRACEBACK, words.traceback ? words.traceback : PyTuple_GET_ITEM(said, 2), shown ? 0 : LIMIT_ERROR_BYTES);
 		wire_put_u64(&frame, WIRE_LINE, line > 0 ? (uint64_t)line : 0);
 		if (words.rule == POLICY_RULES)
 			put_advice(&frame, exception);
@@ -116,6 +116,45 @@ static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, 
 	policy_words_finish(&words);
 	Py_XDECREF(said);
 	frame_put(out, &frame, start);
+}
+
+/* Fetches the raised exception, normalised, with its traceback attached. */
+static PyObject *take_exception(void)
+{
+#if PY_VERSION_HEX >= 0x030c0000
+	return PyErr_GetRaisedException();
+#else
+	PyObject *type, *value, *traceback;
+	PyErr_Fetch(&type, &value, &traceback);
+	PyErr_NormalizeException(&type, &value, &traceback);
+	if (traceback)
+		PyException_SetTraceback(value, traceback);
+	Py_XDECREF(type);
+	Py_XDECREF(traceback);
+	return value;
+#endif
+}
+
+/* Says whether the hook is the code's own and has shown the error. One that fails is told as by python3, and the error is shown as without it. */
+static bool call_hook(PyObject *exception, PyObject *filename)
+{
+	PyObject *hook = PySys_GetObject("excepthook"), *plain = PySys_GetObject("__excepthook__"); /* borrowed */
+	if (!program || forked || !hook || hook == plain || policy_active())
+		return false;
+	PyObject *traceback = PyException_GetTraceback(exception);
+	Py_INCREF(hook);
+	PyObject *r = PyObject_CallFunctionObjArgs(hook, (PyObject *)Py_TYPE(exception), exception, traceback ? traceback : Py_None, NULL);
+	Py_DECREF(hook);
+	Py_XDECREF(traceback);
+	Py_XDECREF(r);
+	if (r)
+		return true;
+	PyObject *second = take_exception();
+	PySys_FormatStderr("Error in sys.excepthook:\n");
+	print_error(second, filename);
+	PySys_FormatStderr("\nOriginal exception was:\n");
+	Py_XDECREF(second);
+	return false;
 }
 
 /* sys.exit(): None is 0, a number is itself, anything else is printed to stderr and counts as 1. */
@@ -151,23 +190,6 @@ static void put_exit(struct buffer *out, uint32_t serial, int code)
 	wire_end(out, start);
 }
 
-/* Fetches the raised exception, normalised, with its traceback attached. */
-static PyObject *take_exception(void)
-{
-#if PY_VERSION_HEX >= 0x030c0000
-	return PyErr_GetRaisedException();
-#else
-	PyObject *type, *value, *traceback;
-	PyErr_Fetch(&type, &value, &traceback);
-	PyErr_NormalizeException(&type, &value, &traceback);
-	if (traceback)
-		PyException_SetTraceback(value, traceback);
-	Py_XDECREF(type);
-	Py_XDECREF(traceback);
-	return value;
-#endif
-}
-
 struct outcome fault_report(struct buffer *out, uint32_t serial, PyObject *filename)
 {
 	PyObject *exception = take_exception();
@@ -191,7 +213,7 @@ struct outcome fault_report(struct buffer *out, uint32_t serial, PyObject *filen
 	if (forked)
 		print_error(exception, filename);
 	else
-		put_error(out, serial, exception, filename);
+		put_error(out, serial, exception, filename, call_hook(exception, filename));
 	/* sys.last_value keeps post-mortem tools working, as in the interactive interpreter. */
 	PySys_SetObject("last_value", exception);
 	PySys_SetObject("last_type", (PyObject *)Py_TYPE(exception));
@@ -205,6 +227,11 @@ struct outcome fault_report(struct buffer *out, uint32_t serial, PyObject *filen
 	Py_DECREF(exception);
 	memory_lend(false);
 	return o;
+}
+
+void fault_set_program(bool yes)
+{
+	program = yes;
 }
 
 void fault_forked(void)

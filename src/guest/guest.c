@@ -42,7 +42,7 @@ static PyObject *io_open;
 static void send_frames(struct buffer *frames)
 {
 	if (!is_fork && fd_write_full(GUEST_CONTROL_FD, frames->data, frames->len) < 0)
-		_exit(0); /* the daemon is gone */
+		_exit(WIRE_CUT_OFF); /* the daemon is gone, or the code closed the descriptor */
 	frames->len = 0;
 	if (frames->cap > GUEST_OUT_KEEP)
 		buffer_finish(frames);
@@ -54,7 +54,7 @@ static void send_with(struct buffer *frames, const int *fds, size_t n)
 	if (!n)
 		send_frames(frames);
 	else if (fd_send(GUEST_CONTROL_FD, frames->data, frames->len, fds, n) < 0)
-		_exit(0);
+		_exit(WIRE_CUT_OFF);
 }
 
 static void forget_input(void)
@@ -227,7 +227,7 @@ static bool fill_now(void)
 		_exit(1);
 	ssize_t n = recv(GUEST_CONTROL_FD, at, room, MSG_DONTWAIT);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		_exit(0); /* the daemon is gone */
+		_exit(WIRE_CUT_OFF); /* the daemon is gone, or the code closed the descriptor */
 	wire_reader_filled(&in, n > 0 ? (size_t)n : 0);
 	return true;
 }
@@ -496,7 +496,7 @@ bool guest_take_result(void)
 		_exit(1);
 	ssize_t n = recv(GUEST_CONTROL_FD, at, want, MSG_DONTWAIT);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		_exit(0); /* the daemon is gone */
+		_exit(WIRE_CUT_OFF); /* the daemon is gone, or the code closed the descriptor */
 	wire_reader_filled(&in, n > 0 ? (size_t)n : 0);
 	int r = wire_reader_next(&in, &f);
 	if (r < 0)
@@ -555,7 +555,7 @@ static void receive(void)
 	Py_END_ALLOW_THREADS;
 	reading = false;
 	if (n <= 0)
-		_exit(0);
+		_exit(WIRE_CUT_OFF);
 	wire_reader_filled(&in, (size_t)n);
 }
 

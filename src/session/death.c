@@ -36,7 +36,7 @@ void death_say_why(const struct session *s, char *text, size_t size)
 		snprintf(text, size, "the interpreter was ended by signal %d (%s)", end->status, strsignal(end->status));
 	else
 		snprintf(text, size, "the code ended the interpreter itself with exit code %d (os._exit%s)", end->status,
-			end->status ? "" : ", or it closed descriptor 1023, which is the session's own");
+			end->status == WIRE_CUT_OFF ? ", or it closed descriptor 1023, which is the session's own" : "");
 }
 
 /* ---- listeners -------------------------------------------------------------------- */

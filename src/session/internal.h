@@ -44,6 +44,7 @@ struct cell {
 	unsigned recording_id; /* 0: none */
 	bool detach, started, timed_out, interrupted, abandoned;
 	bool printed_answer; /* a final answer may be printed */
+	bool program;     /* a one-shot, after which the session ends */
 	bool transaction; /* when it ends the interpreter, the session goes back to where it was before … */
 	bool outside;     /* it reached something outside the session: it cannot be run again */
 	bool strict;      /* … to a copy of that moment, not to an older one from which cells are run again */

@@ -69,6 +69,16 @@ static void say_death(struct session *s)
 		session_override_error(s, "InterpreterDied", "interpreter_died", "", text);
 }
 
+/* A one-shot that ended its process itself, or became another program by os.execv(): its exit code is the program's, as python3's would be. */
+static enum cell_status end_of_program(struct session *s, int exit_code)
+{
+	char text[32];
+	snprintf(text, sizeof(text), "exit code %d", exit_code);
+	if (exit_code)
+		session_override_error(s, "SystemExit", "", "", text);
+	return exit_code ? CELL_ERROR : CELL_OK;
+}
+
 void session_end_with_guest(struct session *s, bool rolled_back)
 {
 	struct cell *c = s->running;
@@ -108,6 +118,9 @@ void session_end_with_guest(struct session *s, bool rolled_back)
 		say_death(s);
 	} else if (c->capture && capture_tell_kill(c->capture)) {
 		status = CELL_INTERRUPTED;
+	} else if (c->program && !end->signaled && !s->death.broken && end->status != WIRE_CUT_OFF) {
+		session_close_cell(s, end_of_program(s, exit_code), exit_code, STATE_KEPT);
+		return;
 	} else {
 		say_death(s);
 	}

@@ -214,6 +214,7 @@ int session_execute(struct session *s, const char *id, const struct cell_request
 	c->detach = q->detach;
 	c->printed_answer = q->printed_answer;
 	c->strict = q->strict;
+	c->program = q->final;
 	c->transaction = !q->no_transaction && !q->final && !s->params.no_transactions;
 	if (id) {
 		snprintf(c->id, sizeof(c->id), "%.*s", CELL_ID_MAX, id);

@@ -51,6 +51,9 @@ enum wire_type {
 	WIRE_WAITS,   /* LOOP: how the cell's code waits for its windows' events, when that changes */
 };
 
+/* The exit code of a guest that cannot reach the daemon any more. */
+enum { WIRE_CUT_OFF = 70 };
+
 enum wire_tag {
 	WIRE_CODE = 1,
 	WIRE_STDIN,

@@ -2,6 +2,9 @@
 
 import io
 
+# What a figure holds itself; its background is none of it.
+_CONTENT = ('axes', 'lines', 'images', 'texts', 'patches', 'artists', 'legends', 'subfigs')
+
 
 def flush_figures():
     """Shows each open figure once and closes them all, as Jupyter does at the end of a cell."""
@@ -56,7 +59,7 @@ def _show_once(figure):
 
 def _figure_png(figure):
     """PNG bytes cut to what is drawn; None for a figure with nothing on it or one that cannot be drawn."""
-    if not (figure.axes or figure.lines or figure.images or figure.texts or getattr(figure, 'subfigs', None)):
+    if not any(getattr(figure, kind, None) for kind in _CONTENT):
         return None
     image = io.BytesIO()
     try:

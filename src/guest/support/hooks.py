@@ -16,6 +16,8 @@ def install():
         ('inspect', _patch_inspect),
         ('socket', _patch_socket),
         ('psutil._common', _patch_psutil),
+        ('multiprocessing.spawn', _patch_spawn),
+        ('joblib.externals.loky.backend.spawn', _patch_spawn),
         ('matplotlib', _choose_backend),
         ('IPython.core.display_functions', _patch_ipython),
     ):

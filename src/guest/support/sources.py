@@ -51,14 +51,11 @@ def _patch_inspect(inspect):
         return
 
     def getfile_of_cell(object):
-        try:
+        filename = _cell_of_class(object) if isinstance(object, type) else None
+        if filename is None:
             return getfile(object)
-        except (OSError, TypeError):
-            filename = _cell_of_class(object) if isinstance(object, type) else None
-            if filename is None:
-                raise
-            _restore_source(filename)
-            return filename
+        _restore_source(filename)
+        return filename
 
     for name in ('__module__', '__name__', '__qualname__', '__doc__'):
         setattr(getfile_of_cell, name, getattr(getfile, name))
