@@ -25,6 +25,7 @@ static PyObject *figure_managers_name;
 static bool forked;
 static bool typed_results;
 static bool paints; /* the cell that comes next does */
+static PyObject *support_module;
 static const char *variables; /* JSON text, of the cell that comes next */
 static size_t variables_len;
 
@@ -231,6 +232,14 @@ void cell_paint(bool yes)
 	paints = yes;
 }
 
+void cell_set_unwatched(bool yes)
+{
+	static bool last;
+	if (yes != last && support_module)
+		PyObject_SetAttrString(support_module, "_unwatched", yes ? Py_True : Py_False);
+	last = yes;
+}
+
 void cell_forked(void)
 {
 	forked = true;
@@ -358,7 +367,7 @@ int cell_prepare(const struct support *s)
 	if (!module || !function || !loop || PyObject_SetAttrString(module, "_emit", function) < 0 ||
 		PyObject_SetAttrString(module, "_tell_loop", loop) < 0)
 		return -1;
-	Py_DECREF(module);
+	support_module = module; /* for good */
 	Py_DECREF(function);
 	Py_DECREF(loop);
 	figure_managers_name = PyUnicode_InternFromString("matplotlib._pylab_helpers");

@@ -49,6 +49,9 @@ void cell_paint(bool yes);
 /* Tells the daemon how the cell that runs waits for its windows' events, when that changes. */
 void cell_tell_loop(enum wire_loop loop);
 
+/* Nobody looks at the windows of the cell that comes next; for support code. */
+void cell_set_unwatched(bool yes);
+
 /* JSON text of variables that the next cell finds; must be there until it runs. */
 void cell_set_variables(const char *json, size_t len);
 

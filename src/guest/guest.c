@@ -287,7 +287,7 @@ static void execute(const struct wire_frame *f)
 	struct wire_field field;
 	size_t at = 0, len = 0;
 	char *code = NULL;
-	bool has_stdin = false, final = false, typed = false, paint = false;
+	bool has_stdin = false, final = false, typed = false, paint = false, unwatched = false;
 	int exit_code = 0;
 	uint32_t serial = f->serial; /* a cell inside this one reads into the buffer that the frame lies in */
 	while (wire_field_next(f, &at, &field) == 1) {
@@ -307,10 +307,13 @@ static void execute(const struct wire_frame *f)
 			typed = true;
 		} else if (field.tag == WIRE_PAINT) {
 			paint = !muted;
+		} else if (field.tag == WIRE_UNWATCHED) {
+			unwatched = true;
 		}
 	}
 	cell_type_result(typed);
 	cell_paint(paint);
+	cell_set_unwatched(unwatched);
 	if (!has_stdin && stdin_closed()) /* exit() of the site module closes it */
 		set_stdin(-1);
 	depth++;

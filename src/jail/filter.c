@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -29,6 +30,8 @@
 static const char *const allowed[] = {
 	/* memory */
 	"brk", "munmap", "mprotect", "mremap", "madvise", "mincore", "membarrier",
+	/* keys that must not be swapped out; RLIMIT_MEMLOCK bounds it, and the control group counts it as any memory */
+	"mlock", "munlock",
 	/* threads and time; rseq because glibc gives up when a thread cannot register and the main one could, before the filter */
 	"rseq", "futex", "set_robust_list", "get_robust_list", "set_tid_address", "sched_yield", "sched_getaffinity", "sched_setaffinity",
 	"sched_getparam", "sched_getscheduler", "sched_get_priority_max", "sched_get_priority_min", "sched_rr_get_interval", "gettid", "getcpu",
@@ -44,7 +47,7 @@ static const char *const allowed[] = {
 	"pipe", "pipe2", "fadvise64", "readahead", "getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
 	/* waiting */
 	"poll", "ppoll", "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "eventfd",
-	"eventfd2", "signalfd", "signalfd4",
+	"eventfd2", "signalfd", "signalfd4", "inotify_init", "inotify_init1", "inotify_rm_watch",
 	/* unix sockets, once made */
 	"connect", "bind", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt", "shutdown",
 	/* processes and signals, inside the pid namespace */
@@ -260,6 +263,15 @@ static int add_moving(scmp_filter_ctx c)
 	return r;
 }
 
+/*
+ * Changes of files, but not who reads or opens them: the inodes of the system's files are the host's and all sessions', and every open of /usr/bin/… on the
+ * machine would be told. That a file of the system has changed can be seen by stat() as well.
+ */
+static int add_watches(scmp_filter_ctx c)
+{
+	return when_bit(c, SCMP_ACT_ALLOW, "inotify_add_watch", 2, IN_ACCESS | IN_OPEN | IN_CLOSE_NOWRITE, false);
+}
+
 /* mkfifo(): a mknod that makes no device. */
 static int add_fifo(scmp_filter_ctx c)
 {
@@ -315,6 +327,8 @@ static int add_rules(scmp_filter_ctx c, enum jail_exec exec, enum jail_net net, 
 		r = add_inet(c);
 	if (r == 0)
 		r = add_fifo(c);
+	if (r == 0)
+		r = add_watches(c);
 	if (r == 0)
 		r = add_exec(c, exec, sealed);
 	if (r == 0)

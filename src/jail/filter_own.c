@@ -50,7 +50,7 @@ static const int daemon_calls[] = { SYS_openat, SYS_openat2, SYS_newfstatat, SYS
 static const int zygote_calls[] = { SYS_mmap, SYS_mprotect, SYS_clone, SYS_clone3, SYS_setns, SYS_unshare, SYS_setgroups, SYS_setresuid,
 	SYS_setresgid, SYS_capset, SYS_prctl, SYS_seccomp, NR_LANDLOCK_CREATE, NR_LANDLOCK_ADD, NR_LANDLOCK_RESTRICT, SYS_pidfd_send_signal,
 	SYS_pidfd_open, SYS_execve, SYS_socket, SYS_socketpair, SYS_ioctl, SYS_fcntl, SYS_prlimit64, SYS_personality, SYS_mknodat, SYS_memfd_create,
-	SYS_msync, SYS_mincore, SYS_membarrier, SYS_get_robust_list, SYS_set_tid_address, SYS_sched_setaffinity, SYS_sched_getparam,
+	SYS_msync, SYS_mlock, SYS_munlock, SYS_inotify_init1, SYS_inotify_add_watch, SYS_inotify_rm_watch, SYS_mincore, SYS_membarrier, SYS_get_robust_list, SYS_set_tid_address, SYS_sched_setaffinity, SYS_sched_getparam,
 	SYS_sched_getscheduler, SYS_sched_get_priority_max, SYS_sched_get_priority_min, SYS_sched_rr_get_interval, SYS_getcpu, SYS_clock_getres,
 	SYS_times, SYS_getitimer, SYS_setitimer, SYS_timer_create, SYS_timer_settime, SYS_timer_gettime, SYS_timer_delete,
 	SYS_timer_getoverrun, SYS_timerfd_create, SYS_timerfd_settime, SYS_timerfd_gettime, SYS_openat, SYS_close_range, SYS_pread64, SYS_pwrite64,
@@ -65,7 +65,7 @@ static const int zygote_calls[] = { SYS_mmap, SYS_mprotect, SYS_clone, SYS_clone
 	SYS_getresuid, SYS_getresgid, SYS_getrusage, SYS_sysinfo, SYS_uname, SYS_shmget, SYS_shmat, SYS_shmdt, SYS_shmctl,
 	OLD(SYS_fork, SYS_vfork, SYS_arch_prctl, SYS_open, SYS_creat, SYS_stat, SYS_lstat, SYS_access, SYS_getdents, SYS_readlink, SYS_mkdir,
 		SYS_rmdir, SYS_rename, SYS_unlink, SYS_symlink, SYS_link, SYS_chmod, SYS_utime, SYS_utimes, SYS_futimesat, SYS_dup2, SYS_pipe, SYS_select,
-		SYS_epoll_create, SYS_epoll_wait, SYS_eventfd, SYS_signalfd, SYS_pause, SYS_alarm, SYS_getpgrp, SYS_getrlimit, SYS_setrlimit, SYS_mknod) };
+		SYS_epoll_create, SYS_epoll_wait, SYS_eventfd, SYS_signalfd, SYS_inotify_init, SYS_pause, SYS_alarm, SYS_getpgrp, SYS_getrlimit, SYS_setrlimit, SYS_mknod) };
 
 /* It makes namespaces and writes their maps; the rest is what an init does before it loads its own filter. */
 static const int jailer_calls[] = { SYS_mmap, SYS_mprotect, SYS_clone, SYS_clone3, SYS_setns, SYS_openat, SYS_pipe2, SYS_socketpair, SYS_sendmsg, SYS_recvmsg, SYS_pidfd_send_signal,

@@ -131,9 +131,10 @@ void session_start_next(struct session *s)
 	tell_earlier_output(s);
 }
 
-static int build_frame(struct cell *c, const struct cell_request *q)
+static int build_frame(const struct session *s, struct cell *c, const struct cell_request *q)
 {
 	size_t start;
+	bool unwatched = s->display && !q->has_screenshot && !q->record && q->on_block == ON_BLOCK_AUTO;
 	int r = wire_begin(&c->frame, WIRE_EXECUTE, 0, &start);
 	if (r == 0)
 		r = wire_put(&c->frame, WIRE_CODE, q->code, q->code_len);
@@ -147,6 +148,8 @@ static int build_frame(struct cell *c, const struct cell_request *q)
 		r = wire_put_u64(&c->frame, WIRE_FINAL, 1);
 	if (r == 0 && q->has_screenshot)
 		r = wire_put_u64(&c->frame, WIRE_PAINT, 1);
+	if (r == 0 && unwatched)
+		r = wire_put_u64(&c->frame, WIRE_UNWATCHED, 1);
 	return r == 0 ? buffer_reserve(&c->frame, 32) : r;
 }
 
@@ -190,7 +193,7 @@ int session_execute(struct session *s, const char *id, const struct cell_request
 	if (!c)
 		return error_set(e, -ENOMEM, "out of memory");
 	buffer_count(&c->frame);
-	if (build_frame(c, q) < 0) {
+	if (build_frame(s, c, q) < 0) {
 		cell_free(c);
 		return no_memory(e);
 	}

@@ -100,6 +100,7 @@ enum wire_tag {
 	WIRE_ERRNO,    /* ERROR: of an OSError */
 	WIRE_VARIABLES, /* JSON text of an object */
 	WIRE_TYPED,
+	WIRE_UNWATCHED, /* EXECUTE: nobody asked for a picture of the screen, or said what to do about code that waits for a window */
 	WIRE_LOOP, /* enum wire_loop */
 	WIRE_TEMPLATE, /* SETUP: copies of this guest will be sessions; what it has imported is theirs */
 	WIRE_PAINT,    /* EXECUTE: a picture is wanted, so the cell paints its windows before it ends, and waits for CONTINUE */

@@ -115,6 +115,16 @@ print(plt.fignum_exists('pauses'))
     assert colours_of(seen).get(GREEN, 0) > 50000
 
 
+def test_a_figure_that_nobody_looks_at_is_shown_without_waiting(science_daemon):
+    code = "import matplotlib.pyplot as plt\nplt.figure('alone', figsize=(3, 2)).set_facecolor((0, 1, 0))\nplt.show()\nprint(plt.fignum_exists('alone'))"
+    with science_daemon.api() as api:
+        session = api.session(display=True)
+        o = session.execute(code, timeout_s=60).ok()
+        assert o.stdout == 'True\n' and 'capture_screenshot' in o.stderr and 'on_block' in o.stderr
+        assert session.execute('plt.close("all")\nplt.plot([1])\nplt.show(block=False)\nplt.close("all")', timeout_s=60).ok().stderr == ''
+        assert session.execute('plt.plot([1])\nplt.show()', timeout_s=2, on_block='wait').status == 'timeout'
+
+
 def test_a_game_that_waits_for_its_player_has_settled(screen):
     code = """
 import pygame

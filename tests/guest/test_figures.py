@@ -36,6 +36,12 @@ def test_an_open_figure_is_shown_at_the_end(guest):
     assert outcome.result[0][2] == '[]' and not outcome.displays
 
 
+@pytest.mark.parametrize('content', ['lines.Line2D([0, 1], [0, 1])', 'patches.Circle((0.5, 0.5), 0.2)'])
+def test_a_figure_that_holds_only_artists(guest, content):
+    outcome = run(guest, f'from matplotlib import lines, patches\nx = plt.figure().add_artist({content})')
+    assert len(images(outcome)) == 1
+
+
 def test_show_shows_at_once_and_closes(guest):
     run(guest, 'plt.plot([1])\nplt.show()\ndisplay("between")\nplt.plot([2])\nplt.show(block=True)')
     shown = guest.cells[1].displays

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -69,7 +70,7 @@ static void never(void)
 		SYS_splice, SYS_tee, SYS_vmsplice, SYS_sendfile, SYS_io_setup, SYS_kexec_load, SYS_init_module, SYS_finit_module,
 		SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_mknod, SYS_mknodat, SYS_chroot, SYS_reboot, SYS_setuid, SYS_setresuid,
 		SYS_capset, SYS_seccomp, SYS_execveat, SYS_pidfd_getfd, SYS_pidfd_send_signal, SYS_chown, SYS_fchown, SYS_setxattr,
-		SYS_mlock, SYS_mlockall, SYS_mq_open, SYS_msgget, SYS_semget, SYS_inotify_init1, SYS_fanotify_init, SYS_modify_ldt,
+		SYS_mlock2, SYS_mlockall, SYS_mq_open, SYS_msgget, SYS_semget, SYS_fanotify_init, SYS_modify_ldt,
 		SYS_quotactl, SYS_swapon, SYS_settimeofday, SYS_clock_settime, SYS_sethostname, SYS_iopl, SYS_ioperm, SYS_kcmp,
 		SYS_move_pages, SYS_mbind, SYS_memfd_secret, SYS_landlock_create_ruleset, SYS_io_uring_enter };
 	int good = 1;
@@ -95,6 +96,9 @@ static void arguments(void)
 	static const uint64_t console[] = { TIOCSETD, TIOCCONS, TIOCLINUX, TIOCVHANGUP, TIOCSSERIAL, TIOCEXCL };
 	for (unsigned i = 0; i < sizeof(console) / sizeof(console[0]); i++)
 		OK(with(SYS_ioctl, 1, console[i]) == NO && with(SYS_ioctl, 1, high | console[i]) == NO);
+	OK(with(SYS_inotify_init1, 0, 0) == ALLOW && with(SYS_inotify_add_watch, 2, IN_MODIFY | IN_CREATE | IN_ONLYDIR) == ALLOW);
+	OK(with(SYS_inotify_add_watch, 2, IN_ALL_EVENTS) == NO && with(SYS_inotify_add_watch, 2, IN_OPEN) == NO && with(SYS_inotify_add_watch, 2, high | IN_ACCESS) == NO &&
+		with(SYS_inotify_add_watch, 2, IN_MODIFY | IN_CLOSE_NOWRITE) == NO);
 	OK(with(SYS_prctl, 0, PR_SET_NAME) == ALLOW && with(SYS_prctl, 0, PR_SET_PTRACER) == NO && with(SYS_prctl, 0, PR_SET_SECCOMP) == NO);
 	OK(with(SYS_personality, 0, 0xffffffff) == ALLOW && with(SYS_personality, 0, 0x40000) == NO);
 	OK(with(SYS_prlimit64, 0, 0) == ALLOW && with(SYS_prlimit64, 0, 1) == NO);

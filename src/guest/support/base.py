@@ -28,6 +28,7 @@ _OURS = '<glovebox>'
 _exact = str.__str__  # a plain str also from an instance of a subclass
 
 _emit = None  # the host's function that sends a bundle
+_unwatched = False  # set by the host: nobody looks at the windows of this cell
 _tell_loop = None  # … and the one that says how the code waits for its windows
 _paint_wait = None  # … and the one that waits until the daemon has a picture
 

@@ -116,8 +116,9 @@ def _on_import(name, action):
     """Calls action(module) now if the module is there, and else when it has been imported."""
     if name in sys.modules:
         action(sys.modules[name])
-    else:
-        _actions[name] = action
+        return
+    earlier = _actions.get(name)
+    _actions[name] = action if earlier is None else lambda module: (earlier(module), action(module))
 
 
 class _Finder:

@@ -81,6 +81,7 @@ def use_display():
     threading = sys.modules.get('threading')
     if threading is not None:  # toolkits ask whether they are in the main thread, which has had another number before the fork
         threading.main_thread()._set_native_id()
+    _on_import('matplotlib.pyplot', _patch_show)
     for name, table in _WAITS.items():
         _on_import(name, lambda module, table=table: _watch_waits(module, table))
     if not has_tk():
@@ -98,6 +99,37 @@ def use_display():
     for binding in ('PyQt5', 'PyQt6', 'PySide2', 'PySide6'):
         for module in ('QtCore', 'QtGui', 'QtWidgets'):
             _on_import(f'{binding}.{module}', _patch_qt)
+
+
+_NOBODY_LOOKS = (
+    'plt.show() did not wait: nobody looks at this window, and nobody can close it before the time limit. For a picture of it ask for one with the cell '
+    '("capture_screenshot": true; glovebox run: --screenshot FILE). For windows that are used meanwhile say "on_block": "wait" or "leave". '
+    'Figures that are not shown come as images by themselves.\n'
+)
+
+
+def _patch_show(pyplot):
+    """A show() that would wait for a hand that is not there shows the windows, and says what to do."""
+    import functools
+
+    original = pyplot.show
+
+    @functools.wraps(original)
+    def show(*args, **kwargs):
+        helpers = sys.modules['matplotlib._pylab_helpers']
+        managers = list(helpers.Gcf.figs.values())
+        waits = kwargs.get('block', args[0] if args else None)
+        if waits is None:
+            waits = not pyplot.isinteractive()
+        if not (_unwatched and waits and managers and all(hasattr(manager, 'window') for manager in managers)):
+            return original(*args, **kwargs)
+        original(block=False)
+        for manager in managers:
+            manager.canvas.draw()
+            manager.canvas.flush_events()
+        sys.stderr.write(_NOBODY_LOOKS)
+
+    pyplot.show = show
 
 
 def _watch_waits(module, table):
