@@ -164,17 +164,23 @@ static size_t collect(const struct jail_request *q, const struct jail_network *n
 }
 
 /*
- * From now on a file in memory made in this pid namespace cannot be executed unless it was asked to be (Linux 6.3), which the guest's filter
- * refuses. Only the machine's root may write it, as which we were born; where it fails, guests find out and get the stricter filter.
+ * What the kernel counts per user it also counts for the owner of the user namespace: for a session that is its own id on the host, or whoever started
+ * us. A session gets a part of that, so that it leaves the others theirs.
  */
-static void seal_memory_files(void)
+static int limit_watches(void)
 {
-	int fd = open("/proc/sys/vm/memfd_noexec", O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	ssize_t w = write(fd, "1", 1);
-	(void)w;
-	fd_close(fd);
+	static const struct {
+		const char *path, *most;
+	} limits[] = { { "/proc/sys/user/max_inotify_instances", JAIL_INOTIFY_INSTANCES }, { "/proc/sys/user/max_inotify_watches", JAIL_INOTIFY_WATCHES } };
+	for (int i = 0; i < 2; i++) {
+		int fd = open(limits[i].path, O_WRONLY | O_CLOEXEC);
+		ssize_t w = fd < 0 ? -1 : write(fd, limits[i].most, strlen(limits[i].most));
+		int err = errno;
+		fd_close(fd);
+		if (w < 0)
+			return -err;
+	}
+	return 0;
 }
 
 void init_run(int go, int report, const struct jail_request *q, const struct jail_network *n)
@@ -189,8 +195,8 @@ void init_run(int go, int report, const struct jail_request *q, const struct jai
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	if (read(go, &byte, 1) != 1)
 		_exit(1);
-	if (q->exec != JAIL_EXEC_ANY)
-		seal_memory_files();
+	if ((r = limit_watches()) < 0)
+		fail(report, r, "limiting inotify");
 	/* With the map written: without this, files made below would belong to nobody (EOVERFLOW). */
 	if ((r = privileges_become(JAIL_INNER_ID, &step)) < 0)
 		fail(report, r, step);

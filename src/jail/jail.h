@@ -23,6 +23,10 @@ enum {
 	JAIL_SHM_BYTES = 64 << 20,  /* /dev/shm */
 };
 
+/* Of a session and its forks together; the host gives a user 128 and some ten thousands. */
+#define JAIL_INOTIFY_INSTANCES "16"
+#define JAIL_INOTIFY_WATCHES "8192"
+
 /* Which programs code in a jail may start. */
 enum jail_exec {
 	JAIL_EXEC_SYSTEM, /* those of the read-only tree: everything writable is noexec, memory files too */

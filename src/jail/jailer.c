@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <linux/securebits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -59,6 +60,30 @@ pid_t jailer_clone_init(int *ret_pidfd)
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
+/*
+ * The user namespace belongs to the session's id, not to the machine's root: what the kernel counts per user (inotify, namespaces) it counts for the
+ * owner too, and sessions would together take what root's services need. It gives the session nothing, since no process with that id is outside of it.
+ */
+static pid_t clone_owned(uint32_t owner, int *ret_pidfd)
+{
+	if (!privileged)
+		return jailer_clone_init(ret_pidfd);
+	prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0); /* capabilities stay: some systems let only root make user namespaces */
+	if (syscall(SYS_setresuid, -1, owner, -1) < 0)
+		return -1;
+	pid_t pid = jailer_clone_init(ret_pidfd);
+	if (pid == 0)
+		return 0;
+
+	int err = errno;
+	syscall(SYS_setresuid, -1, 0, -1);
+	prctl(PR_SET_SECUREBITS, 0, 0, 0, 0);
+	prctl(PR_SET_DUMPABLE, 0); /* the change of ids has set it to fs.suid_dumpable, and cleared the next one */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	errno = err;
+	return pid;
+}
+
 int jailer_describe(struct jail_answer *a, int err, const char *step)
 {
 	a->err = err;
@@ -82,7 +107,7 @@ static int make_jail(const struct jail_request *q, const struct jail_network *n,
 	}
 	int pidfd = -1;
 	setsockopt(report[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	pid_t pid = jailer_clone_init(&pidfd);
+	pid_t pid = clone_owned(q->host_id, &pidfd);
 	if (pid == 0) {
 		fd_close(go[1]);
 		init_run(go[0], report[1], q, n);

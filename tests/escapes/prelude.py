@@ -23,7 +23,7 @@ _TABLE = """
 acct=163/89 add_key=248/217 adjtimex=159/171 bpf=321/280 capset=126/91 chroot=161/51 clock_settime=227/112
 clone=56/220 clone3=435 delete_module=176/106 execveat=322/281 fanotify_init=300/262 fchownat=260/54
 fcntl=72/25 finit_module=313/273 fsmount=432 fsopen=430 getpid=39/172 gettid=186/178 init_module=175/105
-inotify_init1=294/26 io_setup=206/0 io_uring_setup=425 ioctl=16/29 ioperm=173/- iopl=172/- ioprio_set=251/30
+inotify_add_watch=254/27 inotify_init1=294/26 io_setup=206/0 io_uring_setup=425 ioctl=16/29 ioperm=173/- iopl=172/- ioprio_set=251/30
 kcmp=312/272 kexec_load=246/104 keyctl=250/219 kill=62/129 landlock_create_ruleset=444 listmount=458
 lsm_get_self_attr=459 mbind=237/235 memfd_create=319/279 memfd_secret=447 migrate_pages=256/238
 mknodat=259/33 mlock=149/228 mlockall=151/230 modify_ldt=154/- mount=165/40 mount_setattr=442 move_mount=429
