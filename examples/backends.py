@@ -39,20 +39,18 @@ import tkinter as tk
 root = tk.Tk()
 root.geometry('300x120+0+0')
 tk.Label(root, text='Hello', font=('Helvetica', 24), bg='gold').pack(expand=True, fill='both')
-root.update()
 """,
     'matplotlib': """
 import matplotlib.pyplot as plt
 plt.plot([1, 4, 9, 16], color='red', linewidth=5)
 plt.title('squares')
-plt.show()
 """,
 }
 
 
 def main(directory='.'):
     for kind in (PyExecutor, RestrictedPythonExecutor):
-        with kind(['tkinter', 'matplotlib', 'numpy'], url=os.environ.get('GLOVEBOX_URL'), display=True) as executor:
+        with kind(['tkinter', 'matplotlib', 'numpy'], url=os.environ.get('GLOVEBOX_URL')) as executor:
             for what, code in CHECKS.items():
                 result = executor.run(code)
                 said = result.stdout.strip() if result.exit_code == 0 else result.stderr.strip().splitlines()[-1].partition('. Authorized')[0]

@@ -1,5 +1,7 @@
 """glovebox.executors: contracts that programs already code against, called as those programs call them."""
 
+import base64
+import io
 import subprocess
 import sys
 import types
@@ -301,6 +303,12 @@ def test_final_answer_returns_its_value(box, profile):
     assert box.run('final_answer(answer=3) + 1', profile=profile).value == 4
 
 
+def colours(png):
+    from PIL import Image
+
+    return {colour for _, colour in Image.open(io.BytesIO(png)).convert('RGB').getcolors(1 << 24)}
+
+
 # ---- the server side of coding_env ---------------------------------------------------------
 
 
@@ -318,6 +326,26 @@ def test_coding_env_executors(daemon):
             assert executor.run(code).stdout == 'P(x=4) [1]\n'
     with pytest.raises(TypeError):
         ExecutorBackend()
+
+
+def test_coding_env_executors_take_pictures(daemon):
+    """Any run may ask for one, as the first or a later one; the windows are painted before it."""
+    window = 'import tkinter as tk\nroot = tk.Tk()\ntk.Label(root, text="Hello", bg="gold", width=20, height=5).pack()'
+    for kind in (PyExecutor, RestrictedPythonExecutor):
+        with kind(['tkinter'], url=daemon.url) as executor:
+            assert executor.run('x = 1').exit_code == 0 and executor.get_captured_screenshot() is None
+            assert executor.run(window, capture_screenshot=True, render_timeout=2.0).exit_code == 0
+            picture = executor.get_captured_screenshot()
+            assert type(picture) is str and (255, 215, 0) in colours(base64.b64decode(picture))
+            executor.clear_screenshot()
+            assert executor.get_captured_screenshot() is None
+
+
+def test_coding_env_executors_need_their_modules(daemon):
+    words = '^Non-installed authorized modules: no_such_module_at_all. Please install these modules or remove them'
+    for make in (PyExecutor, RestrictedPythonExecutor, PythonCodeActEnv):
+        with pytest.raises(smolagents.InterpreterError, match=words):
+            make(['math', 'no_such_module_at_all'], url=daemon.url)
 
 
 def test_coding_env_environment(daemon):

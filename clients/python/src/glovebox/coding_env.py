@@ -348,9 +348,9 @@ class AsyncCodingEnv(_Env):
         return cls._of(await _in_thread(lambda: CodingEnv.from_local(**options)))
 
     @classmethod
-    async def from_docker_image(cls, image: str, **options: Any) -> 'AsyncCodingEnv':
+    async def from_docker_image(cls, image: str, *args: Any, **options: Any) -> 'AsyncCodingEnv':
         """As CodingEnv.from_docker_image()."""
-        return cls._of(await _in_thread(lambda: CodingEnv.from_docker_image(image, **options)))
+        return cls._of(await _in_thread(lambda: CodingEnv.from_docker_image(image, *args, **options)))
 
     async def connect(self) -> 'AsyncCodingEnv':
         """Connects now; otherwise the first message does."""
