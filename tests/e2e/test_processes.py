@@ -124,3 +124,23 @@ def test_a_helper_that_dies_comes_from_the_launcher(family):
             os.kill(before[0], 9)
             gb.wait_until(lambda name=name, before=before: daemon.children(name) not in ([], before), f'a new {name}')
             assert api.run('6 * 7').ok().text == '42'
+
+
+def test_the_mover():
+    """The helper that puts guests of forks into their control groups, there since the first fork."""
+    with gb.running_daemon('--preload', 'json', '--ready', '1') as daemon, daemon.api() as api:
+        session = api.session()
+        session.execute('1').ok()
+        answer = api.post(f'{session.path}/fork', json={})
+        if answer.status_code == 409 and 'control groups' in answer.text:
+            pytest.skip('no control groups on this machine')
+        assert answer.status_code == 201, answer.text
+        (pid,) = daemon.children('glovebox-mover')
+        assert status(pid, 'Seccomp') == ['2'] and status(pid, 'NoNewPrivs') == ['1']
+        assert os.stat(f'/proc/{pid}/environ').st_uid == 0
+        held = descriptors(pid)
+        assert set(held) == {0, 1, 2, 3, 4} and held[3] == 'socket' and held[4].endswith('/cgroup.procs'), held
+        os.kill(pid, 9)
+        answer = api.post(f'{session.path}/fork', json={})
+        assert answer.status_code == 201, answer.text  # another one does it
+        assert daemon.children('glovebox-mover') not in ([], [pid])

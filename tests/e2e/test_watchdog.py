@@ -8,6 +8,11 @@ import gb
 import pytest
 
 
+def the_one(daemon, name):
+    """A guest that is being forked is called as its zygote for a moment."""
+    return gb.wait_until(lambda: len(found := daemon.children(name)) == 1 and found[0], f'there is one {name}')
+
+
 @pytest.fixture
 def own():
     with gb.running_daemon('--preload', 'json', '--ready', '1') as daemon:
@@ -19,14 +24,14 @@ def test_a_helper_that_hangs_is_replaced(own, name):
     with own.api() as api, own.api() as other, ThreadPoolExecutor(1) as pool:
         session = api.session()
         session.execute('x = 41').ok()
-        (pid,) = own.children(name)
+        pid = the_one(own, name)
         os.kill(pid, signal.SIGSTOP)
         made = [pool.submit(lambda: [other.session().execute('"made"').ok().text for _ in range(3)])]  # more than there are in stock: they need it
         gb.wait_until(lambda: api.get('/readyz').status_code == 503, 'it is noticed')
         assert 'is being started' in api.get('/readyz').json()['detail']
         assert session.execute('x + 1').ok().text == '42'
         gb.wait_until(lambda: api.get('/readyz').status_code == 200, 'another one serves')
-        assert own.children(name) != [pid]
+        assert the_one(own, name) != pid
         assert made[0].result() == ["'made'"] * 3
         assert api.run('6 * 7').ok().text == '42'
     assert 'it is killed and a new one is started' in own.log()
@@ -38,13 +43,13 @@ def test_the_zygote_is_renewed():
     with gb.running_daemon('--preload', 'json', '--ready', '2', '--renew', '1') as daemon, daemon.api() as api:
         session = api.session()
         first = session.execute(said).ok().text
-        (zygote,) = daemon.children('glovebox-zygote')
+        zygote = the_one(daemon, 'glovebox-zygote')
         for _ in range(4):  # it is used, and the stock is made anew
             assert api.run('6 * 7').ok().text == '42'
 
         def renewed():
             assert api.get('/readyz').status_code == 200
-            return 'the zygote is renewed' in daemon.log() and daemon.children('glovebox-zygote') not in ([], [zygote])
+            return 'the zygote is renewed' in daemon.log() and the_one(daemon, 'glovebox-zygote') != zygote
 
         gb.wait_until(renewed, 'another zygote serves')
         gb.wait_until(lambda: api.run(said).ok().text != first, 'sessions come from it')
@@ -52,3 +57,18 @@ def test_the_zygote_is_renewed():
         fork = api.post(f'{session.path}/fork', json={})
         assert fork.status_code == 201 and api.adopt(fork.json()['sessions'][0]).execute(said).ok().text == first
         assert 'it is killed' not in daemon.log() and 'the zygote ended' not in daemon.log()
+
+
+def test_an_init_that_hangs_costs_its_own_session(own):
+    """A cell that ends its interpreter has what is left in the jail killed by the init, which does not answer here."""
+    with own.api() as api:
+        session, other = api.session(), api.session()
+        session.execute('import os').ok()
+        space = os.readlink(f'/proc/{session.get()["pid"]}/ns/pid')
+        init = next(p for p in own.children('glovebox-init') if os.readlink(f'/proc/{p}/ns/pid') == space)
+        os.kill(init, signal.SIGSTOP)
+        session.execute('os.kill(os.getpid(), 9)', timeout_s=5, transaction=False)
+        assert other.execute('6 * 7').ok().text == '42'
+        gb.wait_until(lambda: "the jail's init did not answer in time" in own.log(), 'it is noticed')
+        assert api.run('6 * 7').ok().text == '42'
+        session.delete()
