@@ -255,6 +255,7 @@ static int check_live_key(struct call *c, const char *key, struct error *e)
 	c->owner = link->owner;
 	c->by_link = true;
 	c->may_control = link->control;
+	c->link_expires_ns = link->expires_ns;
 	return 0;
 }
 

@@ -45,6 +45,7 @@ struct call {
 	const struct route *route;
 	uint64_t owner; /* who asks: as session_info.owner */
 	bool by_link, may_control; /* somebody with a link to a live view alone; and whether that gives mouse and keyboard */
+	uint64_t link_expires_ns;  /* of the monotonic clock */
 	const struct call_ops *ops;
 	void *work;
 	struct hold held; /* what was decoded of its body and waits with it */

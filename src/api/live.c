@@ -16,7 +16,7 @@
 #include "json/json_write.h"
 #include "session/display.h"
 
-enum { LINK_SECONDS = 3600, GAP_MS = 30, HEAD_BYTES = 12, SESSION_GONE = 4404, DISPLAY_GONE = 1011 };
+enum { LINK_SECONDS = 3600, GAP_MS = 30, HEAD_BYTES = 12, SESSION_GONE = 4404, LINK_EXPIRED = 4403, DISPLAY_GONE = 1011 };
 
 /* Watchers of the live view, apart from those of recordings. */
 static const uint32_t first_watcher = 0x80000000U;
@@ -27,6 +27,7 @@ struct live {
 	uint64_t owner;
 	char session[SESSION_ID_LEN + 1];
 	uint32_t watcher, question; /* question 0: none is open */
+	uv_timer_t expiry; /* of the link it was opened with; never starts without one */
 };
 
 static void put16(uint8_t *out, uint32_t v)
@@ -75,6 +76,11 @@ static void on_message(struct http_ws *ws, const char *text, size_t len, void *u
 		l->question = (uint32_t)r;
 }
 
+static void free_live(uv_handle_t *h)
+{
+	free(h->data);
+}
+
 static void on_closed(struct http_ws *ws, unsigned code, void *userdata)
 {
 	struct live *l = userdata;
@@ -82,7 +88,22 @@ static void on_closed(struct http_ws *ws, unsigned code, void *userdata)
 	(void)ws, (void)code;
 	if (l->question && session_find(l->api->sessions, l->session, NULL, &s) == 0)
 		session_display_forget(s, l->question);
-	free(l);
+	uv_close((uv_handle_t *)&l->expiry, free_live);
+}
+
+/* Who has no more than a link sees no more than it allows: the view ends with it. */
+static void on_expired(uv_timer_t *t)
+{
+	struct live *l = t->data;
+	http_ws_close(l->ws, LINK_EXPIRED, "the link has expired");
+}
+
+static void watch_expiry(struct live *l, uint64_t expires_ns)
+{
+	uint64_t now = clock_now_ns();
+	uint64_t left_ms = expires_ns > now ? (expires_ns - now) / NSEC_PER_MSEC : 0;
+	uv_update_time(l->expiry.loop);
+	uv_timer_start(&l->expiry, on_expired, left_ms, 0);
 }
 
 static const struct http_ws_handler handler = { .on_message = on_message, .on_closed = on_closed };
@@ -133,6 +154,13 @@ void handle_live_link(struct call *c)
 		return;
 	double ttl = q.ttl_s > 0 ? q.ttl_s : LINK_SECONDS;
 	const struct live_link *link = live_links_add(&c->api->live_links, info.id, c->owner, q.control, ttl);
+	if (!link) {
+		error_set(&e, -EBUSY, "all %d links that this server keeps are in use", LIMIT_LIVE_LINKS);
+		error_remedy(&e, "Try again when some have expired; make links with a shorter ttl_s.");
+		error_slug(&e, "too_many_links");
+		call_error(c, &e);
+		return;
+	}
 	snprintf(url, sizeof(url), "/v1/sessions/%s/live?key=%s%s", info.id, link->key, q.control ? "&control=1" : "");
 	json_writer_init(&w, &b);
 	json_open_object(&w);
@@ -182,9 +210,14 @@ void handle_live_socket(struct call *c)
 	l->owner = c->owner;
 	l->watcher = first_watcher | (++last & (first_watcher - 1));
 	snprintf(l->session, sizeof(l->session), "%s", info.id);
+	uv_timer_init(c->api->timer.loop, &l->expiry);
+	l->expiry.data = l;
 	struct http_exchange *x = c->x;
+	uint64_t expires_ns = c->by_link ? c->link_expires_ns : 0;
 	call_release(c);
 	l->ws = http_upgrade(x, NULL, &handler, l);
 	if (!l->ws)
-		free(l);
+		uv_close((uv_handle_t *)&l->expiry, free_live);
+	else if (expires_ns)
+		watch_expiry(l, expires_ns);
 }

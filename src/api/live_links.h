@@ -25,7 +25,7 @@ struct live_links {
 	struct live_link link[LIMIT_LIVE_LINKS];
 };
 
-/* Makes one; when all places are taken, that which would expire first goes. */
+/* Makes one. When the owner has LIMIT_LIVE_LINKS_OF_ONE, that of its own which would expire first goes; nobody else's ever does. NULL: all places are taken. */
 const struct live_link *live_links_add(struct live_links *l, const char *session, uint64_t owner, bool control, double ttl_s);
 
 /* The link of this key, when it is for this session and has not expired; else NULL. Takes as long for a key that is nearly right. */

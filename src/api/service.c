@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/answers.h"
 #include "api/call.h"
 #include "api/metrics.h"
 #include "jail/layers.h"
@@ -100,6 +101,7 @@ void handle_version(struct call *c)
 	json_field_cstr(&w, "api", "v1");
 	json_key(&w, "layers");
 	put_layers(&w, c->api->layers);
+	answer_put_words(&w, "limits_not_enforced", sessions_not_enforced(c->api->sessions));
 	json_close(&w);
 	call_respond(c, 200, &w, &b);
 }

@@ -102,6 +102,7 @@ void answer_put_session(struct json_writer *w, const struct session *s)
 	put_display(w, &info);
 	json_field_cstr(w, "profile", info.profile);
 	put_limits(w, &info.limits);
+	answer_put_words(w, "limits_not_enforced", info.not_enforced);
 	if (info.packages)
 		json_field_raw(w, "packages", info.packages, strlen(info.packages));
 	else

@@ -77,6 +77,7 @@ static const struct shape_row session_rows[] = {
 	{ "pid", "integer", NULL, 0, "Of the guest on the server; 0 while starting." },
 	{ "display", "object", &shape_display, 1, "Its screen; null when it has none." },
 	{ "limits", "object", &shape_limits, 0, NULL },
+	{ "limits_not_enforced", "array", NULL, 0, "Names of limits that this server cannot keep for all processes of the session together: it has no control groups." },
 	{ "packages", "object", &shape_packages, 1, "What became of the packages it was asked for." },
 	{ "metadata", "any", NULL, 1, "As it was given." },
 };
@@ -291,6 +292,7 @@ static const struct shape_row version_rows[] = {
 	{ "version", "string", NULL, 0, NULL },
 	{ "api", "string", NULL, 0, "v1" },
 	{ "layers", "any", NULL, 0, "The layers of the wall around sessions and what each is here: namespaces, mounts, seccomp, landlock, cgroup (v2, v1); \"waived\" for one that is missing." },
+	{ "limits_not_enforced", "array", NULL, 0, "Names of limits that this server cannot keep." },
 };
 SHAPE(shape_version, "Version", version_rows);
 

@@ -107,7 +107,8 @@ enum {
 	LIMIT_INPUT_TEXT = 16 * 1024,            /* bytes of text to type */
 	LIMIT_INPUT_KEYS = 8,                    /* pressed together */
 	LIMIT_INPUT_SECONDS = 60,                /* of a pause, or a key held */
-	LIMIT_LIVE_LINKS = 256,                  /* of all sessions; the one that would expire first goes */
+	LIMIT_LIVE_LINKS = 1024,                 /* of all tokens; more are refused until some expire */
+	LIMIT_LIVE_LINKS_OF_ONE = 64,            /* of one token; its own that would expire first goes */
 	LIMIT_WATCHERS = 8,                      /* of one screen: recordings and live views */
 	LIMIT_RECORDINGS = 8,                    /* kept by one session; the oldest goes */
 	LIMIT_RECORDING_BYTES = 64 * 1024 * 1024, /* of one; it stops there */

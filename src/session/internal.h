@@ -323,6 +323,9 @@ int checkpoint_ask(struct session *s, uint64_t *ret_ticket);            /* a sna
 void fork_child_ready(struct session *child);                   /* when somebody waits for it as a fork */
 void fork_child_failed(struct session *child, const char *why); /* the same; the child ends by itself */
 
+/* session_limits.c: refuses what was asked for and nothing could keep. -ENOTSUP (slug "limit_not_enforced"). */
+int session_check_enforced(const struct sessions *t, const struct session_limits *asked, struct error *e);
+
 /* uploads.c: gives back what was deleted. */
 void session_recount_uploads(struct session *s);
 

@@ -563,6 +563,11 @@ void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata)
 		close_jailer(n);
 }
 
+bool nursery_has_groups(const struct nursery *n)
+{
+	return n->cgroups.ops && strcmp(cgroup_home_kind(&n->cgroups), "none") != 0;
+}
+
 bool nursery_warm(const struct nursery *n)
 {
 	return (n->zygote_warm || renewal_under_way(n)) && n->jailer_up; /* while it is renewed there are guests in stock, and others wait a moment */

@@ -82,6 +82,7 @@ void nursery_note_shortage(struct nursery *n, int err, const char *step);
 /* Why no more guests can be made now (the machine or this process has run out of something), or NULL. */
 const char *nursery_shortage(const struct nursery *n);
 
+bool nursery_has_groups(const struct nursery *n); /* control groups, which bound what all processes of a session take together */
 bool nursery_warm(const struct nursery *n);
 const char *nursery_complaint(const struct nursery *n); /* why it is not warm; NULL when it is */
 const char *nursery_report(const struct nursery *n); /* what could not be preloaded, lines */

@@ -334,6 +334,8 @@ int session_create(struct sessions *t, struct session_params *params, struct err
 	bool ready = false;
 	awake_touch(t->awake);
 	int r = check_room(t, e);
+	if (r == 0 && !t->fork_source) /* a fork asks for nothing: it has what its parent has */
+		r = session_check_enforced(t, &limits, e);
 	if (r == 0)
 		r = session_settle_limits(&t->config, &limits, e);
 	if (r == 0)
@@ -508,7 +510,8 @@ void session_info(const struct session *s, struct session_info *ret)
 		.display_up = s->display && display_is_up(s->display),
 		.display = s->params.display,
 		.profile = s->profile.name,
-		.limits = s->params.limits };
+		.limits = s->params.limits,
+		.not_enforced = sessions_not_enforced(s->table) };
 	if (ret->expires_in_s < 0)
 		ret->expires_in_s = 0;
 }

@@ -246,6 +246,9 @@ void sessions_set_packages(struct sessions *t, const char *path, bool replaces);
 /* Starts the template of a set ahead of need. Path and modules as in session_params. */
 void sessions_warm_template(struct sessions *t, const char *path, char *const *modules, bool replaces);
 
+/* As session_info.not_enforced. */
+const char *sessions_not_enforced(const struct sessions *t);
+
 /* Why no more sessions can be made now: descriptors, processes, namespaces, memory or the state directory's disk have run out. NULL: nothing has. */
 const char *sessions_shortage(struct sessions *t);
 
@@ -275,6 +278,7 @@ struct session_info {
 	struct display_params display;
 	const char *profile; /* its name */
 	struct session_limits limits;
+	const char *not_enforced; /* names of limits, with blanks between, that this server cannot keep for all processes together; "" for none */
 };
 void session_info(const struct session *s, struct session_info *ret);
 

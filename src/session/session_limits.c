@@ -98,6 +98,20 @@ void session_begin_limits(struct session *s)
 	s->has_first_cpu = true;
 }
 
+int session_check_enforced(const struct sessions *t, const struct session_limits *asked, struct error *e)
+{
+	if (asked->cpus <= 0 || nursery_has_groups(t->nursery))
+		return 0;
+	error_set(e, -ENOTSUP, "limits.cpus is %g, and this server has no control groups, without which nothing keeps that limit", asked->cpus);
+	error_remedy(e, "Leave it out, or start the server where it may make control groups (`glovebox doctor` tells how).");
+	return error_slug(e, "limit_not_enforced");
+}
+
+const char *sessions_not_enforced(const struct sessions *t)
+{
+	return t->nursery && nursery_has_groups(t->nursery) ? "" : "memory_bytes processes cpus cpu_s session_cpu_s";
+}
+
 void session_watch_cpu(struct session *s)
 {
 	const struct session_limits *l = &s->params.limits;

@@ -97,3 +97,20 @@ def test_doctor(layer):
     assert done.returncode == (1 if fatal else 0)
     table = subprocess.run([*GONE[layer], str(gb.PROGRAM), 'doctor', '--quick'], capture_output=True, text=True, timeout=gb.PATIENCE).stdout
     assert re.search(rf'^{"fail" if fatal else "warn"} +{layer}', table, re.M)
+
+
+def test_limits_that_are_not_kept_are_named():
+    """Without control groups: the session and /version say which limits hold for single processes only, and what nothing keeps is refused."""
+    with gb.running_daemon('--preload', 'json', '--ready', '1', '--waive', 'cgroup', user=NOBODY) as daemon, daemon.api() as api:
+        names = ['memory_bytes', 'processes', 'cpus', 'cpu_s', 'session_cpu_s']
+        assert api.get('/version').json()['limits_not_enforced'] == names
+        assert api.session(limits={'memory_bytes': 64 << 20}).info['limits_not_enforced'] == names
+        answer = api.post('/v1/sessions', json={'limits': {'cpus': 0.5}})
+        gb.assert_problem(answer, 501, 'limit_not_enforced', 'control groups')
+        answer = api.post('/v1/run', json={'code': '1', 'limits': {'cpus': 0.5}})
+        gb.assert_problem(answer, 501, 'limit_not_enforced', 'control groups')
+
+
+def test_with_control_groups_all_limits_are_kept(api):
+    assert api.get('/version').json()['limits_not_enforced'] == []
+    assert api.session(limits={'cpus': 0.5}).info['limits_not_enforced'] == []

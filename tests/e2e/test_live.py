@@ -106,3 +106,32 @@ def test_server_whose_views_only_show():
         assert api.get(f'{session.path}/live').status_code == 200
         gb.assert_problem(api.get(f'{session.path}/live?control=1'), 403, 'view_only', '--live-control')
         gb.assert_problem(api.post(f'{session.path}/live', json={'control': True}), 403, 'view_only', '--live-control')
+
+
+def test_a_view_ends_when_its_link_expires():
+    with gb.running_daemon('--preload', 'json', '--ready', '1', '--token', 'a-token-of-the-tests', token='a-token-of-the-tests') as daemon:
+        with daemon.api() as api:
+            session = api.session(display=True)
+            session.execute(WINDOW).ok()
+            for ttl in (2, 3600):
+                link = api.post(f'{session.path}/live', json={'ttl_s': ttl}).json()
+                key = link['url'].partition('?')[2]
+                with gb.Socket(f'{daemon.url}{session.path}/live/ws?{key}'.replace('http:', 'ws:')) as view:
+                    view.send_text('next')
+                    assert view._wait(view.ws.recv())
+                    if ttl == 2:
+                        with pytest.raises(websockets.ConnectionClosed) as closed:
+                            view._wait(view.ws.recv())
+                        assert closed.value.rcvd.code == 4403
+
+
+def test_links_of_one_token_leave_those_of_others():
+    tokens = ['a-token-of-the-tests', 'b-token-of-the-tests']
+    with gb.running_daemon('--preload', 'json', '--ready', '1', '--token', tokens[0], '--token', tokens[1], token=tokens[0]) as daemon:
+        with daemon.api() as api, gb.Api(daemon.url, token=tokens[1]) as other, gb.Api(daemon.url) as stranger:
+            mine, theirs = api.session(display=True), other.session(display=True)
+            kept = api.post(f'{mine.path}/live', json={'ttl_s': 600}).json()['url']
+            links = [other.post(f'{theirs.path}/live', json={}).json()['url'] for _ in range(300)]
+            assert stranger.get(kept).status_code == 200
+            assert stranger.get(links[-1]).status_code == 200
+            assert sum(stranger.get(url).status_code == 200 for url in links) == 64

@@ -206,6 +206,7 @@ class AsyncSession(AsyncScreenCalls):
         self.box = box
         self.id: str = info['id']
         self.created = dict(info)
+        self.limits_not_enforced: list[str] = list(info.get('limits_not_enforced') or [])  # those that the server cannot keep
         self._path = f'/v1/sessions/{self.id}'
         self._owned = owned
         self._tools: dict[str, Tool] = {}
