@@ -22,7 +22,7 @@
 
 /* Sorted, for bsearch(). */
 static const char *const names[] = { "accept", "accept4", "alarm", "arc4random", "arc4random_buf", "arc4random_uniform", "bind", "chmod", "clock", "clock_gettime",
-	"clone", "connect", "copy_file_range", "creat", "creat64", "dlsym", "dlvsym", "epoll_wait", "execl", "execle", "execlp", "execv", "execve", "execvp", "execvpe",
+	"clone", "connect", "copy_file_range", "creat", "creat64", "dlmopen", "dlopen", "dlsym", "dlvsym", "epoll_wait", "execl", "execle", "execlp", "execv", "execve", "execvp", "execvpe",
 	"fallocate", "fallocate64", "fchmod", "fchmodat", "fdopendir", "fexecve", "fopen", "fopen64", "fork", "fread", "freopen", "freopen64", "fstat", "fstat64",
 	"fstatat", "fstatat64", "ftruncate", "ftruncate64", "futimens", "fwrite", "getentropy", "getloadavg", "getpid", "getppid", "getrandom", "getrusage",
 	"gettid", "gettimeofday", "kill", "killpg", "link", "linkat", "lstat", "lstat64", "memfd_create", "mkdir", "mkdirat", "mkdtemp", "mkfifo", "mkfifoat", "mknod",
@@ -40,6 +40,7 @@ enum kind {
 	KIND_EFFECT,
 	KIND_CLOCK,
 	KIND_LOCK,    /* no effect by itself */
+	KIND_LOADS,   /* the library that it loads may have one */
 	KIND_LASTING, /* cells that follow can have effects without calling anything above: through addresses, signals, memory that others write to */
 };
 static const struct {
@@ -48,6 +49,8 @@ static const struct {
 } kinds[] = {
 	{ "alarm", KIND_LASTING },
 	{ "clock_gettime", KIND_CLOCK },
+	{ "dlmopen", KIND_LOADS },
+	{ "dlopen", KIND_LOADS },
 	{ "dlsym", KIND_LASTING },
 	{ "dlvsym", KIND_LASTING },
 	{ "memfd_create", KIND_LASTING },
@@ -282,7 +285,7 @@ unsigned effects_end(void)
 {
 	if (!prepared)
 		return WIRE_EFFECT_OUTSIDE;
-	bool loaded = see_to_new(); /* what a new library did meanwhile is not known */
+	bool loaded = calls_of(KIND_LOADS) && see_to_new(); /* what a new library did meanwhile is not known */
 	uint32_t clocks = calls_of(KIND_CLOCK), locks = locks_read_clock ? calls_of(KIND_LOCK) : 0; /* numpy takes a lock for each random number */
 	lasts = lasts || calls_of(KIND_LASTING);
 	bool outside = loaded || lasts || clocks > locks || calls_of(KIND_EFFECT);

@@ -131,3 +131,12 @@ def test_the_wait_for_a_snapshot_is_not_the_cells_time(api):
     ).ok()
     seen = session.execute('import os; os._exit(9)', timeout_s=1)
     assert seen.status == 'killed' and seen.exit_code == 9, seen
+
+
+def test_libraries_that_a_cell_loads_are_watched_too(session):
+    """The template has not loaded the library behind uuid1(): its calls are seen in later cells."""
+    session.execute('seen = []\nimport uuid, _uuid').ok()
+    before = cells(session, 'seen.append(_uuid.generate_time_safe()[0].hex())')
+    died = session.execute(CRASH)
+    assert died.rolled_back and died.may_differ == []
+    assert session.value('seen') == before
