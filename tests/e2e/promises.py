@@ -38,7 +38,7 @@ SECTIONS = {
         (27, 'Success and duration of captures are measured for each backend', 'profiles::cells_and_violations_are_counted_by_profile documents::the_ball_animation',
          '`glovebox_screenshots_total{profile,outcome}` counts; times are those of the steps.'),
         (28, 'The refresh code that coding_env added to programs runs when a user types it', 'documents::the_refresh_code_that_coding_env_added',
-         'Under smolagents and RestrictedPython `tk._default_root` is a private name: the former skips it as written (`except Exception`), the latter refuses the program. It is not needed: windows are painted before the picture.'),
+         'Under RestrictedPython `tk._default_root` is no attribute name, as in the original, and the program is refused. It is not needed: windows are painted before the picture.'),
     ],
     'Dataclasses and the bouncing ball (coding_env)': [
         (29, '`@dataclass` with fields and methods works', 'documents::classes_and_their_substitutes profiles::permissive_restricted_runs_ordinary_programs',

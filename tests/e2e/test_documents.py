@@ -139,8 +139,12 @@ except Exception as e:
 time.sleep(0.1)
 print("done")
 """
+    window = "import tkinter as tk\nroot = tk.Tk()\ntk.Label(root, text='Hello', bg='#ff0000').pack()\n"
+    shown = code.replace('    pass\n', '    print(e)\n') + 'print(root.winfo_ismapped())'
     for backend in ('python', 'smolagents'):
         assert api.run(code, executor_backend=backend, additional_imports=['tkinter', 'time']).ok().stdout == 'done\n'
+        seen = api.run(window + shown, executor_backend=backend, additional_imports=['tkinter', 'time'], display=True).ok()
+        assert seen.stdout == 'done\n1\n'
 
 
 def test_the_models_of_coding_env():

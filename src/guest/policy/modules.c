@@ -143,6 +143,12 @@ static bool keeps(PyObject *name)
 	return false;
 }
 
+/* A private name that programs read all the same: the code that coding_env added to them does. It is a root window, which they can make themselves. Not copied: it changes. */
+static bool is_default_root(PyObject *module_name, PyObject *name)
+{
+	return PyUnicode_CompareWithASCIIString(name, "_default_root") == 0 && PyUnicode_CompareWithASCIIString(module_name, "tkinter") == 0;
+}
+
 static int refuse_module(PyObject *module)
 {
 	PyObject *name = PyModule_GetNameObject(module);
@@ -217,7 +223,7 @@ PyObject *module_value(PyObject *module_name, PyObject *name, PyObject *value)
 	PyObject *other = NULL;
 	if (PyModule_Check(value) || PyCapsule_CheckExact(value))
 		return module_guard(value);
-	if (is_private(name) && !keeps(name))
+	if (is_private(name) && !keeps(name) && !is_default_root(module_name, name))
 		return violation_null(NULL, POLICY_ATTRIBUTE, "Use the public names of the module.", "Forbidden access to private name: %U.%U", module_name,
 			name);
 	int special = stand_in(module_name, name, value, &other);
