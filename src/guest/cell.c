@@ -195,17 +195,19 @@ static void put_done(struct buffer *out, uint32_t serial, struct outcome o, uint
  * A program has a file: __file__ is its path. It is written only when the code names it, or for processes that it starts; what looks for data beside the program
  * finds the session's files there.
  */
-static void begin_program(const char *code, size_t len, PyObject *source)
+static void begin_program(const char *code, size_t len)
 {
 	if (policy_active())
 		return; /* names with underscores are not for the code, and neither are other processes */
 	PyObject *path = PyUnicode_FromString("/workspace/main.py");
-	PyObject *r = path ? PyObject_CallFunctionObjArgs(support.begin_program, path, source, NULL) : NULL;
-	if (r && memmem(code, len, "__file__", strlen("__file__")))
+	if (path && PyDict_SetItemString(PyModule_GetDict(PyImport_AddModule("__main__")), "__file__", path) == 0)
+		PyObject_SetAttrString(support_module, "_is_program", Py_True);
+	if (memmem(code, len, "__file__", strlen("__file__"))) {
+		Py_XDECREF(PyObject_CallNoArgs(support.write_program));
 		files_forget_changes(); /* the file is not a result of the code */
+	}
 	PyErr_Clear();
 	Py_XDECREF(path);
-	Py_XDECREF(r);
 }
 
 /* The end of the program, in the cell's own time and with its own error. */
@@ -280,7 +282,7 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 	PyObject *source = PyUnicode_DecodeUTF8(code, (Py_ssize_t)len, "replace");
 	PyObject *known = filename && source ? PyObject_CallFunctionObjArgs(support.register_source, filename, source, NULL) : NULL;
 	if (final && known)
-		begin_program(code, len, source);
+		begin_program(code, len);
 	Py_XDECREF(source);
 	if (known)
 		value = source_run(code, len, filename);

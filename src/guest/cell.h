@@ -11,7 +11,7 @@
 
 /* What support.py offers, looked up once in the zygote so that cells cannot replace it. */
 struct support {
-	PyObject *register_source, *format_error, *bundle, *flush_figures, *run_async_cell, *is_complete, *encode_answer, *reseed, *begin_program, *end_program, *forget_source, *preload, *define_tools,
+	PyObject *register_source, *format_error, *bundle, *flush_figures, *run_async_cell, *is_complete, *encode_answer, *reseed, *write_program, *end_program, *forget_source, *preload, *define_tools,
 		*warm_up, *install, *use_display, *paint_screen, *advise, *set_network, *find_commands, *run_command,
 		*loop_descriptors, *part_ways, *threads_text, *child_text, *reap_children, *set_variables, *add_typed, *profile_words;
 };

@@ -31,7 +31,7 @@ int support_load(struct support *ret)
 		PyObject **to;
 	} names[] = { { "register_source", &ret->register_source }, { "format_error", &ret->format_error },
 		{ "bundle", &ret->bundle }, { "flush_figures", &ret->flush_figures }, { "run_async_cell", &ret->run_async_cell },
-		{ "is_complete", &ret->is_complete }, { "encode_answer", &ret->encode_answer }, { "reseed", &ret->reseed }, { "begin_program", &ret->begin_program }, { "end_program", &ret->end_program }, { "forget_source", &ret->forget_source }, { "preload", &ret->preload }, { "define_tools", &ret->define_tools },
+		{ "is_complete", &ret->is_complete }, { "encode_answer", &ret->encode_answer }, { "reseed", &ret->reseed }, { "write_program", &ret->write_program }, { "end_program", &ret->end_program }, { "forget_source", &ret->forget_source }, { "preload", &ret->preload }, { "define_tools", &ret->define_tools },
 		{ "set_variables", &ret->set_variables }, { "add_typed", &ret->add_typed },
 		{ "warm_up", &ret->warm_up }, { "install", &ret->install }, { "find_commands", &ret->find_commands }, { "run_command", &ret->run_command }, { "use_display", &ret->use_display },
 		{ "paint_screen", &ret->paint_screen },

@@ -7,7 +7,8 @@ _CHILDREN_DIR = '/tmp/.glovebox'
 _MAX_VALUE = 64 << 20  # bytes of one variable that children are given
 _GENERATIONS = 4  # files that are kept: a child reads its own only when it has started
 
-_program = None  # [path, source, whether it is written] of the program that runs
+_is_program = False  # set by the host: the code runs once, and its file is at __file__ for those who look for it
+_program_path = None  # where it was written
 _written = []  # paths of earlier files, oldest first
 
 # What a child runs in place of the main module. Definitions come after the values that their defaults and decorators need, and before those that are made of them.
@@ -43,30 +44,25 @@ del _load
 '''
 
 
-def begin_program(path, source):
-    """The code is a whole program, whose file is at this path for those who look for it: the code itself when it names __file__, and children."""
-    global _program
-    _program = [path, source, False]
-    vars(sys.modules['__main__'])['__file__'] = path
-    if '__file__' in source:
-        _write_program()
+def _program_text():
+    return ''.join(next(reversed(_entries.values()))[2])
 
 
-def _write_program():
+def write_program():
+    """Writes the program's file, for code that names __file__ and for children; returns its path."""
+    global _program_path
     import os
 
-    path, source, written = _program
-    if written:
-        return path
-    for name in (path, f'{_PROGRAM_DIR}/__main__.py', f'{_CHILDREN_DIR}-main.py'):
+    if _program_path is not None:
+        return _program_path
+    for name in (f'{_PROGRAM_DIR}/main.py', f'{_PROGRAM_DIR}/__main__.py', f'{_CHILDREN_DIR}-main.py'):
         try:
             fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         except FileExistsError:
             continue  # the session's own
         with open(fd, 'w', encoding='utf-8', errors='backslashreplace') as f:
-            f.write(source)
-        _program[0], _program[2] = name, True
-        vars(sys.modules['__main__'])['__file__'] = name
+            f.write(_program_text())
+        _program_path = vars(sys.modules['__main__'])['__file__'] = name
         return name
     return None
 
@@ -92,9 +88,9 @@ def _patch_spawn(spawn):
 
 def _main_for_children():
     """The path of a file with the main module, or None when the code defined nothing. A program without `if __name__ == '__main__'` would start itself again."""
-    if _program is not None and '__name__' in _program[1]:
-        return _write_program()
     try:
+        if _is_program and '__name__' in _program_text():
+            return write_program()
         return _write_definitions()
     except Exception as e:
         _report(e, 'What was defined here could not be given to a child process:')
