@@ -166,6 +166,7 @@ int workspace_remove(int root, const char *path, struct error *e)
 		return workspace_fail(e, dir, path);
 	/* Whoever lets go of a file last frees its pages, which takes as long as it is large: not us. */
 	_cleanup_discard_ int held = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	(void)held;
 	/* The name is one checked part, and unlinkat never follows it, so what goes is in this directory. */
 	if (!unlinkat(dir, name, 0))
 		return 0;
@@ -279,6 +280,7 @@ int workspace_upload_commit(struct workspace_upload *u, struct error *e, bool *r
 {
 	struct stat st;
 	_cleanup_discard_ int held = openat(u->dir, u->name, O_PATH | O_NOFOLLOW | O_CLOEXEC); /* as in workspace_remove() */
+	(void)held;
 	bool replaced = !fstatat(u->dir, u->name, &st, AT_SYMLINK_NOFOLLOW);
 	struct identity own = act_as(u->uid, u->gid);
 	/* rename replaces a link itself, never what it points to. */
