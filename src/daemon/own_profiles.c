@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "daemon/config.h"
 #include "daemon/places.h"
 #include "profile/profiles.h"
 
@@ -26,4 +27,22 @@ int own_profiles_load(const char *settings_file, struct error *e, struct profile
 	directories[n++] = "/etc/glovebox/profiles";
 	directories[n] = NULL;
 	return profiles_create(directories, e, ret);
+}
+
+/* coding_env runs code under smolagents' rules; who chose others for the server means them here too. */
+const char *own_profiles_openenv(const struct config *c)
+{
+	if (c->openenv_profile)
+		return c->openenv_profile;
+	return c->profile ? c->profile : "smolagents";
+}
+
+int own_profiles_check(const struct profiles *p, const struct config *c, struct error *e)
+{
+	_cleanup_(profile_choice_finish) struct profile_choice usual = { 0 }, openenv = { 0 };
+	int r = profiles_choose(p, NULL, c->profile, c->additional_imports, false, e, &usual);
+	if (r < 0)
+		return r;
+	r = profiles_choose(p, own_profiles_openenv(c), NULL, c->additional_imports, true, e, &openenv);
+	return r < 0 ? error_wrap(e, "openenv-profile") : 0;
 }

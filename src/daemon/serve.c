@@ -93,21 +93,6 @@ static int report(const struct error *e)
 	return SERVE_FAILED;
 }
 
-/* coding_env runs code under smolagents' rules; who chose others for the server means them here too. */
-static const char *openenv_profile(const struct config *c)
-{
-	if (c->openenv_profile)
-		return c->openenv_profile;
-	return c->profile ? c->profile : "smolagents";
-}
-
-static int check_openenv_profile(struct server *s, struct error *e)
-{
-	_cleanup_(profile_choice_finish) struct profile_choice choice = { 0 };
-	int r = profiles_choose(s->profiles, openenv_profile(s->config), NULL, s->config->additional_imports, true, e, &choice);
-	return r < 0 ? error_wrap(e, "openenv-profile") : 0;
-}
-
 static int start_sessions(struct server *s, struct error *e)
 {
 	struct sessions_config sc;
@@ -123,14 +108,10 @@ static int start_sessions(struct server *s, struct error *e)
 	sc.template_bytes = s->config->packages.template_bytes;
 	s->guest_module = sc.guest_module;
 	r = own_profiles_load(s->config->file, e, &s->profiles);
-	if (r == 0) { /* a wrong default would refuse every session */
-		_cleanup_(profile_choice_finish) struct profile_choice choice = { 0 };
-		r = profiles_choose(s->profiles, NULL, sc.default_profile, sc.default_imports, false, e, &choice);
-		if (r == 0)
-			r = check_openenv_profile(s, e);
-		if (r == 0)
-			r = mcp_settings_load(s->config, s->profiles, e, &s->mcp);
-	}
+	if (r == 0)
+		r = own_profiles_check(s->profiles, s->config, e);
+	if (r == 0)
+		r = mcp_settings_load(s->config, s->profiles, e, &s->mcp);
 	if (r < 0)
 		return r;
 	sc.profiles = s->profiles;
@@ -186,7 +167,7 @@ static int start_api(struct server *s, struct error *e)
 		.no_live_control = !c->live_control,
 		.jupyter_timeout_s = c->jupyter_timeout < c->max_timeout ? c->jupyter_timeout : c->max_timeout,
 		.mcp = s->mcp.config,
-		.openenv = { .profile = openenv_profile(c), .rewards = c->openenv_rewards, .lease_s = c->openenv_lease },
+		.openenv = { .profile = own_profiles_openenv(c), .rewards = c->openenv_rewards, .lease_s = c->openenv_lease },
 	};
 	return api_create(&config, e, &s->api);
 }
