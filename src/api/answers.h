@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "session/session.h"
-#include "session/tools.h"
+#include "session/tools/session_tools.h"
 
 struct json_writer;
 

@@ -9,7 +9,7 @@
 #include "api/call.h"
 #include "api/cell_packages.h"
 #include "api/metrics.h"
-#include "api/requests.h"
+#include "api/schema/requests.h"
 #include "api/routes.h"
 #include "base/log.h"
 #include "base/text.h"

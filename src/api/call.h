@@ -13,12 +13,12 @@
 #include <sys/queue.h>
 #include <uv.h>
 
-#include "api/dialects/dialect.h"
+#include "dialects/dialect.h"
 #include "api/guard.h"
-#include "api/live_links.h"
+#include "api/handlers/live_links.h"
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/hold.h"
+#include "base/memory_account.h"
 #include "base/limits.h"
 #include "http/http.h"
 #include "session/session.h"

@@ -12,7 +12,7 @@
 #include "api/routes.h"
 #include "base/cleanup.h"
 #include "base/fds.h"
-#include "base/hold.h"
+#include "base/memory_account.h"
 #include "base/text.h"
 #include "packages/packages.h"
 #include "session/session.h"

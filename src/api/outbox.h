@@ -12,7 +12,7 @@
 #include <sys/queue.h>
 
 #include "base/buffer.h"
-#include "base/hold.h"
+#include "base/memory_account.h"
 
 struct outbox_message;
 

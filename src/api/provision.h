@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "api/requests.h"
+#include "api/schema/requests.h"
 
 struct api;
 struct call;

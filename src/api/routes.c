@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "api/call.h"
-#include "api/dialects/jupyter_routes.h"
-#include "api/dialects/mcp_routes.h"
-#include "api/dialects/openenv_routes.h"
-#include "api/requests.h"
-#include "api/requests_input.h"
-#include "api/shapes.h"
+#include "dialects/jupyter/jupyter_routes.h"
+#include "dialects/mcp/mcp_routes.h"
+#include "dialects/openenv/openenv_routes.h"
+#include "api/schema/requests.h"
+#include "api/schema/requests_input.h"
+#include "api/schema/shapes.h"
 #include "base/nearest.h"
 #include "base/text.h"
 

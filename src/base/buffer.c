@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hold.h"
+#include "base/memory_account.h"
 
 enum { BUFFER_FIRST_CAP = 256 };
 

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "daemon/options.h"
+#include "options/options.h"
 #include "json/json_read.h"
 #include "packages/names.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
-#include "daemon/places.h"
+#include "daemon/paths.h"
 
 static const char python[] = "/usr/bin/python3";
 

@@ -10,9 +10,9 @@
 #include "base/launcher.h"
 #include "base/nearest.h"
 #include "base/text.h"
-#include "display/screens.h"
+#include "display/xserver/screens.h"
 #include "jail/jailer.h"
-#include "session/rootfs.h"
+#include "sandbox/rootfs.h"
 #include "network/proxy.h"
 #include "jail/mover.h"
 

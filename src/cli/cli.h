@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "daemon/options.h"
+#include "options/options.h"
 
 enum {
 	CLI_OK = 0,

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "daemon/options.h"
+#include "options/options.h"
 
 struct client;
 

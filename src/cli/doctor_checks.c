@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/doctor.h"
-#include "cli/local.h"
-#include "daemon/places.h"
+#include "local/local.h"
+#include "daemon/paths.h"
 #include "jail/layers.h"
 
 enum {

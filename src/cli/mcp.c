@@ -15,7 +15,7 @@
 #include "cli/cli.h"
 #include "cli/mcp_bridge.h"
 #include "cli/mcp_install.h"
-#include "daemon/places.h"
+#include "daemon/paths.h"
 #include "http/http_client.h"
 
 static const char default_url[] = "http://127.0.0.1:8000";

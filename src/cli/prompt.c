@@ -13,7 +13,7 @@
 #include <wchar.h>
 
 #include "base/cleanup.h"
-#include "daemon/places.h"
+#include "daemon/paths.h"
 
 enum { HISTORY_LINES = 2000 };
 

@@ -13,9 +13,9 @@
 #include "base/text.h"
 #include "cli/backend.h"
 #include "cli/cli.h"
-#include "cli/local.h"
+#include "local/local.h"
 #include "json/json_write.h"
-#include "session/film.h"
+#include "session/display/film.h"
 
 enum { SIGNAL_BASE = 128 }; /* exit codes of what a signal ended, as shells count */
 

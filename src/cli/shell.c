@@ -10,10 +10,10 @@
 #include "base/text.h"
 #include "cli/backend.h"
 #include "cli/cli.h"
-#include "cli/display.h"
-#include "cli/local.h"
+#include "cli/show_picture.h"
+#include "local/local.h"
 #include "cli/prompt.h"
-#include "daemon/places.h"
+#include "daemon/paths.h"
 
 struct options {
 	double timeout;

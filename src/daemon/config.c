@@ -10,9 +10,9 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "daemon/places.h"
+#include "daemon/paths.h"
 #include "http/http_address.h"
-#include "network/policy.h"
+#include "network/network_policy.h"
 
 #define AT(member) offsetof(struct config, member)
 

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "daemon/options.h"
+#include "options/options.h"
 #include "packages/settings.h"
 
 struct sessions_config;

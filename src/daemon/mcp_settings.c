@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "api/dialects/mcp.h"
+#include "dialects/mcp/mcp.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "profile/profiles.h"

@@ -3,7 +3,7 @@
 
 #include "api/api.h"
 #include "daemon/config.h"
-#include "network/policy.h"
+#include "network/network_policy.h"
 
 struct profiles;
 

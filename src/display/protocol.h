@@ -14,7 +14,7 @@
  * size and number that comes from it.
  *
  * A new action on a display is: a value in display_ask, its struct here, a row in screen.c's table, and display_ask() in
- * the daemon (session/display.h).
+ * the daemon (session/display/session_display.h).
  */
 #pragma once
 

@@ -15,7 +15,7 @@
 #include <uv.h>
 
 #include "base/buffer.h"
-#include "base/hold.h"
+#include "base/memory_account.h"
 #include "http/http.h"
 #include "http/http_parser.h"
 

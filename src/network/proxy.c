@@ -14,8 +14,8 @@
 #include "base/fds.h"
 #include "base/limits.h"
 #include "jail/jail.h"
-#include "network/confine.h"
-#include "network/link.h"
+#include "network/proxy_sandbox.h"
+#include "network/proxy_conn.h"
 
 enum { EVENTS_MAX = 64, TICK_MS = 1000, REPORT_WAIT_MS = 2000, ACCEPTS_PER_TURN = 16, ORDERS_PER_TURN = 64 };
 

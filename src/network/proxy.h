@@ -3,7 +3,7 @@
  *
  * The daemon opens an *outlet* for a session: rules, and sockets that listen inside the session's network namespace (the jail's init
  * made them, jail/net.h). The proxy accepts on them from outside; the first speaks CONNECT, plain HTTP and SOCKS 5
- * (network/dialogue.h), each further one leads to one fixed target. Nobody but that session can connect to them, so where a
+ * (network/proxy_protocol.h), each further one leads to one fixed target. Nobody but that session can connect to them, so where a
  * connection was accepted says whose it is. Names are resolved here; a connection goes to an address that was checked. Every
  * attempt is reported.
  */
@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "network/dialogue.h"
+#include "network/proxy_protocol.h"
 #include "network/rules.h"
 
 enum { PROXY_SOCKET_FD = 3, PROXY_NAME_MAX = 32, PROXY_DETAIL_MAX = 256, PROXY_MESSAGE_MAX = 40 * 1024 };

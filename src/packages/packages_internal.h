@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "json/json_read.h"
 #include "packages/packages.h"
-#include "packages/store.h"
+#include "packages/set_store.h"
 
 struct packages_wait {
 	TAILQ_ENTRY(packages_wait) link;

@@ -4,16 +4,16 @@
 #include <sys/queue.h>
 #include <uv.h>
 
-#include "session/copy.h"
-#include "session/display.h"
+#include "sandbox/snapshot.h"
+#include "session/display/session_display.h"
 #include "profile/profiles.h"
-#include "session/nursery.h"
-#include "session/operation.h"
+#include "sandbox/pool.h"
+#include "session/history/operation.h"
 #include "session/outcome.h"
 #include "session/output.h"
-#include "session/recording.h"
+#include "session/display/recording.h"
 #include "session/session.h"
-#include "session/spool.h"
+#include "session/output_log.h"
 
 enum { CELL_ID_MAX = 64 };
 

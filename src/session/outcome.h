@@ -5,9 +5,9 @@
 #pragma once
 
 #include "base/buffer.h"
-#include "base/hold.h"
+#include "base/memory_account.h"
 #include "session/session.h"
-#include "wire/steps.h"
+#include "wire/timing.h"
 #include "wire/wire.h"
 
 struct outcome {

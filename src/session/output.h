@@ -2,7 +2,7 @@
  * What a cell printed on one descriptor: the first bytes, a count of what was left out, and the last bytes.
  *
  * Memory is bounded by the cap and taken as needed: nothing until something is printed, the tail only when the head is full. It counts as held
- * (base/hold.h): when the daemon holds too much already, less than the cap is kept, and the rest is counted as left out.
+ * (base/memory_account.h): when the daemon holds too much already, less than the cap is kept, and the rest is counted as left out.
  */
 #pragma once
 

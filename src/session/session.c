@@ -12,10 +12,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "session/awake.h"
+#include "session/idle_latency.h"
 #include "session/internal.h"
-#include "session/set_templates.h"
-#include "session/templates.h"
+#include "sandbox/package_template.h"
+#include "sandbox/plain_zygote.h"
 
 const char *session_state_name(enum session_state s)
 {

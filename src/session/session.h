@@ -16,11 +16,11 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "display/protocol.h"
-#include "session/recording.h"
+#include "session/display/recording.h"
 #include "jail/jail.h"
-#include "network/dialogue.h"
-#include "network/policy.h"
-#include "wire/steps.h"
+#include "network/proxy_protocol.h"
+#include "network/network_policy.h"
+#include "wire/timing.h"
 #include "profile/profile.h"
 
 struct profiles;
@@ -103,7 +103,7 @@ struct sessions_config {
 	const char *rootfs;       /* the system tree that sessions see instead of the host's, or NULL */
 	const char *shown;        /* what jails see besides the system: lines "HOST DIRECTORY<tab>NAME" (as /NAME), or NULL */
 	char **preload;           /* the template: NULL for the default list, an empty list for none */
-	bool learn;               /* at the first start with a template: how to lay it out in memory (zygote/layout.h) */
+	bool learn;               /* at the first start with a template: how to lay it out in memory (zygote/placement/heap_placement.h) */
 	unsigned ready_guests;    /* kept ahead */
 	double renew_s;           /* see nursery_config */
 	uint64_t template_bytes;  /* memory of all templates but the default one; 0: no limit */
@@ -478,14 +478,14 @@ bool session_interrupt(struct session *s);
 int session_check(struct session *s, const char *code, size_t len,
 	void (*answer)(void *userdata, const char *verdict), void *userdata, struct error *e);
 
-/* Tools: session/tools.h. */
+/* Tools: session/tools/session_tools.h. */
 /* ---- display ---------------------------------------------------------- */
 
 struct display_reply;
 typedef void (*session_display_answer)(void *userdata, const struct display_reply *reply);
 
 /*
- * Asks the session's screen (display/protocol.h; session/display.h has the reply). The answer comes exactly once, in another turn of
+ * Asks the session's screen (display/protocol.h; session/display/session_display.h has the reply). The answer comes exactly once, in another turn of
  * the loop, unless it is forgotten before. Returns the question's number, or a negative errno: -ENOTSUP (slug "no_display").
  */
 int64_t session_display_ask(struct session *s, enum display_ask what, const void *options, size_t len, double timeout_s,

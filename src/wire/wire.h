@@ -125,7 +125,7 @@ enum wire_loop {
 	WIRE_LOOP_COUNT
 };
 
-/* What running a cell again from the same snapshot could make different (guest/effects.h). */
+/* What running a cell again from the same snapshot could make different (guest/run/effects.h). */
 enum wire_effects {
 	WIRE_EFFECT_OUTSIDE = 1, /* it read a clock, random numbers of the system, files …, or changed something outside its interpreter */
 	WIRE_EFFECT_RANDOM = 2,  /* it drew from `random` or `numpy.random`: the same again from a snapshot, not from a new interpreter */

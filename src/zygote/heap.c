@@ -1,6 +1,6 @@
 #include "zygote/heap.h"
 
-#include "guest/python.h"
+#include "guest/run/python.h"
 
 #include <malloc.h>
 #include <stdbool.h>

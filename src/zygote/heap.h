@@ -20,5 +20,5 @@ size_t heap_block_size(size_t size);
 void heap_fill(size_t size);
 
 /* No hole is left between what is alive. From here on, in guests, the first arenas are Python's own, which are small; those of a heap that has
- * grown lie in huge pages again, because it may be copied itself (src/guest/park.h). */
+ * grown lie in huge pages again, because it may be copied itself (src/guest/snapshot/guest_snapshot.h). */
 void heap_settle(void);

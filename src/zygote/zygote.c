@@ -5,7 +5,7 @@
  * built without link-time optimisation and runs recursion 15 % slower than the interpreter people know. `run()` never returns.
  * One thread, plain blocking reads: what forks has no threads.
  */
-#include "guest/python.h"
+#include "guest/run/python.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,18 +23,18 @@
 #include <unistd.h>
 
 #include "base/fds.h"
-#include "guest/effects.h"
-#include "guest/guest.h"
-#include "guest/hot.h"
-#include "guest/steps.h"
+#include "guest/run/effects.h"
+#include "guest/run/guest.h"
+#include "guest/snapshot/prefault.h"
+#include "guest/run/cell_timing.h"
 #include "jail/filter.h"
 #include "jail/filter_own.h"
 #include "jail/jail.h"
 #include "wire/wire.h"
 #include "zygote/heap.h"
-#include "zygote/layout.h"
-#include "zygote/pages.h"
-#include "zygote/title.h"
+#include "zygote/placement/heap_placement.h"
+#include "zygote/huge_pages.h"
+#include "zygote/proctitle.h"
 #include "zygote/zygote.h"
 
 static struct support support;

@@ -1,9 +1,9 @@
 /* How the session layer starts a zygote: descriptors beside 0, 1, 2, and the program's arguments. */
 #pragma once
 
-enum { ZYGOTE_SOCKET_FD = 3, ZYGOTE_JAILER_FD = 4, ZYGOTE_BOOK_FD = 5 /* may be missing: zygote/layout.h */ };
+enum { ZYGOTE_SOCKET_FD = 3, ZYGOTE_JAILER_FD = 4, ZYGOTE_BOOK_FD = 5 /* may be missing: zygote/placement/heap_placement.h */ };
 
-/* Whether it can find out what a first cell touches (zygote/trace.h). */
+/* Whether it can find out what a first cell touches (zygote/placement/access_trace.h). */
 #ifdef __x86_64__
 enum { ZYGOTE_LEARNS = 1 };
 #else

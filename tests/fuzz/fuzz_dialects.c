@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/dialects/jupyter_message.h"
-#include "api/dialects/openenv_reward.h"
-#include "api/dialects/python_json.h"
+#include "dialects/jupyter/jupyter_message.h"
+#include "dialects/openenv/openenv_reward.h"
+#include "dialects/common/python_json.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/text.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "network/dialogue.h"
+#include "network/proxy_protocol.h"
 #include "network/rules.h"
 
 static void check_target(const struct network_target *t)

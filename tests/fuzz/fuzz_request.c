@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "api/guard.h"
-#include "api/requests.h"
+#include "api/schema/requests.h"
 #include "api/workspace.h"
 #include "base/buffer.h"
 #include "base/limits.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "display/apng.h"
-#include "session/display.h"
+#include "display/image/apng.h"
+#include "session/display/session_display.h"
 #include "wire/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

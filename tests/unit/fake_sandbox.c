@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "session/berth.h"
+#include "sandbox/sandbox.h"
 #include "session/internal.h"
 
 enum { SNAPSHOTS_MAX = 256, GRAVES_MAX = 4096, TEXT_BYTES = 32 };

@@ -14,7 +14,7 @@
 
 #include "api/answers.h"
 #include "api/api.h"
-#include "api/docs.h"
+#include "api/handlers/docs.h"
 #include "api/routes.h"
 #include "base/buffer.h"
 #include "http/http.h"

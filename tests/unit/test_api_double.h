@@ -24,9 +24,9 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/text.h"
-#include "session/film.h"
+#include "session/display/film.h"
 #include "session/session.h"
-#include "session/tools.h"
+#include "session/tools/session_tools.h"
 
 const double stats_bounds_s[STATS_BUCKETS - 1] = { 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 10,
 	60, 600 };

@@ -1,8 +1,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "api/fields.h"
-#include "api/requests.h"
+#include "api/schema/fields.h"
+#include "api/schema/requests.h"
 #include "base/buffer.h"
 #include "tap.h"
 #include "json/json_read.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "display/apng.h"
+#include "display/image/apng.h"
 #include "tap.h"
 
 /* A PNG of one size whose data is "data"; only what is looked at is right. */

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "session/awake.h"
+#include "session/idle_latency.h"
 #include "tap.h"
 
 static char driver[] = "/tmp/awake-driver-XXXXXX", device[] = "/tmp/awake-device-XXXXXX";

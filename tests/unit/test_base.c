@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/hold.h"
+#include "base/memory_account.h"
 #include "base/launcher.h"
 #include "base/limits.h"
 #include "base/buffer.h"

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "zygote/book.h"
+#include "zygote/placement/placement_cache.h"
 #include "tap.h"
 
 static struct book_entry got[BOOK_ENTRIES_MAX];

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/display.h"
+#include "cli/show_picture.h"
 #include "daemon/config.h"
 #include "http/http.h"
 #include "session/session.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "guest/closing.h"
+#include "guest/run/last_expression.h"
 #include "tap.h"
 
 /* What is taken for the closing expression; "" for none, NULL when unsure. */

@@ -9,7 +9,7 @@
 #include "base/nearest.h"
 #include "base/text.h"
 #include "daemon/config.h"
-#include "daemon/places.h"
+#include "daemon/paths.h"
 #include "tap.h"
 
 static char folder[] = "/tmp/test_config.XXXXXX";

@@ -2,11 +2,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "api/dialects/jupyter_message.h"
-#include "api/dialects/openenv_reward.h"
-#include "api/dialects/pydantic.h"
-#include "api/dialects/python_json.h"
-#include "api/dialects/uuid.h"
+#include "dialects/jupyter/jupyter_message.h"
+#include "dialects/openenv/openenv_reward.h"
+#include "dialects/common/pydantic.h"
+#include "dialects/common/python_json.h"
+#include "dialects/common/uuid.h"
 #include "base/buffer.h"
 #include "tap.h"
 

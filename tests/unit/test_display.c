@@ -6,10 +6,10 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "bpf.h"
-#include "display/encode.h"
-#include "display/filters.h"
-#include "display/screen.h"
-#include "display/settle.h"
+#include "display/image/encode.h"
+#include "display/xserver/display_filters.h"
+#include "display/client/screen.h"
+#include "display/settle/settle.h"
 #include "tap.h"
 
 #define MS NSEC_PER_MSEC

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <xkbcommon/xkbcommon-keysyms.h>
 
-#include "display/keys.h"
+#include "display/client/keys.h"
 #include "tap.h"
 
 static int parse(const char *text, uint32_t *keys, const char **bad, size_t *len)

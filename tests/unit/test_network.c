@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "network/dialogue.h"
-#include "network/policy.h"
+#include "network/proxy_protocol.h"
+#include "network/network_policy.h"
 #include "network/rules.h"
 #include "tap.h"
 

@@ -1,10 +1,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hold.h"
+#include "base/memory_account.h"
 #include "base/limits.h"
 #include "session/output.h"
-#include "session/spool.h"
+#include "session/output_log.h"
 #include "tap.h"
 
 static char *joined(struct output *o, struct captured *ret)

@@ -15,9 +15,9 @@
 #include "packages/names.h"
 #include "packages/packages.h"
 #include "packages/plan.h"
-#include "packages/reach.h"
+#include "packages/index_hosts.h"
 #include "packages/requirement.h"
-#include "packages/store.h"
+#include "packages/set_store.h"
 #include "tap.h"
 
 /* ---- hashes --------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "json/json_read.h"
-#include "session/tool_table.h"
+#include "session/tools/tool_table.h"
 #include "tap.h"
 
 static json_t *tree(const char *text)

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "zygote/trace.h"
+#include "zygote/placement/access_trace.h"
 #include "tap.h"
 
 enum { SIZE = 4 << 20, PAGE = 4096 };

@@ -1,7 +1,7 @@
 #include <errno.h>
 
 #include "tap.h"
-#include "wire/steps.h"
+#include "wire/timing.h"
 #include "wire/wire.h"
 
 static void feed(struct wire_reader *r, const char *data, size_t len)

@@ -1,7 +1,7 @@
 /* The cells' own dict of builtins: what the profile gives, with C functions in place of those that take names of attributes. */
 #include <string.h>
 
-#include "guest/answer.h"
+#include "guest/run/final_answer.h"
 #include "guest/policy/internal.h"
 
 static PyObject *real; /* dict of the builtins module */

@@ -1,7 +1,7 @@
 /* Kinds of syntax tree nodes, of Python 3.11 to 3.14, and how to read and make them from C. */
 #pragma once
 
-#include "guest/python.h"
+#include "guest/run/python.h"
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "guest/tools.h"
-#include "guest/answer.h"
+#include "guest/run/tool_calls.h"
+#include "guest/run/final_answer.h"
 #include "guest/policy/internal.h"
 #include "guest/policy/nodes.h"
 

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "guest/python.h"
+#include "guest/run/python.h"
 
 #include "base/buffer.h"
 #include "profile/profile.h"

@@ -1,7 +1,7 @@
 /* The rules of smolagents' executor (and of tinyAgent's) on a tree, and its counting. */
 #include <string.h>
 
-#include "guest/tools.h"
+#include "guest/run/tool_calls.h"
 #include "guest/policy/check.h"
 
 /* Builtins that are never given; naming one is refused before anything runs, unless the code has a variable of that name. */

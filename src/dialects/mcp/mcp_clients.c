@@ -1,0 +1,136 @@
+/* MCP clients that the server remembers: handshakes of the legacy era, and leases. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "api/call.h"
+#include "dialects/mcp/mcp.h"
+#include "dialects/mcp/mcp_routes.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/text.h"
+
+/* A client without a stream or a request under way, the least recently used one. */
+static void evict_client(struct mcp *home)
+{
+	struct mcp_client *c;
+	TAILQ_FOREACH (c, &home->clients, link) {
+		if (!c->stream) {
+			mcp_client_destroy(c);
+			return;
+		}
+	}
+}
+
+struct mcp_client *mcp_client_create(struct mcp *home, uint64_t owner)
+{
+	uint8_t random[MCP_CLIENT_ID / 2];
+	if (home->n_clients >= MCP_CLIENTS_MAX)
+		evict_client(home);
+	if (home->n_clients >= MCP_CLIENTS_MAX || getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return NULL;
+
+	struct mcp_client *c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	for (size_t i = 0; i < sizeof(random); i++)
+		snprintf(c->id + 2 * i, 3, "%02x", random[i]);
+	c->home = home;
+	c->owner = owner;
+	c->used_ns = clock_now_ns();
+	LIST_INIT(&c->sessions);
+	TAILQ_INSERT_TAIL(&home->clients, c, link);
+	home->n_clients++;
+	return c;
+}
+
+struct mcp_client *mcp_client_find(struct mcp *home, uint64_t owner, const char *id)
+{
+	struct mcp_client *c;
+	TAILQ_FOREACH (c, &home->clients, link) {
+		if (c->owner != owner || !text_eq(c->id, id))
+			continue;
+		c->used_ns = clock_now_ns();
+		TAILQ_REMOVE(&home->clients, c, link);
+		TAILQ_INSERT_TAIL(&home->clients, c, link);
+		return c;
+	}
+	return NULL;
+}
+
+void mcp_client_own(struct mcp_client *c, const char *session)
+{
+	struct mcp_owned *o = calloc(1, sizeof(*o));
+	if (!o)
+		return; /* the session's idle timeout ends it */
+	snprintf(o->id, sizeof(o->id), "%s", session);
+	LIST_INSERT_HEAD(&c->sessions, o, link);
+}
+
+static void end_sessions(struct mcp_client *c)
+{
+	struct mcp_owned *o;
+	while ((o = LIST_FIRST(&c->sessions))) {
+		LIST_REMOVE(o, link);
+		if (!c->home->api->draining)
+			api_end_later(c->home->api, o->id);
+		free(o);
+	}
+}
+
+void mcp_client_destroy(struct mcp_client *c)
+{
+	struct mcp_request *r, *next;
+	for (r = TAILQ_FIRST(&c->home->requests); r; r = next) {
+		next = TAILQ_NEXT(r, link);
+		if (r->client != c)
+			continue;
+		if (c->stream) /* nobody could hear its answer */
+			mcp_cancel(r);
+		else
+			r->client = NULL;
+	}
+
+	end_sessions(c);
+	if (c->stream)
+		outbox_finish(&c->out);
+	TAILQ_REMOVE(&c->home->clients, c, link);
+	c->home->n_clients--;
+	free(c);
+}
+
+/* ---- the lease --------------------------------------------------------------------------- */
+
+static void on_gone(struct call *call)
+{
+	struct mcp_client *c = call->work;
+	call->work = NULL;
+	call->ops = NULL;
+	mcp_client_destroy(c);
+}
+
+static int send_piece(void *target, const char *data, size_t len)
+{
+	return http_stream_write(target, data, len);
+}
+
+static const struct call_ops lease_ops = { .on_gone = on_gone };
+
+void handle_mcp_lease(struct call *call)
+{
+	struct mcp_client *c = mcp_client_create(mcp_home(call->api), call->owner);
+	if (!c) {
+		call_problem(call, 503, "no_memory", "the server is out of memory", "Try again later.");
+		return;
+	}
+
+	c->stream = call;
+	c->lease = true;
+	outbox_init(&c->out, send_piece, call->x);
+	call->ops = &lease_ops;
+	call->work = c;
+	http_sse_begin(call->x);
+	http_sse_event(call->x, "lease", NULL, c->id, MCP_CLIENT_ID);
+}

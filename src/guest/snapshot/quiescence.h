@@ -1,0 +1,16 @@
+/*
+ * Whether the main thread is alone in the guest: no other thread, no child process. A copy is a fork, which has one thread and cannot wait for
+ * its parent's children.
+ *
+ * What has ended for Python may not have ended for the kernel: a thread that was joined still frees its stack, a process that was killed
+ * its memory. Such are waited for, a bounded time; only what stays stands in the way.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "guest/run/cell.h"
+#include "guest/snapshot/open_files.h"
+
+/* With the GIL held. False, with who is there in `why`, when it is not alone and will not soon be. */
+bool alone_check(const struct support *support, char why[HELD_WHY_MAX]);

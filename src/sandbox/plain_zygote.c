@@ -1,0 +1,145 @@
+#include "sandbox/plain_zygote.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "sandbox/sandbox.h"
+#include "wire/wire.h"
+
+enum { FAILURES_MAX = 3 };
+
+struct template {
+	struct nursery *nursery;
+	struct helper helper;
+	bool warm;
+	unsigned failures;
+};
+
+static struct template *template_of(struct helper *h)
+{
+	return (struct template *)((char *)h - offsetof(struct template, helper));
+}
+
+bool template_warm(const struct template *t)
+{
+	return t->warm;
+}
+
+struct helper *template_helper(struct template *t)
+{
+	return &t->helper;
+}
+
+static void free_template(struct template *t)
+{
+	t->nursery->plain = NULL;
+	free(t);
+}
+
+static void start(struct template *t);
+
+static void on_message(struct helper *h, const void *data, size_t len, int *fds, size_t n_fds)
+{
+	struct template *t = template_of(h);
+	static struct wire_zygote m;
+	struct berth *b;
+	if (len != sizeof(m))
+		return;
+	memcpy(&m, data, sizeof(m));
+	m.text[sizeof(m.text) - 1] = '\0';
+	if (m.event == WIRE_ZYGOTE_SPAWNED) {
+		nursery_spawned(t->nursery, &m, fds, n_fds);
+	} else if (m.event == WIRE_ZYGOTE_PROBLEM) {
+		log_error("the zygote of the template plain says: %s", m.text);
+	} else if (m.event == WIRE_ZYGOTE_WARM) {
+		t->warm = true;
+		t->failures = 0;
+		log_info("the template plain is warm%s%s", m.text[0] ? "; not imported: " : "", m.text);
+		TAILQ_FOREACH(b, &t->nursery->berths, link)
+			if (b->state == BERTH_GUEST && b->kind.template == t)
+				berth_ask_guest(b);
+	}
+}
+
+static void on_exit_of(struct helper *h)
+{
+	helper_close(h);
+}
+
+static void fail_waiting(struct template *t)
+{
+	for (struct berth *b = TAILQ_FIRST(&t->nursery->berths), *next; b; b = next) {
+		next = TAILQ_NEXT(b, link);
+		if (b->kind.template == t && (b->state == BERTH_GUEST || b->state == BERTH_STARTING))
+			berth_fail(b, "the Python zygote without packages does not start; the server's log says why");
+	}
+}
+
+static void on_closed(struct helper *h)
+{
+	struct template *t = template_of(h);
+	struct nursery *n = t->nursery;
+	struct berth *b;
+	t->warm = false;
+	if (n->destroying) {
+		free_template(t);
+		nursery_finish_when_empty(n);
+		return;
+	}
+	TAILQ_FOREACH(b, &n->berths, link)
+		if (b->kind.template == t)
+			berth_forget_guest(b);
+	t->failures++;
+	log_warning("the zygote of the template plain ended");
+	if (t->failures >= FAILURES_MAX)
+		fail_waiting(t);
+	else
+		start(t);
+}
+
+static void start(struct template *t)
+{
+	struct nursery *n = t->nursery;
+	if (!n->jailer_up || t->helper.running || t->helper.open_polls)
+		return; /* when it is up */
+	t->helper.on_message = on_message;
+	t->helper.on_exit = on_exit_of;
+	t->helper.on_closed = on_closed;
+	if (nursery_start_zygote(n, &t->helper, n->config.plain_preload, -1) < 0)
+		t->failures = FAILURES_MAX;
+}
+
+void template_start(struct nursery *n)
+{
+	if (n->plain)
+		start(n->plain);
+}
+
+struct template *template_plain(struct nursery *n)
+{
+	struct template *t = n->plain;
+	if (!t && (t = calloc(1, sizeof(*t)))) {
+		t->nursery = n;
+		t->helper.socket = t->helper.pidfd = -1;
+		n->plain = t;
+		start(t);
+	}
+	return t && t->failures < FAILURES_MAX ? t : NULL;
+}
+
+void template_restart(struct nursery *n)
+{
+	if (n->plain && n->plain->helper.running)
+		helper_close(&n->plain->helper);
+}
+
+void template_destroy(struct nursery *n)
+{
+	struct template *t = n->plain;
+	if (t && t->helper.open_polls)
+		helper_close(&t->helper);
+	else if (t)
+		free_template(t);
+}

@@ -1,0 +1,57 @@
+#include "sandbox/renewal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "sandbox/sandbox.h"
+
+/* Guests that wait, and nobody has taken. */
+static bool is_old_stock(const struct berth *b)
+{
+	return berth_is_stock(b) && b->state == BERTH_READY && !b->spare && !b->kind.set && !b->kind.template;
+}
+
+static bool somebody_waits(const struct nursery *n)
+{
+	const struct berth *b;
+	TAILQ_FOREACH(b, &n->berths, link)
+		if ((b->state == BERTH_GUEST && !b->spare) || b->state == BERTH_STARTING || b->state == BERTH_SWEEP)
+			return true;
+	return false;
+}
+
+void renewal_look(struct nursery *n)
+{
+	const struct renewal *r = &n->renewal;
+	bool used = n->stats.forked > r->forked + n->config.stock; /* not only the stock came from it */
+	if (n->config.renew_s <= 0 || r->stage != RENEWAL_NONE || !n->zygote_warm || !used || somebody_waits(n) ||
+		clock_now_ns() - r->warm_ns < (uint64_t)(n->config.renew_s * NSEC_PER_SEC))
+		return;
+	log_info("the zygote is renewed: sessions made from now on have another address layout and hash seed");
+	n->renewal.stage = RENEWAL_ENDING;
+	helper_close(&n->zygote);
+}
+
+bool renewal_ended(struct nursery *n)
+{
+	bool wanted = n->renewal.stage == RENEWAL_ENDING;
+	n->renewal.stage = wanted ? RENEWAL_STARTING : RENEWAL_NONE; /* one that dies while it starts is a failure */
+	return wanted;
+}
+
+bool renewal_under_way(const struct nursery *n)
+{
+	return n->renewal.stage != RENEWAL_NONE;
+}
+
+void renewal_zygote_warm(struct nursery *n)
+{
+	bool renewed = n->renewal.stage == RENEWAL_STARTING;
+	n->renewal = (struct renewal){ .warm_ns = clock_now_ns(), .forked = n->stats.forked };
+	for (struct berth *b = TAILQ_FIRST(&n->berths), *next; renewed && b; b = next) {
+		next = TAILQ_NEXT(b, link);
+		if (!is_old_stock(b))
+			continue;
+		n->stats.stock_ready--;
+		berth_close(b);
+	}
+}

@@ -1,0 +1,141 @@
+#include "session/history/arrival.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "jail/mover.h"
+#include "sandbox/sandbox.h"
+
+static void refuse(struct berth *b, const char *text)
+{
+	if (b->arriving >= 0)
+		process_signal(b->arriving, SIGKILL); /* it was looked at before: it has the session's id, or is in its group */
+	fd_close_clear(&b->arriving);
+	berth_not_alive(b, text);
+}
+
+/* It is where it belongs: it may put the files back now, which are the fork's own. */
+static void welcome(struct berth *b)
+{
+	_cleanup_buffer_ struct buffer frames = BUFFER_INIT(0);
+	size_t start;
+	if (wire_begin(&frames, WIRE_JOINED, 0, &start) < 0) {
+		refuse(b, "out of memory");
+		return;
+	}
+	wire_end(&frames, start);
+	berth_take_guest(b, TAKE_FD(b->arriving), b->arriving_pid);
+	if (b->guest && b->state == BERTH_STARTING)
+		guest_send(b->guest, &frames);
+}
+
+static void on_message(struct helper *h, const void *data, size_t len, int *fds, size_t n_fds)
+{
+	struct nursery *n = (struct nursery *)((char *)h - offsetof(struct nursery, mover));
+	struct mover_answer a;
+	(void)fds, (void)n_fds;
+	if (len != sizeof(a))
+		return;
+	memcpy(&a, data, sizeof(a));
+	a.text[sizeof(a.text) - 1] = '\0';
+	struct berth *b = berth_find(n, a.serial);
+	if (!b || b->arriving < 0)
+		return;
+	if (b->state != BERTH_STARTING)
+		fd_close_clear(&b->arriving);
+	else if (a.err)
+		refuse(b, a.text);
+	else
+		welcome(b);
+}
+
+static void on_exit_of(struct helper *h)
+{
+	helper_close(h);
+}
+
+static void on_closed(struct helper *h)
+{
+	struct nursery *n = (struct nursery *)((char *)h - offsetof(struct nursery, mover));
+	if (n->destroying)
+		nursery_finish_when_empty(n);
+	else
+		log_warning("the mover ended; a new one is started when it is needed");
+}
+
+static int start(struct nursery *n)
+{
+	char *argv[] = { (char *)"glovebox", (char *)"mover", NULL };
+	char *envp[] = { (char *)"PATH=/usr/bin:/bin", NULL };
+	if (n->destroying || n->mover.running || n->mover.open_polls)
+		return 0;
+	_cleanup_fd_ int home = cgroup_home_procs(&n->cgroups);
+	if (home < 0)
+		return home;
+	n->mover.on_message = on_message;
+	n->mover.on_exit = on_exit_of;
+	n->mover.on_closed = on_closed;
+	return helper_start(&n->mover, n->config.loop, "/proc/self/exe", argv, envp, (const int[HELPER_EXTRA]){ home, -1 });
+}
+
+/* Asks the mover; it answers, or dies and is asked again. */
+static int ask(struct berth *b)
+{
+	struct nursery *n = b->nursery;
+	struct mover_request q = { .order = MOVER_MOVE, .serial = b->serial, .host_id = geteuid() == 0 ? (int64_t)b->host_id : -1 };
+	struct cgroup_ticket ticket = { 0 };
+	int fds[MOVER_FIXED_FDS + CGROUP_CONTROLLERS_MAX] = { b->arriving, b->namespaces[JAIL_NS_USER], b->namespaces[JAIL_NS_PID] };
+	int r = start(n);
+	if (r == 0)
+		r = cgroup_join_open(&n->cgroups, b->cgroup, &ticket);
+	if (r == 0) {
+		memcpy(fds + MOVER_FIXED_FDS, ticket.fds, ticket.n * sizeof(int));
+		r = helper_send(&n->mover, &q, sizeof(q), fds, MOVER_FIXED_FDS + ticket.n);
+	}
+	cgroup_ticket_close(&ticket);
+	return r;
+}
+
+void arrival_expect(struct nursery *n)
+{
+	struct mover_request q = { .order = MOVER_PREPARE };
+	int r = start(n);
+	if (r < 0)
+		log_warning("the mover does not start: %s", strerror(-r));
+	else
+		helper_send(&n->mover, &q, sizeof(q), NULL, 0);
+}
+
+void arrival_begin(struct berth *b, int pidfd, pid_t pid)
+{
+	char text[96];
+	fd_close(b->arriving);
+	b->arriving = pidfd;
+	b->arriving_pid = pid;
+	int r = ask(b);
+	if (r < 0 && r != -ENOTCONN && r != -EPIPE) { /* a mover that died is started again */
+		snprintf(text, sizeof(text), "joining its control groups: %s", strerror(-r));
+		refuse(b, text);
+	}
+}
+
+void arrival_restart(struct nursery *n)
+{
+	struct berth *b;
+	if (n->mover.running || n->mover.open_polls)
+		return;
+	TAILQ_FOREACH(b, &n->berths, link)
+		if (b->arriving >= 0 && b->state == BERTH_STARTING)
+			ask(b); /* the watchdog has a limit for it */
+}
+
+void arrival_destroy(struct nursery *n)
+{
+	helper_close(&n->mover);
+}

@@ -1,0 +1,241 @@
+/* Forks: new sessions that go on from the state of another one, or from a checkpoint of it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "sandbox/sandbox.h"
+#include "session/internal.h"
+
+enum { FORK_MS = 60000 };
+
+static void fail_fork(struct session *s, int err, const char *why)
+{
+	operation_fail(s, err, NULL, "Do what it says, or fork from a checkpoint that was taken before.", "the session cannot be forked: %s", why);
+}
+
+/* The parent's parameters with what the new ones have of their own. */
+static int child_params(const struct session *s, const struct session_params *own, struct session_params *ret)
+{
+	_cleanup_free_ char *name = own->name ? strdup(own->name) : NULL, *metadata = own->metadata ? strdup(own->metadata) : NULL;
+	if (!name != !own->name || !metadata != !own->metadata || session_params_copy(&s->params, ret) < 0)
+		return -ENOMEM;
+	ret->name = TAKE_PTR(name);
+	if (metadata) {
+		free(ret->metadata);
+		ret->metadata = TAKE_PTR(metadata);
+	}
+	ret->ttl_s = own->ttl_s > 0 ? own->ttl_s : ret->ttl_s;
+	ret->idle_timeout_s = own->idle_timeout_s > 0 ? own->idle_timeout_s : ret->idle_timeout_s;
+	return 0;
+}
+
+static void adopt(struct session *s, struct session *child)
+{
+	child->fork_of = s;
+	child->has_died = s->has_died; /* whoever made the fork has not been told, either */
+	child->died = s->died;
+	memcpy(child->from, s->id, sizeof(child->from));
+}
+
+/* Makes one more session from the snapshot. */
+static int make_child(struct session *s, struct fork_source *from, struct error *e)
+{
+	struct operation *o = s->request;
+	struct session **child = &o->fork.children[o->fork.born];
+	struct session_params p;
+	int r = child_params(s, &o->fork.own, &p);
+	if (r < 0)
+		return r;
+
+	s->table->fork_source = from;
+	r = session_create(s->table, &p, e, child);
+	s->table->fork_source = NULL;
+	if (r < 0) {
+		session_params_finish(&p);
+		return r;
+	}
+
+	adopt(s, *child);
+	o->fork.born++;
+	return 0;
+}
+
+/* Asks for all of them; each says fork_child_ready() when it is there. */
+static void spread(struct session *s, struct copy *c)
+{
+	struct operation *o = s->request;
+	struct error e = { 0 };
+	if (!c) {
+		fail_fork(s, -ENOENT, "the checkpoint is gone");
+		return;
+	}
+
+	o->stage = OPERATION_SPREAD;
+	o->fork.ticket = c->ticket;
+	c->held = true;
+	session_start_clock(s, CLOCK_RECOVERING, FORK_MS);
+
+	struct fork_source from = { c, !o->fork.same_numbers };
+	int r = 0;
+	while (r == 0 && o->fork.born < o->fork.count)
+		r = make_child(s, &from, &e);
+	if (r < 0)
+		fail_fork(s, r, e.err ? e.text : "out of memory");
+}
+
+static void begin(struct session *s)
+{
+	struct operation *o = s->request;
+	if (o->fork.ticket)
+		spread(s, berth_copy(s->berth, o->fork.ticket));
+	else if (checkpoint_is_current(s))
+		spread(s, s->latest);
+	else
+		checkpoint_ask(s, &o->fork.ticket);
+}
+
+static void parked(struct session *s, uint64_t ticket)
+{
+	(void)ticket;
+	spread(s, s->latest);
+}
+
+/* Forks that are being made go too: the recovery needs the snapshot that they come from. */
+static void guest_died(struct session *s)
+{
+	fail_fork(s, -ECANCELED, "its interpreter died meanwhile");
+	recovery_begin(s);
+}
+
+static void finish(struct session *s, struct operation *o, const struct error *e, struct copy *c)
+{
+	struct copy *source = s->berth && o->stage == OPERATION_SPREAD ? berth_copy(s->berth, o->fork.ticket) : NULL;
+	(void)c;
+	if (source)
+		source->held = false;
+
+	if (o->fork.done)
+		o->fork.done(o->userdata, e, o->fork.children, e ? 0 : o->fork.count);
+	if (!e && o->fork.done)
+		return;
+	for (unsigned i = 0; i < o->fork.born; i++) /* nobody will ever know their ids */
+		if (o->fork.children[i])
+			session_end(o->fork.children[i], e ? "not all of the forks could be made" : "whoever asked for the fork left");
+}
+
+static void release(struct operation *o)
+{
+	free(o->fork.children);
+	session_params_finish(&o->fork.own);
+}
+
+const struct operation_ops fork_operation = {
+	.slug = "cannot_fork",
+	.begin = begin,
+	.parked = parked,
+	.guest_died = guest_died,
+	.finish = finish,
+	.release = release,
+};
+
+/* ---- the new sessions ------------------------------------------------------------------ */
+
+/* The fork that waits for this session; NULL when none does any more. */
+static struct operation *forget_parent(struct session *child, struct session **ret_parent)
+{
+	struct session *s = TAKE_PTR(child->fork_of);
+	struct operation *o = s ? s->request : NULL;
+	*ret_parent = s;
+	return o && o->kind == OPERATION_FORK && o->stage == OPERATION_SPREAD ? o : NULL;
+}
+
+void fork_child_ready(struct session *child)
+{
+	struct session *s;
+	struct operation *o = forget_parent(child, &s);
+	if (!o || ++o->fork.ready < o->fork.count)
+		return;
+
+	s->table->stats.forks += o->fork.count;
+	operation_succeed(s, NULL);
+}
+
+void fork_child_failed(struct session *child, const char *why)
+{
+	struct session *s;
+	struct operation *o = forget_parent(child, &s);
+	if (!o)
+		return;
+
+	for (unsigned i = 0; i < o->fork.born; i++)
+		if (o->fork.children[i] == child)
+			o->fork.children[i] = NULL; /* it ends by itself */
+	fail_fork(s, -ECANCELED, why);
+}
+
+struct session *sessions_find_checkpoint(struct sessions *t, const char *id, uint64_t owner)
+{
+	for (struct session *s = sessions_next(t, NULL); s; s = sessions_next(t, s)) {
+		struct copy *c = s->params.owner == owner && s->berth ? checkpoint_find(s, id) : NULL;
+		if (c && text_eq(c->id, id))
+			return s;
+	}
+	return NULL;
+}
+
+const char *session_fork_note(const struct session *s)
+{
+	return s->berth ? berth_note(s->berth) : "";
+}
+
+/* What a fork cannot have two of. */
+static int check_forkable(struct session *s, const struct fork_request *q, struct error *e)
+{
+	/* A screen that nobody asked for, or that nothing was ever shown on, is no obstacle: the forks have none. */
+	bool shows = s->display && !s->params.display.lazy && display_is_up(s->display);
+	const char *why = shows ? "its display is in use" : s->params.network.net == JAIL_NET_ALLOW ? "it may reach the network" : NULL;
+	if (why) {
+		error_set(e, -ENOTSUP, "the session cannot be forked: %s", why);
+		error_remedy(e, "Make it without, or make a new session and run the cells again.");
+		return error_slug(e, "cannot_fork");
+	}
+	if (s->table->stats.live + q->count > s->table->config.max_sessions) {
+		error_set(e, -ENOSPC, "%u more sessions are more than the %u this server allows", q->count, s->table->config.max_sessions);
+		error_remedy(e, "DELETE sessions that are no longer needed, or raise --max-sessions.");
+		return error_slug(e, "too_many_sessions");
+	}
+	return 0;
+}
+
+int session_fork(struct session *s, const struct fork_request *q, fork_done done, void *userdata, struct error *e)
+{
+	int r = checkpoint_check_idle(s, e);
+	if (r == 0)
+		r = check_forkable(s, q, e);
+	struct copy *c = r == 0 && q->at && s->berth ? checkpoint_find(s, q->at) : NULL;
+	if (r < 0)
+		return r;
+	if (q->at && !c)
+		return checkpoint_not_found(q->at, e);
+
+	struct operation *o = operation_new(OPERATION_FORK, userdata);
+	if (!o || !(o->fork.children = calloc(q->count, sizeof(struct session *)))) {
+		operation_free(o);
+		return error_set(e, -ENOMEM, "out of memory");
+	}
+
+	o->fork.ticket = c ? c->ticket : 0;
+	o->fork.count = q->count;
+	o->fork.same_numbers = q->same_numbers;
+	o->fork.done = done;
+	if (q->own) {
+		o->fork.own = *q->own;
+		*q->own = (struct session_params){ 0 };
+	}
+	arrival_expect(s->table->nursery); /* takes some milliseconds on its own, while the snapshot and the jails are made */
+	operation_request(s, o);
+	return 0;
+}

@@ -1,0 +1,260 @@
+/* The table of all sessions: its defaults, its life, expiry. */
+#include "session/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "jail/jail.h"
+#include "session/idle_latency.h"
+#include "session/internal.h"
+#include "sandbox/plain_zygote.h"
+
+enum { SWEEP_MS = 200 };
+
+/* What most code imports first, and what takes longest to import. Missing ones are reported, not fatal. */
+#define STDLIB_MODULES "abc", "argparse", "array", "ast", "asyncio", "base64", "bisect", "calendar", \
+	"collections", "collections.abc", "concurrent.futures", "contextlib", "copy", "csv", "ctypes", "dataclasses", "datetime", \
+	"decimal", "difflib", "enum", "fractions", "functools", "glob", "gzip", "hashlib", "heapq", "html", "inspect", "io", \
+	"itertools", "json", "logging", "math", "multiprocessing", "operator", "os", "pathlib", "pickle", "pprint", "queue", \
+	"random", "re", "secrets", "shutil", "signal", "socket", "sqlite3", "statistics", "string", "struct", "subprocess", "sys", \
+	"tempfile", "textwrap", "threading", "time", "timeit", "traceback", "types", "typing", "unicodedata", "unittest", \
+	"urllib.parse", "urllib.request", "uuid", "warnings", "weakref", "xml.etree.ElementTree", "zipfile", "zlib"
+static const char *const default_preload[] = { STDLIB_MODULES, "numpy", "pandas", "matplotlib.pyplot", "PIL.Image", NULL };
+/* For sessions whose packages replace some of the system's: nothing of those is there. */
+static const char *const plain_preload[] = { STDLIB_MODULES, NULL };
+
+void sessions_config_init(struct sessions_config *c)
+{
+	*c = (struct sessions_config){
+		.ready_guests = 4,
+		.max_sessions = 2000,
+		.max_queued_cells = LIMIT_QUEUED_CELLS,
+		.max_network = { .any = true, .loopback = true },
+		.grace_s = 2,
+		.keep_files_bytes = 64 << 20,
+		.keep_checkpoints = 1,
+		.max_checkpoints = 16,
+		.default_ttl_s = 24 * 3600,
+		.default_idle_timeout_s = 3600,
+		.defaults = { .timeout_s = 30, .output_bytes = 1 << 20, .memory_bytes = 2ULL << 30, .processes = 256,
+			.disk_bytes = 256 << 20, .inodes = JAIL_INODES, .file_bytes = 1ULL << 30, .open_files = 1024, .printed_bytes = 1ULL << 30,
+			.log_bytes = 16 << 20 },
+		.maxima = { .timeout_s = 3600, .output_bytes = 4 << 20, .memory_bytes = 0, .processes = 4096,
+			.disk_bytes = 4ULL << 30, .inodes = 1 << 20, .open_files = 4096, .log_bytes = 256 << 20 },
+		.max_exec = JAIL_EXEC_ANY,
+	};
+}
+
+static void on_sweep(uv_timer_t *timer)
+{
+	struct sessions *t = timer->data;
+	uint64_t now = clock_now_ns();
+	if (t->config.warm_display && !t->displays_warmed && nursery_warm(t->nursery) && displays_check(NULL) == 0) {
+		const struct display_size usual = { DISPLAY_WIDTH, DISPLAY_HEIGHT, DISPLAY_DEPTH, DISPLAY_DPI };
+		t->displays_warmed = true;
+		displays_warm(t->displays, &usual);
+	}
+	for (struct session *s = TAILQ_FIRST(&t->list), *next; s; s = next) {
+		next = TAILQ_NEXT(s, link);
+		char why[96];
+		session_watch_cpu(s);
+		source_check_expire(s);
+		if (s->ending)
+			continue;
+		if (s->berth) {
+			session_recount_uploads(s);
+			room_for_memory(s, false);
+		}
+		if ((double)(now - s->created_ns) / 1e9 > s->params.ttl_s) {
+			snprintf(why, sizeof(why), "its time to live of %g s was over", s->params.ttl_s);
+			session_end(s, why);
+		} else if (!s->running && !s->queued && (double)(now - s->used_ns) / 1e9 > s->params.idle_timeout_s) {
+			snprintf(why, sizeof(why), "it was idle for more than %g s", s->params.idle_timeout_s);
+			session_end(s, why);
+		}
+	}
+}
+
+/* With its parents, as mkdir -p. */
+static int make_state_dir(const char *dir, struct error *e)
+{
+	_cleanup_free_ char *path = dir ? strdup(dir) : NULL;
+	if (!dir)
+		return 0;
+	if (!path)
+		return error_set(e, -ENOMEM, "out of memory");
+	for (char *slash = path;;) {
+		slash = strchr(slash + 1, '/');
+		if (slash)
+			*slash = '\0';
+		if (mkdir(path, 0700) < 0 && errno != EEXIST && (!slash || errno == EACCES || errno == ENOSPC || errno == EROFS)) {
+			error_set_errno(e, -errno, "making the state directory %s", dir);
+			return error_remedy(e, "Name another with --state-dir, or make it writable.");
+		}
+		if (!slash)
+			return 0;
+		*slash = '/';
+	}
+}
+
+int sessions_create(const struct sessions_config *config, struct error *e, struct sessions **ret)
+{
+	int r = make_state_dir(config->state_dir, e);
+	if (r < 0)
+		return r;
+	struct sessions *t = calloc(1, sizeof(*t));
+	if (!t)
+		return error_set(e, -ENOMEM, "out of memory");
+	t->config = *config;
+	t->stats.limit = config->max_sessions;
+	TAILQ_INIT(&t->list);
+	t->tombstones = calloc(LIMIT_TOMBSTONES, sizeof(*t->tombstones));
+	t->owned_preload = session_words_copy(config->preload ? (const char *const *)config->preload : default_preload);
+	if (!t->tombstones || !t->owned_preload) {
+		r = error_set(e, -ENOMEM, "out of memory");
+		goto fail;
+	}
+	struct nursery_config nc = { .loop = config->loop,
+		.guest_module = config->guest_module,
+		.state_dir = config->state_dir,
+		.rootfs = config->rootfs,
+		.shown = config->shown,
+		.template_bytes = config->template_bytes,
+		.preload = t->owned_preload,
+		.learn = config->learn,
+		.plain_preload = (char *const *)plain_preload,
+		.stock = config->ready_guests,
+		.renew_s = config->renew_s,
+		.kind = { .disk_bytes = config->defaults.disk_bytes, .inodes = config->defaults.inodes, .exec = config->default_exec,
+			.network = { .net = config->default_network.net == JAIL_NET_LOOPBACK ? JAIL_NET_LOOPBACK : JAIL_NET_NONE } },
+		.limits = session_cgroup_limits(&config->defaults),
+		.events = &session_events };
+	if ((r = nursery_create(&nc, e, &t->nursery)) < 0)
+		goto fail;
+	struct displays_config dc = { .loop = config->loop, .guest_module = config->guest_module, .nursery = t->nursery,
+		.plain = config->plain_displays };
+	if ((r = displays_create(&dc, &t->displays)) < 0) {
+		nursery_destroy(t->nursery, NULL, NULL);
+		error_set(e, r, "out of memory");
+		goto fail;
+	}
+	if (config->keep_awake)
+		t->awake = awake_create(config->loop, AWAKE_DRIVER, AWAKE_DEVICE);
+	uv_timer_init(config->loop, &t->sweep);
+	t->sweep.data = t;
+	uv_timer_start(&t->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
+	*ret = t;
+	return 0;
+fail:
+	free(t->tombstones);
+	session_words_free(t->owned_preload);
+	free(t);
+	return r;
+}
+
+static void table_freed(uv_handle_t *h)
+{
+	struct sessions *t = h->data;
+	void (*done)(void *) = t->done;
+	void *userdata = t->done_userdata;
+	free(t->common_path);
+	free(t->tombstones);
+	session_words_free(t->owned_preload);
+	free(t);
+	if (done)
+		done(userdata);
+}
+
+static void wait_for_sessions(uv_timer_t *timer)
+{
+	struct sessions *t = timer->data;
+	if (!t->closing_sessions)
+		uv_close((uv_handle_t *)timer, table_freed);
+}
+
+static void nursery_gone(void *userdata)
+{
+	struct sessions *t = userdata;
+	uv_timer_start(&t->sweep, wait_for_sessions, 0, 1);
+}
+
+static void displays_gone(void *userdata)
+{
+	struct sessions *t = userdata;
+	nursery_destroy(t->nursery, nursery_gone, t);
+	t->nursery = NULL;
+}
+
+static void end_all(struct sessions *t)
+{
+	while (!TAILQ_EMPTY(&t->list))
+		session_end(TAILQ_FIRST(&t->list), "the server ended");
+	displays_destroy(t->displays, displays_gone, t);
+	t->displays = NULL;
+	awake_destroy(t->awake);
+	t->awake = NULL;
+}
+
+static void on_drain(uv_timer_t *timer)
+{
+	struct sessions *t = timer->data;
+	if (!t->stats.running_cells || clock_now_ns() >= t->drain_until_ns) {
+		uv_timer_stop(timer);
+		end_all(t);
+	}
+}
+
+void sessions_destroy(struct sessions *t, double deadline_s, void (*done)(void *), void *userdata)
+{
+	t->done = done;
+	t->done_userdata = userdata;
+	t->drain_until_ns = clock_now_ns() + (uint64_t)(deadline_s * 1e9);
+	if (t->destroying) /* asked again, with less patience */
+		return;
+	t->draining = t->destroying = true;
+	uv_timer_start(&t->sweep, on_drain, 0, 20);
+}
+
+bool sessions_ready(const struct sessions *t)
+{
+	return t->nursery && nursery_warm(t->nursery) && !t->common_awaited;
+}
+
+const char *sessions_complaint(const struct sessions *t)
+{
+	const char *why = t->nursery ? nursery_complaint(t->nursery) : NULL;
+	return why ? why : "the interpreter is warming up";
+}
+
+const char *sessions_preload_report(const struct sessions *t)
+{
+	return nursery_report(t->nursery);
+}
+
+const char *sessions_display_kind(const struct sessions *t)
+{
+	const struct display_size usual = { DISPLAY_WIDTH, DISPLAY_HEIGHT, DISPLAY_DEPTH, DISPLAY_DPI };
+	return displays_kind(t->displays, &usual);
+}
+
+const struct sessions_stats *sessions_stats(const struct sessions *t)
+{
+	struct sessions *w = (struct sessions *)t;
+	if (t->nursery) {
+		const struct nursery_stats *n = nursery_stats(t->nursery);
+		w->stats.forked = n->forked;
+		w->stats.zygote_restarts = n->restarts;
+		w->stats.ready_guests = n->stock_ready;
+		for (int i = STEP_CLONE; i <= STEP_SPAWN; i++) {
+			w->stats.steps.count[i] = n->steps.count[i];
+			w->stats.steps.ns[i] = n->steps.ns[i];
+		}
+	}
+	return &t->stats;
+}
