@@ -116,8 +116,8 @@ static void write_sessions(struct buffer *b, const struct sessions_stats *s)
 		(double)s->guests_replaced);
 	one(b, "tool_calls_total", "counter", "Calls of tools that sessions made.", (double)s->tool_calls);
 	one(b, "tool_errors_total", "counter", "Calls of tools that ended in an error.", (double)s->tool_errors);
-	one(b, "copies_parked_total", "counter", "Copies of guests that were parked.", (double)s->copies_parked);
-	one(b, "copies_refused_total", "counter", "Copies that could not be: threads, children, open sockets.", (double)s->copies_refused);
+	one(b, "copies_parked_total", "counter", "Copies of guests that were parked.", (double)s->snapshots_parked);
+	one(b, "copies_refused_total", "counter", "Copies that could not be: threads, children, open sockets.", (double)s->snapshots_refused);
 	one(b, "cells_rolled_back_total", "counter", "Cells that ended their interpreter and cost nothing.",
 		(double)s->cells_rolled_back);
 	one(b, "checkpoints_total", "counter", "Checkpoints that were asked for.", (double)s->checkpoints);

@@ -18,7 +18,7 @@ struct buffer {
 };
 
 #define BUFFER_INIT(maximum) { .max = (maximum) }
-/* Its memory counts against what the daemon holds for others (hold.h): appends fail with -ENOBUFS when that is too much. */
+/* Its memory counts against what the daemon holds for others (memory_account.h): appends fail with -ENOBUFS when that is too much. */
 #define BUFFER_COUNTED(maximum) { .max = (maximum), .counted = true }
 #define _cleanup_buffer_ __attribute__((cleanup(buffer_finish)))
 

@@ -74,7 +74,7 @@ enum {
 	LIMIT_WEB_LOG_BYTES = 2 * 1024 * 1024,       /* the same; older ones go */
 	LIMIT_WS_CELLS = 32,                         /* cells of one WebSocket, waiting or running */
 	LIMIT_START_SECONDS = 30,                    /* a request waits so long for a session's files to be there */
-	LIMIT_HELD_BYTES = 512 * 1024 * 1024,        /* of guests and for slow clients, all together; see hold.h */
+	LIMIT_HELD_BYTES = 512 * 1024 * 1024,        /* of guests and for slow clients, all together; see memory_account.h */
 	/* what a guest may send */
 	LIMIT_FRAME_BYTES = 48 * 1024 * 1024,
 	LIMIT_DISPLAYS = 256,                    /* of one cell */

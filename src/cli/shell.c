@@ -223,11 +223,11 @@ static const char *argument(char *line)
 	return *at ? at : NULL;
 }
 
-static void travel(struct shell *sh, enum local_travel kind, const char *said)
+static void travel(struct shell *sh, enum local_history kind, const char *said)
 {
 	struct error e = { 0 };
 	_cleanup_free_ char *line = sh->line ? strdup(sh->line) : NULL;
-	int r = local_travel(sh->local, kind, line ? argument(line) : NULL, &e);
+	int r = local_history(sh->local, kind, line ? argument(line) : NULL, &e);
 	if (text_eq(e.slug, "checkpoint_not_found"))
 		error_remedy(&e, "%%tree lists those there are.");
 	if (r < 0)

@@ -90,12 +90,12 @@ static int v2_set_limits(struct cgroup_home *h, const char *name, const struct c
 	return r == -ENOENT && l->cpus <= 0 ? 0 : r;
 }
 
-static int v2_ticket(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret)
+static int v2_ticket(struct cgroup_home *h, const char *name, struct cgroup_join_fds *ret)
 {
 	int fd = openat(h->dirs[0], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	*ret = (struct cgroup_ticket){ .fds = { fd }, .n = 1, .into = 1 };
+	*ret = (struct cgroup_join_fds){ .fds = { fd }, .n = 1, .into = 1 };
 	return 0;
 }
 
@@ -141,13 +141,13 @@ static int v1_set_limits(struct cgroup_home *h, const char *name, const struct c
 	return r;
 }
 
-static int v1_ticket(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret)
+static int v1_ticket(struct cgroup_home *h, const char *name, struct cgroup_join_fds *ret)
 {
-	*ret = (struct cgroup_ticket){ 0 };
+	*ret = (struct cgroup_join_fds){ 0 };
 	for (unsigned i = 0; v1_controllers[i]; i++) {
 		int fd = cgroup_open_file(h->dirs[i], name, "tasks", O_WRONLY);
 		if (fd < 0) {
-			cgroup_ticket_close(ret);
+			cgroup_join_fds_close(ret);
 			return fd;
 		}
 		ret->fds[ret->n++] = fd;
@@ -181,10 +181,10 @@ static int none_set_limits(struct cgroup_home *h, const char *name, const struct
 	return 0;
 }
 
-static int none_ticket(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret)
+static int none_ticket(struct cgroup_home *h, const char *name, struct cgroup_join_fds *ret)
 {
 	(void)h, (void)name;
-	*ret = (struct cgroup_ticket){ 0 };
+	*ret = (struct cgroup_join_fds){ 0 };
 	return 0;
 }
 
@@ -467,18 +467,18 @@ int cgroup_bound_sockets(struct cgroup_home *h, const char *name)
 	return r == -ENOENT ? 0 : r; /* a kernel that was built without it */
 }
 
-int cgroup_ticket_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret)
+int cgroup_join_fds_open(struct cgroup_home *h, const char *name, struct cgroup_join_fds *ret)
 {
 	return h->ops->ticket(h, name, ret);
 }
 
-int cgroup_join_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret)
+int cgroup_join_open(struct cgroup_home *h, const char *name, struct cgroup_join_fds *ret)
 {
-	*ret = (struct cgroup_ticket){ 0 };
+	*ret = (struct cgroup_join_fds){ 0 };
 	for (unsigned i = 0; h->ops->controllers[i]; i++) {
 		int fd = cgroup_open_file(h->dirs[i], name, "cgroup.procs", O_WRONLY);
 		if (fd < 0) {
-			cgroup_ticket_close(ret);
+			cgroup_join_fds_close(ret);
 			return fd;
 		}
 		ret->fds[ret->n++] = fd;
@@ -486,7 +486,7 @@ int cgroup_join_open(struct cgroup_home *h, const char *name, struct cgroup_tick
 	return 0;
 }
 
-void cgroup_ticket_close(struct cgroup_ticket *t)
+void cgroup_join_fds_close(struct cgroup_join_fds *t)
 {
 	for (unsigned i = 0; i < t->n; i++)
 		fd_close(t->fds[i]);

@@ -1,7 +1,7 @@
 /*
  * Control groups: memory, processes and CPU of a session with all it starts, and what it used.
  *
- * One home per daemon (`glovebox-PID` below the daemon's own group), one group per berth in it. Version 2, version 1 and none at all
+ * One home per daemon (`glovebox-PID` below the daemon's own group), one group per sandbox in it. Version 2, version 1 and none at all
  * are variants behind one ops table; which one a machine has is found at start and shown by `glovebox doctor`. A process
  * joins by itself, right after it was cloned: attaching another one costs milliseconds on version 1.
  */
@@ -41,7 +41,7 @@ struct cgroup_home {
 };
 
 /* What a process needs to join: descriptors to write "0" to, or (into) one directory for CLONE_INTO_CGROUP. */
-struct cgroup_ticket {
+struct cgroup_join_fds {
 	int fds[CGROUP_CONTROLLERS_MAX];
 	unsigned n;
 	int into; /* 1: fds[0] is the directory */
@@ -66,10 +66,10 @@ int cgroup_set_processes(struct cgroup_home *h, const char *name, unsigned proce
  * groups that were told how much it may be, before the first socket is made.
  */
 int cgroup_bound_sockets(struct cgroup_home *h, const char *name);
-int cgroup_ticket_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret);
+int cgroup_join_fds_open(struct cgroup_home *h, const char *name, struct cgroup_join_fds *ret);
 /* Files to which a trusted process writes the number of another one that is to join. Whoever holds them may join as well: no code of a session ever does. */
-int cgroup_join_open(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret);
-void cgroup_ticket_close(struct cgroup_ticket *t);
+int cgroup_join_open(struct cgroup_home *h, const char *name, struct cgroup_join_fds *ret);
+void cgroup_join_fds_close(struct cgroup_join_fds *t);
 uint64_t cgroup_memory(struct cgroup_home *h, const char *name); /* that it uses now; 0 when that cannot be told */
 int cgroup_usage_read(struct cgroup_home *h, const char *name, struct cgroup_usage *ret);
 /* Memory and processor time of the group, for its files of /proc. Leaves memory_bytes as it is; zeros without groups. */

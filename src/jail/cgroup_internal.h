@@ -8,7 +8,7 @@ struct cgroup_ops {
 	const char *const *controllers; /* one home directory each; NULL at the end */
 	/* Writes the limits that are set, and "no limit" where they are not. */
 	int (*set_limits)(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits);
-	int (*ticket)(struct cgroup_home *h, const char *name, struct cgroup_ticket *ret);
+	int (*ticket)(struct cgroup_home *h, const char *name, struct cgroup_join_fds *ret);
 	void (*usage)(struct cgroup_home *h, const char *name, struct cgroup_usage *ret);
 	void (*reset_peak)(struct cgroup_home *h, const char *name);
 	unsigned processes; /* the hierarchy that bounds their number */

@@ -187,7 +187,7 @@ static int prepare(struct error *e)
 {
 	int r;
 	char *shown = find_shown();
-	bool again = getenv("GLOVEBOX_JAILER") != NULL; /* the environment is the nursery's, or our own */
+	bool again = getenv("GLOVEBOX_JAILER") != NULL; /* the environment is the pool's, or our own */
 	privileged = geteuid() == 0 && !again;
 	if (!privileged && !again && (r = become_root_of_namespace(shown, e)) < 0)
 		return r;

@@ -444,7 +444,7 @@ static void on_forked(void *userdata, const struct error *e, struct session *con
 	on_arrived(userdata, e, NULL);
 }
 
-int local_travel(struct local *l, enum local_travel kind, const char *name, struct error *e)
+int local_history(struct local *l, enum local_history kind, const char *name, struct error *e)
 {
 	struct trip t = { .local = l };
 	struct session *s;

@@ -62,8 +62,8 @@ const char *local_preload_report(struct local *l);
 int local_reset(struct local *l, struct error *e);
 
 /* A checkpoint (`name` may be NULL), a way back (NULL: to before the last cell), or a fork in which the session goes on from now. */
-enum local_travel { LOCAL_CHECKPOINT, LOCAL_ROLLBACK, LOCAL_FORK };
-int local_travel(struct local *l, enum local_travel kind, const char *name, struct error *e);
+enum local_history { LOCAL_CHECKPOINT, LOCAL_ROLLBACK, LOCAL_FORK };
+int local_history(struct local *l, enum local_history kind, const char *name, struct error *e);
 
 /* Number `i` of its checkpoints; false when there are no more. */
 struct checkpoint_info;

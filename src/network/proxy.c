@@ -42,11 +42,11 @@ static struct outlet *find_outlet(uint32_t id)
 
 static void close_outlet(struct outlet *o)
 {
-	struct link *l;
+	struct proxy_conn *l;
 	TAILQ_FOREACH(l, &proxy.links, link) {
 		if (l->outlet != o)
 			continue;
-		link_end(l);
+		proxy_conn_end(l);
 		l->outlet = NULL;
 	}
 	TAILQ_REMOVE(&proxy.outlets, o, link);
@@ -178,7 +178,7 @@ static void on_listener(struct listener *l)
 			return;
 		if (fd < 0)
 			break;
-		link_start(&proxy, l, fd);
+		proxy_conn_start(&proxy, l, fd);
 	}
 	if (!has_room(l->outlet) || errno == EMFILE || errno == ENFILE)
 		watch_outlet(l->outlet, false);
@@ -197,13 +197,13 @@ static void resume_outlets(void)
 static void on_resolver(void)
 {
 	struct resolver_answer a;
-	struct link *l;
+	struct proxy_conn *l;
 	while (resolver_next(proxy.resolver, &a)) {
 		TAILQ_FOREACH(l, &proxy.links, link)
 			if (l->tag == a.tag)
 				break;
 		if (l)
-			link_on_resolved(l, &a);
+			proxy_conn_on_resolved(l, &a);
 	}
 }
 
@@ -223,7 +223,7 @@ static void dispatch(const struct epoll_event *e, bool *ret_orders)
 		break;
 	case SOURCE_CLIENT:
 	case SOURCE_TARGET:
-		link_on_event(s->of, s, e->events);
+		proxy_conn_on_event(s->of, s, e->events);
 		break;
 	}
 }
@@ -244,9 +244,9 @@ static void serve(void)
 		bool tick = proxy.now_s != swept_s, freed = proxy.over;
 		if (tick) {
 			swept_s = proxy.now_s;
-			link_sweep(&proxy);
+			proxy_conn_sweep(&proxy);
 		}
-		link_free_over(&proxy);
+		proxy_conn_free_over(&proxy);
 		if (tick || freed) /* not at every turn: for want of descriptors that would be a busy loop */
 			resume_outlets();
 	}
@@ -265,7 +265,7 @@ int proxy_main(void)
 	prctl(PR_SET_NAME, "glovebox-proxy");
 	TAILQ_INIT(&proxy.outlets);
 	TAILQ_INIT(&proxy.links);
-	int r = confine_process();
+	int r = proxy_sandbox_enter();
 	if (r == 0) {
 		step = "starting the resolver";
 		r = (proxy.epoll = epoll_create1(EPOLL_CLOEXEC)) < 0 ? -errno : resolver_create(&proxy.resolver);

@@ -20,7 +20,7 @@ static char scratch[LIMIT_PROXY_READ_BYTES];
 
 /* ---- reports -------------------------------------------------------------------- */
 
-static void report(const struct link *l, enum proxy_moment moment, enum network_verdict v, const char *detail)
+static void report(const struct proxy_conn *l, enum proxy_moment moment, enum network_verdict v, const char *detail)
 {
 	struct proxy_event e = { .moment = moment, .id = l->outlet ? l->outlet->id : 0, .verdict = v, .sent = l->sent, .received = l->received,
 		.seconds = (uint32_t)(l->proxy->now_s - l->began_s) };
@@ -36,7 +36,7 @@ static void report(const struct link *l, enum proxy_moment moment, enum network_
 /* ---- watching --------------------------------------------------------------------- */
 
 /* A side of which nothing is wanted is taken out: epoll tells of a hang-up whether it was asked for or not, again and again. */
-static void watch(struct link *l, struct link_side *s, uint32_t events)
+static void watch(struct proxy_conn *l, struct proxy_conn_side *s, uint32_t events)
 {
 	struct epoll_event e = { .events = events, .data.ptr = &s->source };
 	if (s->fd < 0 || s->watched == events)
@@ -45,7 +45,7 @@ static void watch(struct link *l, struct link_side *s, uint32_t events)
 	s->watched = events;
 }
 
-static int watch_new(struct link *l, struct link_side *s, enum source_kind kind, int fd, uint32_t events)
+static int watch_new(struct proxy_conn *l, struct proxy_conn_side *s, enum source_kind kind, int fd, uint32_t events)
 {
 	struct epoll_event e = { .events = events, .data.ptr = &s->source };
 	s->source = (struct source){ kind, l };
@@ -54,7 +54,7 @@ static int watch_new(struct link *l, struct link_side *s, enum source_kind kind,
 	return epoll_ctl(l->proxy->epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
-void link_end(struct link *l)
+void proxy_conn_end(struct proxy_conn *l)
 {
 	if (l->state == LINK_OVER)
 		return;
@@ -66,12 +66,12 @@ void link_end(struct link *l)
 	fd_close_clear(&l->target.fd);
 }
 
-void link_free_over(struct proxy *p)
+void proxy_conn_free_over(struct proxy *p)
 {
 	if (!p->over)
 		return;
 	p->over = false;
-	for (struct link *l = TAILQ_FIRST(&p->links), *next; l; l = next) {
+	for (struct proxy_conn *l = TAILQ_FIRST(&p->links), *next; l; l = next) {
 		next = TAILQ_NEXT(l, link);
 		if (l->state != LINK_OVER)
 			continue;
@@ -79,7 +79,7 @@ void link_free_over(struct proxy *p)
 		p->n_links--;
 		if (l->outlet)
 			l->outlet->links--;
-		dialogue_finish(&l->dialogue);
+		proxy_protocol_finish(&l->dialogue);
 		buffer_finish(&l->client.out);
 		buffer_finish(&l->target.out);
 		free(l);
@@ -89,7 +89,7 @@ void link_free_over(struct proxy *p)
 /* ---- relaying --------------------------------------------------------------------- */
 
 /* Sends what waits for this side. False when it is gone. */
-static bool flush(struct link_side *s)
+static bool flush(struct proxy_conn_side *s)
 {
 	while (s->out.len) {
 		ssize_t n = send(s->fd, s->out.data, s->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -104,7 +104,7 @@ static bool flush(struct link_side *s)
 }
 
 /* One read from a side, passed on. False when the link is broken. */
-static bool carry(struct link_side *from, struct link_side *to, uint64_t *count)
+static bool carry(struct proxy_conn_side *from, struct proxy_conn_side *to, uint64_t *count)
 {
 	if (from->ended || to->out.len)
 		return true;
@@ -118,7 +118,7 @@ static bool carry(struct link_side *from, struct link_side *to, uint64_t *count)
 	return flush(to);
 }
 
-static void pass_end(const struct link_side *from, struct link_side *to)
+static void pass_end(const struct proxy_conn_side *from, struct proxy_conn_side *to)
 {
 	if (from->ended && !to->told && !to->out.len) {
 		shutdown(to->fd, SHUT_WR);
@@ -126,9 +126,9 @@ static void pass_end(const struct link_side *from, struct link_side *to)
 	}
 }
 
-static void relay(struct link *l, const struct source *s, uint32_t events)
+static void relay(struct proxy_conn *l, const struct source *s, uint32_t events)
 {
-	struct link_side *c = &l->client, *t = &l->target;
+	struct proxy_conn_side *c = &l->client, *t = &l->target;
 	bool client = s == &c->source, good = true;
 	uint64_t carried = l->sent + l->received;
 	size_t waiting = c->out.len + t->out.len;
@@ -137,7 +137,7 @@ static void relay(struct link *l, const struct source *s, uint32_t events)
 	if (good && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		good = client ? carry(c, t, &l->sent) : carry(t, c, &l->received);
 	if (!good || (events & EPOLLERR)) {
-		link_end(l);
+		proxy_conn_end(l);
 		return;
 	}
 	if (carried != l->sent + l->received || waiting != c->out.len + t->out.len)
@@ -145,7 +145,7 @@ static void relay(struct link *l, const struct source *s, uint32_t events)
 	pass_end(c, t);
 	pass_end(t, c);
 	if (c->told && t->told) {
-		link_end(l);
+		proxy_conn_end(l);
 		return;
 	}
 	watch(l, c, (!c->ended && !t->out.len ? EPOLLIN : 0U) | (c->out.len ? EPOLLOUT : 0U));
@@ -155,14 +155,14 @@ static void relay(struct link *l, const struct source *s, uint32_t events)
 /* ---- refusing --------------------------------------------------------------------- */
 
 /* Closing with unread bytes would be a reset, and the reason lost: the end is announced, what comes is swallowed for a moment. */
-static void say_no(struct link *l)
+static void say_no(struct proxy_conn *l)
 {
 	if (l->state != LINK_SAYING_NO)
 		l->deadline_s = l->proxy->now_s + LINGER_SECONDS;
 	l->state = LINK_SAYING_NO;
 	fd_close_clear(&l->target.fd);
 	if (!flush(&l->client)) {
-		link_end(l);
+		proxy_conn_end(l);
 		return;
 	}
 	if (!l->client.out.len && !l->client.told) {
@@ -172,23 +172,23 @@ static void say_no(struct link *l)
 	watch(l, &l->client, EPOLLIN | (l->client.out.len ? EPOLLOUT : 0U));
 }
 
-static void swallow(struct link *l)
+static void swallow(struct proxy_conn *l)
 {
 	ssize_t n = recv(l->client.fd, scratch, sizeof(scratch), MSG_DONTWAIT);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		link_end(l);
+		proxy_conn_end(l);
 	else if (l->client.out.len)
 		say_no(l);
 }
 
-static void refuse(struct link *l, enum network_verdict v, const char *text)
+static void refuse(struct proxy_conn *l, enum network_verdict v, const char *text)
 {
 	report(l, PROXY_DECIDED, v, text);
 	if (l->fixed) { /* nobody speaks with us there: the client sees its connection end */
-		link_end(l);
+		proxy_conn_end(l);
 		return;
 	}
-	dialogue_answer(&l->dialogue, v, text, &l->client.out);
+	proxy_protocol_answer(&l->dialogue, v, text, &l->client.out);
 	say_no(l);
 }
 
@@ -206,7 +206,7 @@ static bool is_this_machine(int fd, const struct in6_addr *to)
 	return !memcmp(&((struct sockaddr_in6 *)&here)->sin6_addr, to, sizeof(*to));
 }
 
-static void connected(struct link *l)
+static void connected(struct proxy_conn *l)
 {
 	char address[INET6_ADDRSTRLEN], text[PROXY_DETAIL_MAX];
 	const struct in6_addr *a = &l->address[l->next_address - 1];
@@ -221,7 +221,7 @@ static void connected(struct link *l)
 	l->state = LINK_RELAYING;
 	l->deadline_s = l->proxy->now_s + LIMIT_PROXY_IDLE_SECONDS;
 	if (!l->fixed)
-		dialogue_answer(&l->dialogue, NETWORK_ALLOWED, NULL, &l->client.out);
+		proxy_protocol_answer(&l->dialogue, NETWORK_ALLOWED, NULL, &l->client.out);
 	buffer_finish(&l->target.out);
 	l->target.out = l->dialogue.in; /* what came behind the head */
 	l->sent = l->target.out.len;
@@ -249,7 +249,7 @@ static int begin_connect(const struct in6_addr *a, uint16_t port)
 	return r;
 }
 
-static void try_next(struct link *l, int err)
+static void try_next(struct proxy_conn *l, int err)
 {
 	char text[PROXY_DETAIL_MAX], name[NETWORK_RULE_MAX];
 	fd_close_clear(&l->target.fd);
@@ -266,10 +266,10 @@ static void try_next(struct link *l, int err)
 	refuse(l, NETWORK_UNREACHABLE, text);
 }
 
-void link_sweep(struct proxy *p)
+void proxy_conn_sweep(struct proxy *p)
 {
 	char text[PROXY_DETAIL_MAX], name[NETWORK_RULE_MAX];
-	struct link *l;
+	struct proxy_conn *l;
 	TAILQ_FOREACH(l, &p->links, link) {
 		if (l->state == LINK_OVER || p->now_s < l->deadline_s)
 			continue;
@@ -278,12 +278,12 @@ void link_sweep(struct proxy *p)
 				LIMIT_PROXY_CONNECT_SECONDS);
 			refuse(l, NETWORK_UNREACHABLE, text);
 		} else {
-			link_end(l);
+			proxy_conn_end(l);
 		}
 	}
 }
 
-static void on_connect(struct link *l)
+static void on_connect(struct proxy_conn *l)
 {
 	int err = 0;
 	socklen_t len = sizeof(err);
@@ -296,7 +296,7 @@ static void on_connect(struct link *l)
 /* ---- deciding --------------------------------------------------------------------- */
 
 /* Keeps of the addresses those that may be reached: public ones, and what is allowed by its number. */
-static void choose_addresses(struct link *l, const struct in6_addr *a, unsigned n)
+static void choose_addresses(struct proxy_conn *l, const struct in6_addr *a, unsigned n)
 {
 	char text[PROXY_DETAIL_MAX], address[INET6_ADDRSTRLEN];
 	for (unsigned i = 0; i < n; i++)
@@ -312,7 +312,7 @@ static void choose_addresses(struct link *l, const struct in6_addr *a, unsigned 
 	refuse(l, NETWORK_NOT_PUBLIC, text);
 }
 
-void link_on_resolved(struct link *l, const struct resolver_answer *a)
+void proxy_conn_on_resolved(struct proxy_conn *l, const struct resolver_answer *a)
 {
 	char text[PROXY_DETAIL_MAX];
 	if (l->state != LINK_RESOLVING || !l->outlet)
@@ -325,7 +325,7 @@ void link_on_resolved(struct link *l, const struct resolver_answer *a)
 	choose_addresses(l, a->address, a->n);
 }
 
-static void decide(struct link *l)
+static void decide(struct proxy_conn *l)
 {
 	char text[PROXY_DETAIL_MAX], name[NETWORK_RULE_MAX];
 	const struct network_target *t = &l->dialogue.target;
@@ -340,20 +340,20 @@ static void decide(struct link *l)
 	} else {
 		l->state = LINK_RESOLVING;
 		if (resolver_ask(l->proxy->resolver, l->tag, l->outlet->id, t->name) < 0)
-			link_end(l);
+			proxy_conn_end(l);
 	}
 }
 
-static void talk(struct link *l)
+static void talk(struct proxy_conn *l)
 {
 	ssize_t n = recv(l->client.fd, scratch, sizeof(scratch), MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		link_end(l);
+		proxy_conn_end(l);
 		return;
 	}
-	switch (dialogue_feed(&l->dialogue, scratch, (size_t)n, &l->client.out)) {
+	switch (proxy_protocol_feed(&l->dialogue, scratch, (size_t)n, &l->client.out)) {
 	case DIALOGUE_ASK:
 		decide(l);
 		break;
@@ -363,12 +363,12 @@ static void talk(struct link *l)
 		break;
 	case DIALOGUE_MORE:
 		if (!flush(&l->client))
-			link_end(l);
+			proxy_conn_end(l);
 		break;
 	}
 }
 
-void link_on_event(struct link *l, const struct source *s, uint32_t events)
+void proxy_conn_on_event(struct proxy_conn *l, const struct source *s, uint32_t events)
 {
 	switch (l->state) {
 	case LINK_TALKING:
@@ -391,9 +391,9 @@ void link_on_event(struct link *l, const struct source *s, uint32_t events)
 	}
 }
 
-void link_start(struct proxy *p, struct listener *from, int fd)
+void proxy_conn_start(struct proxy *p, struct listener *from, int fd)
 {
-	struct link *l = calloc(1, sizeof(*l));
+	struct proxy_conn *l = calloc(1, sizeof(*l));
 	if (!l) {
 		fd_close(fd);
 		return;
@@ -404,12 +404,12 @@ void link_start(struct proxy *p, struct listener *from, int fd)
 	l->target.fd = -1;
 	l->began_s = p->now_s;
 	l->deadline_s = p->now_s + LIMIT_PROXY_HEAD_SECONDS;
-	dialogue_init(&l->dialogue);
+	proxy_protocol_init(&l->dialogue);
 	TAILQ_INSERT_TAIL(&p->links, l, link);
 	p->n_links++;
 	from->outlet->links++;
 	if (watch_new(l, &l->client, SOURCE_CLIENT, fd, EPOLLIN) < 0) {
-		link_end(l);
+		proxy_conn_end(l);
 	} else if (from->fixed) {
 		l->fixed = true;
 		l->dialogue.target = from->target;

@@ -43,9 +43,9 @@ struct outlet {
 	bool paused; /* nothing is accepted: too many connections */
 };
 
-enum link_state { LINK_TALKING, LINK_RESOLVING, LINK_CONNECTING, LINK_RELAYING, LINK_SAYING_NO, LINK_OVER };
+enum proxy_conn_state { LINK_TALKING, LINK_RESOLVING, LINK_CONNECTING, LINK_RELAYING, LINK_SAYING_NO, LINK_OVER };
 
-struct link_side {
+struct proxy_conn_side {
 	struct source source;
 	int fd;
 	uint32_t watched;  /* epoll events asked for */
@@ -54,40 +54,40 @@ struct link_side {
 	bool told;         /* it was told that nothing more comes */
 };
 
-struct link {
-	TAILQ_ENTRY(link) link;
+struct proxy_conn {
+	TAILQ_ENTRY(proxy_conn) link;
 	struct outlet *outlet; /* NULL once that is closed */
 	struct proxy *proxy;
 	uint64_t tag;
-	enum link_state state;
-	struct link_side client, target;
-	struct dialogue dialogue;
+	enum proxy_conn_state state;
+	struct proxy_conn_side client, target;
+	struct proxy_protocol dialogue;
 	bool fixed;
 	struct in6_addr address[RESOLVER_ADDRESSES]; /* those that may be tried */
 	unsigned n_addresses, next_address;
 	uint64_t began_s, deadline_s;
 	uint64_t sent, received;
 };
-TAILQ_HEAD(link_list, link);
+TAILQ_HEAD(proxy_conn_list, proxy_conn);
 TAILQ_HEAD(outlet_list, outlet);
 
 struct proxy {
 	int epoll;
 	struct resolver *resolver;
 	struct outlet_list outlets;
-	struct link_list links;
+	struct proxy_conn_list links;
 	unsigned n_links;
 	uint64_t next_tag, now_s;
 	bool over; /* some link is to be freed */
 };
 
 /* A connection was accepted; takes the descriptor over. */
-void link_start(struct proxy *p, struct listener *l, int fd);
-void link_on_event(struct link *l, const struct source *s, uint32_t events);
-void link_on_resolved(struct link *l, const struct resolver_answer *a);
-void link_end(struct link *l);  /* now; freed by link_free_over() */
-void link_sweep(struct proxy *p); /* ends what took too long */
-void link_free_over(struct proxy *p);
+void proxy_conn_start(struct proxy *p, struct listener *l, int fd);
+void proxy_conn_on_event(struct proxy_conn *l, const struct source *s, uint32_t events);
+void proxy_conn_on_resolved(struct proxy_conn *l, const struct resolver_answer *a);
+void proxy_conn_end(struct proxy_conn *l);  /* now; freed by proxy_conn_free_over() */
+void proxy_conn_sweep(struct proxy *p); /* ends what took too long */
+void proxy_conn_free_over(struct proxy *p);
 
 /* proxy.c: tells the daemon. */
 struct proxy_event;

@@ -21,13 +21,13 @@ const char *network_verdict_name(enum network_verdict v)
 	return names[v];
 }
 
-void dialogue_init(struct dialogue *d)
+void proxy_protocol_init(struct proxy_protocol *d)
 {
-	*d = (struct dialogue){ 0 };
+	*d = (struct proxy_protocol){ 0 };
 	buffer_init(&d->in, LIMIT_PROXY_HEAD_BYTES + LIMIT_PROXY_READ_BYTES);
 }
 
-void dialogue_finish(struct dialogue *d)
+void proxy_protocol_finish(struct proxy_protocol *d)
 {
 	buffer_finish(&d->in);
 }
@@ -40,7 +40,7 @@ static void socks_reply(struct buffer *reply, int code)
 	buffer_append(reply, bytes, sizeof(bytes));
 }
 
-static enum dialogue_event socks_refuse(struct dialogue *d, int code, struct buffer *reply)
+static enum proxy_protocol_event socks_refuse(struct proxy_protocol *d, int code, struct buffer *reply)
 {
 	socks_reply(reply, code);
 	d->state = DIALOGUE_OVER;
@@ -48,7 +48,7 @@ static enum dialogue_event socks_refuse(struct dialogue *d, int code, struct buf
 }
 
 /* version, count, methods */
-static enum dialogue_event socks_methods(struct dialogue *d, struct buffer *reply)
+static enum proxy_protocol_event socks_methods(struct proxy_protocol *d, struct buffer *reply)
 {
 	const unsigned char *p = (const unsigned char *)d->in.data;
 	if (d->in.len < 2 || d->in.len < 2U + p[1])
@@ -77,7 +77,7 @@ static int socks_address(const unsigned char *p, size_t len, size_t *ret_at, siz
 }
 
 /* version, command, 0, kind of address, address, port */
-static enum dialogue_event socks_request(struct dialogue *d, struct buffer *reply)
+static enum proxy_protocol_event socks_request(struct proxy_protocol *d, struct buffer *reply)
 {
 	const unsigned char *p = (const unsigned char *)d->in.data;
 	struct network_target t = { .is_address = true };
@@ -115,7 +115,7 @@ static void http_reply(struct buffer *reply, int status, const char *text)
 		strlen(text) + 1, text);
 }
 
-static enum dialogue_event http_refuse(struct dialogue *d, const char *text, struct buffer *reply)
+static enum proxy_protocol_event http_refuse(struct proxy_protocol *d, const char *text, struct buffer *reply)
 {
 	http_reply(reply, 400, text);
 	d->state = DIALOGUE_OVER;
@@ -204,7 +204,7 @@ static bool split_line(const char *s, size_t len, struct request_line *ret)
 }
 
 /* "http://authority/path" → the request as its server wants it. */
-static enum dialogue_event http_plain(struct dialogue *d, const struct request_line *l, const char *headers, const char *end,
+static enum proxy_protocol_event http_plain(struct proxy_protocol *d, const struct request_line *l, const char *headers, const char *end,
 	struct buffer *reply)
 {
 	static const char scheme[] = "http://";
@@ -232,7 +232,7 @@ static enum dialogue_event http_plain(struct dialogue *d, const struct request_l
 	return DIALOGUE_ASK;
 }
 
-static enum dialogue_event http_connect(struct dialogue *d, const struct request_line *l, const char *headers, const char *end,
+static enum proxy_protocol_event http_connect(struct proxy_protocol *d, const struct request_line *l, const char *headers, const char *end,
 	struct buffer *reply)
 {
 	_cleanup_buffer_ struct buffer unused = BUFFER_INIT(0);
@@ -246,7 +246,7 @@ static enum dialogue_event http_connect(struct dialogue *d, const struct request
 	return DIALOGUE_ASK;
 }
 
-static enum dialogue_event http_head(struct dialogue *d, struct buffer *reply)
+static enum proxy_protocol_event http_head(struct proxy_protocol *d, struct buffer *reply)
 {
 	struct request_line l;
 	const char *blank = memmem(d->in.data, d->in.len, "\r\n\r\n", 4);
@@ -264,7 +264,7 @@ static enum dialogue_event http_head(struct dialogue *d, struct buffer *reply)
 
 /* ---- both --------------------------------------------------------------------- */
 
-static enum dialogue_event step(struct dialogue *d, struct buffer *reply)
+static enum proxy_protocol_event step(struct proxy_protocol *d, struct buffer *reply)
 {
 	switch (d->state) {
 	case DIALOGUE_FIRST:
@@ -274,7 +274,7 @@ static enum dialogue_event step(struct dialogue *d, struct buffer *reply)
 		d->kind = d->state == DIALOGUE_HTTP ? DIALOGUE_CONNECT : DIALOGUE_SOCKS5;
 		return step(d, reply);
 	case DIALOGUE_METHODS: {
-		enum dialogue_event event = socks_methods(d, reply);
+		enum proxy_protocol_event event = socks_methods(d, reply);
 		return d->state == DIALOGUE_SOCKS ? step(d, reply) : event;
 	}
 	case DIALOGUE_SOCKS:
@@ -288,14 +288,14 @@ static enum dialogue_event step(struct dialogue *d, struct buffer *reply)
 	}
 }
 
-enum dialogue_event dialogue_feed(struct dialogue *d, const void *data, size_t len, struct buffer *reply)
+enum proxy_protocol_event proxy_protocol_feed(struct proxy_protocol *d, const void *data, size_t len, struct buffer *reply)
 {
 	if (buffer_append(&d->in, data, len) < 0)
 		return DIALOGUE_REFUSE;
 	return step(d, reply);
 }
 
-void dialogue_answer(struct dialogue *d, enum network_verdict v, const char *text, struct buffer *reply)
+void proxy_protocol_answer(struct proxy_protocol *d, enum network_verdict v, const char *text, struct buffer *reply)
 {
 	static const int socks[NETWORK_VERDICT_COUNT] = { SOCKS_OK, SOCKS_NOT_ALLOWED, SOCKS_NOT_ALLOWED, SOCKS_UNREACHABLE,
 		SOCKS_UNREACHABLE, SOCKS_FAILED };

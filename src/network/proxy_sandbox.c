@@ -58,7 +58,7 @@ int confine_calls(void)
 	return r;
 }
 
-int confine_process(void)
+int proxy_sandbox_enter(void)
 {
 	const char *step = "";
 	struct rlimit files;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* First, before there are threads (these hold for one only): gives up root with its capabilities, and writing files. */
-int confine_process(void);
+int proxy_sandbox_enter(void);
 
 /* Last, for all threads: every system call but those of relaying and resolving. Both return 0 or a negative errno. */
 int confine_calls(void);

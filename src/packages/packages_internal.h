@@ -70,7 +70,7 @@ struct packages {
 int packages_look_up(struct packages *p, const struct request_keys *keys, json_t **ret_record, struct packages_hold **ret_hold);
 void packages_tell(const struct packages_listener *listener, void *userdata, const json_t *record, struct packages_hold *hold, bool cached);
 
-/* holds.c */
+/* set_refs.c */
 void hold_drop(struct packages_hold *h);
 
 /* jobs.c */

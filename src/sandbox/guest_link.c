@@ -94,7 +94,7 @@ void guest_set_owner(struct guest *g, void *owner)
 
 pid_t guest_pid(const struct guest *g)
 {
-	return g ? g->pid : 0; /* a berth may wait for its guest */
+	return g ? g->pid : 0; /* a sandbox may wait for its guest */
 }
 
 /* ---- reading ---------------------------------------------------------------- */
@@ -262,7 +262,7 @@ void guest_rest(struct guest *g)
 	g->unwanted = true;
 }
 
-void guest_hurry(struct guest *g)
+void guest_prioritise(struct guest *g)
 {
 	g->unwanted = false;
 }

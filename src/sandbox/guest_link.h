@@ -43,9 +43,9 @@ void guest_signal(struct guest *g, int sig);
 void guest_drain(struct guest *g);
 
 /* What it prints is no longer wanted as it comes (only the last of it will be kept): its pipes are read once a millisecond from now
- * until guest_hurry(). It waits meanwhile, and neither it nor the daemon takes a CPU from others. */
+ * until guest_prioritise(). It waits meanwhile, and neither it nor the daemon takes a CPU from others. */
 void guest_rest(struct guest *g);
-void guest_hurry(struct guest *g);
+void guest_prioritise(struct guest *g);
 
 /* No callback comes any more, but the process stays as it is until guest_close(). */
 void guest_retire(struct guest *g);

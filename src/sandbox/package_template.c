@@ -22,62 +22,62 @@ enum {
 	SAID_BYTES = 300,
 };
 
-struct set_template {
-	TAILQ_ENTRY(set_template) link;
-	struct nursery *nursery;
+struct package_template {
+	TAILQ_ENTRY(package_template) link;
+	struct sandbox_pool *pool;
 	char name[SET_NAME_MAX + 1];
 	char *path, *modules[SET_MODULES_MAX + 1];
 	uint64_t owner;
 	bool plain, freed;
-	struct berth *berth; /* NULL: it does not run */
-	struct copy *copy;   /* its berth's; a template once it is parked */
+	struct sandbox *sandbox; /* NULL: it does not run */
+	struct snapshot *copy;   /* its sandbox's; a template once it is parked */
 	uv_timer_t patience;
 	unsigned tries;
 	uint64_t used_ns, bytes;
 	char said[SAID_BYTES]; /* the beginning of what was printed to standard error */
 };
 
-static bool warm(const struct set_template *t)
+static bool warm(const struct package_template *t)
 {
 	return t->copy && t->copy->pidfd >= 0;
 }
 
-const char *set_template_name(const struct set_template *t)
+const char *package_template_name(const struct package_template *t)
 {
 	return t->name;
 }
 
-struct copy *set_template_copy(struct set_template *t)
+struct snapshot *package_template_snapshot(struct package_template *t)
 {
 	return t->copy;
 }
 
 /* ---- its end ------------------------------------------------------------------------- */
 
-/* The berth of the next session, made ahead; NULL when there is none. */
-static struct berth *in_stock(const struct set_template *t)
+/* The sandbox of the next session, made ahead; NULL when there is none. */
+static struct sandbox *in_stock(const struct package_template *t)
 {
-	struct berth *b;
-	TAILQ_FOREACH(b, &t->nursery->berths, link)
-		if (berth_is_stock(b) && b->kind.set == t)
+	struct sandbox *b;
+	TAILQ_FOREACH(b, &t->pool->sandboxes, link)
+		if (sandbox_is_stock(b) && b->kind.set == t)
 			return b;
 	return NULL;
 }
 
 /* Sessions that came from it live on: its jail stays until the last of them is gone. */
-static void stop(struct set_template *t)
+static void stop(struct package_template *t)
 {
-	struct berth *b = t->berth, *ahead;
+	struct sandbox *b = t->sandbox, *ahead;
 	uv_timer_stop(&t->patience);
 	while ((ahead = in_stock(t)))
-		berth_close(ahead);
-	t->berth = NULL;
+		sandbox_close(ahead);
+	t->sandbox = NULL;
 	t->copy = NULL;
 	t->bytes = 0;
-	berth_close(b);
+	sandbox_close(b);
 }
 
-static void fail(struct set_template *t, const char *why)
+static void fail(struct package_template *t, const char *why)
 {
 	log_warning("the template %s cannot be had, its sessions import their packages themselves: %s%s%s", t->name, why, t->said[0] ? ": " : "",
 		t->said);
@@ -86,17 +86,17 @@ static void fail(struct set_template *t, const char *why)
 
 static void on_freed(uv_handle_t *h)
 {
-	struct set_template *t = h->data;
-	struct nursery *n = t->nursery;
+	struct package_template *t = h->data;
+	struct sandbox_pool *n = t->pool;
 	TAILQ_REMOVE(&n->sets, t, link);
 	for (char **m = t->modules; *m; m++)
 		free(*m);
 	free(t->path);
 	free(t);
-	nursery_finish_when_empty(n);
+	sandbox_pool_finish_when_empty(n);
 }
 
-static void destroy(struct set_template *t)
+static void destroy(struct package_template *t)
 {
 	if (t->freed)
 		return;
@@ -106,12 +106,12 @@ static void destroy(struct set_template *t)
 }
 
 /* Ends the least used ones until the rest fits. */
-static void retire(struct nursery *n)
+static void retire(struct sandbox_pool *n)
 {
 	for (;;) {
 		uint64_t all = 0, max = n->config.template_bytes;
 		unsigned count = 0;
-		struct set_template *t, *least = NULL;
+		struct package_template *t, *least = NULL;
 		TAILQ_FOREACH(t, &n->sets, link) {
 			if (t->freed)
 				continue;
@@ -141,7 +141,7 @@ static uint64_t own_bytes(pid_t pid)
 	return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static int put_setup(const struct set_template *t, struct buffer *frames)
+static int put_setup(const struct package_template *t, struct buffer *frames)
 {
 	size_t start;
 	int r = wire_begin(frames, WIRE_SETUP, 0, &start);
@@ -161,10 +161,10 @@ static int put_setup(const struct set_template *t, struct buffer *frames)
 /* Its guest is there: it is told to import all of it and then to leave a copy of itself. */
 static void on_ready(void *owner)
 {
-	struct set_template *t = owner;
+	struct package_template *t = owner;
 	_cleanup_buffer_ struct buffer frames = BUFFER_INIT(0);
 	size_t start;
-	int r = berth_can_park(t->berth) ? copy_create(t->berth, &t->copy) : -ENOTSUP;
+	int r = sandbox_can_snapshot(t->sandbox) ? snapshot_create(t->sandbox, &t->copy) : -ENOTSUP;
 	if (r == 0)
 		r = put_setup(t, &frames);
 	if (r == 0)
@@ -173,39 +173,39 @@ static void on_ready(void *owner)
 		r = wire_put_u64(&frames, WIRE_TICKET, t->copy->ticket);
 	if (r == 0) {
 		wire_end(&frames, start);
-		guest_send(berth_guest(t->berth), &frames);
+		guest_send(sandbox_guest(t->sandbox), &frames);
 	} else {
 		fail(t, r == -ENOTSUP ? "this needs control groups, which this machine does not give" : strerror(-r));
 	}
 }
 
 /* The copy is there. Its original, and whatever processes the packages left behind, have nothing to do any more. */
-static void settle(struct set_template *t)
+static void settle(struct package_template *t)
 {
 	uv_timer_stop(&t->patience);
-	berth_count_copies(t->berth);
-	berth_kill_others(t->berth);
-	berth_drop_guest(t->berth);
+	sandbox_count_snapshots(t->sandbox);
+	sandbox_kill_others(t->sandbox);
+	sandbox_drop_guest(t->sandbox);
 	t->bytes = own_bytes(t->copy->pid);
 	log_info("the template %s is warm, with %llu MB%s%s", t->name, (unsigned long long)(t->bytes >> 20), t->said[0] ? "; " : "", t->said);
-	retire(t->nursery);
-	nursery_stock_changed(t->nursery);
+	retire(t->pool);
+	sandbox_pool_stock_changed(t->pool);
 }
 
 static void on_frame(void *owner, const struct wire_frame *f)
 {
-	struct set_template *t = owner;
+	struct package_template *t = owner;
 	struct wire_field field;
 	char why[160] = "";
 	size_t at = 0;
 	int came[GUEST_FDS_MAX];
 	if (f->type != WIRE_PARKED || !t->copy || warm(t))
 		return;
-	guest_take_fds(berth_guest(t->berth), came);
+	guest_take_fds(sandbox_guest(t->sandbox), came);
 	while (wire_field_next(f, &at, &field) == 1)
 		if (field.tag == WIRE_TEXT || field.tag == WIRE_FILES_LEFT)
 			snprintf(why, sizeof(why), "%.*s", (int)(field.len < sizeof(why) ? field.len : sizeof(why) - 1), field.data);
-	if (copy_parked(t->copy, came[0], came[1]) < 0 || *why)
+	if (snapshot_parked(t->copy, came[0], came[1]) < 0 || *why)
 		fail(t, *why ? why : "its copy did not come");
 	else
 		settle(t);
@@ -214,7 +214,7 @@ static void on_frame(void *owner, const struct wire_frame *f)
 /* Of another's code: cut, and without what a terminal would obey. */
 static void on_output(void *owner, enum stream s, const char *data, size_t len)
 {
-	struct set_template *t = owner;
+	struct package_template *t = owner;
 	size_t have = strlen(t->said);
 	for (size_t i = 0; s == STREAM_STDERR && i < len && have + 1 < sizeof(t->said); i++)
 		t->said[have++] = data[i] >= ' ' && data[i] <= '~' ? data[i] : ' ';
@@ -238,19 +238,19 @@ static void on_patience(uv_timer_t *timer)
 	fail(timer->data, "importing takes too long");
 }
 
-static void start(struct set_template *t)
+static void start(struct package_template *t)
 {
-	static const struct berth_events events = { { on_frame, on_output, on_exit_of }, on_ready, on_failed, NULL, NULL };
-	struct nursery *n = t->nursery;
-	struct berth_kind kind = n->config.kind;
+	static const struct sandbox_events events = { { on_frame, on_output, on_exit_of }, on_ready, on_failed, NULL, NULL };
+	struct sandbox_pool *n = t->pool;
+	struct sandbox_kind kind = n->config.kind;
 	if (t->tries >= TRIES_MAX)
 		return;
 	t->tries++;
 	t->said[0] = '\0';
 	kind.template = t->plain ? template_plain(n) : NULL;
-	if (!(t->berth = berth_new(n, &kind, &n->config.limits, t)))
+	if (!(t->sandbox = sandbox_new(n, &kind, &n->config.limits, t)))
 		return;
-	t->berth->events = &events;
+	t->sandbox->events = &events;
 	uv_timer_start(&t->patience, on_patience, WARM_UP_MS, 0);
 }
 
@@ -262,23 +262,23 @@ static const char *name_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static struct set_template *find(struct nursery *n, const char *name, uint64_t owner)
+static struct package_template *find(struct sandbox_pool *n, const char *name, uint64_t owner)
 {
-	struct set_template *t;
+	struct package_template *t;
 	TAILQ_FOREACH(t, &n->sets, link)
 		if (!t->freed && (!t->owner || t->owner == owner) && text_eq(t->name, name))
 			return t;
 	return NULL;
 }
 
-static struct set_template *create(struct nursery *n, const struct set_template_spec *spec)
+static struct package_template *create(struct sandbox_pool *n, const struct package_template_spec *spec)
 {
-	struct set_template *t = calloc(1, sizeof(*t));
+	struct package_template *t = calloc(1, sizeof(*t));
 	if (!t || !(t->path = strdup(spec->path))) {
 		free(t);
 		return NULL;
 	}
-	t->nursery = n;
+	t->pool = n;
 	t->owner = spec->owner;
 	t->plain = spec->plain;
 	snprintf(t->name, sizeof(t->name), "%s", name_of(spec->path));
@@ -293,41 +293,41 @@ static struct set_template *create(struct nursery *n, const struct set_template_
 }
 
 /* A filter can only become narrower and a jail's network not another one: what the template has is what its sessions have. */
-static bool fits(const struct set_template *t, const struct berth_kind *kind)
+static bool fits(const struct package_template *t, const struct sandbox_kind *kind)
 {
-	const struct berth_kind *own = &t->berth->kind;
+	const struct sandbox_kind *own = &t->sandbox->kind;
 	return !kind || (kind->exec == own->exec && kind->network.net == own->network.net);
 }
 
-struct set_template *set_template_get(struct nursery *n, const struct set_template_spec *spec, const struct berth_kind *kind)
+struct package_template *package_template_get(struct sandbox_pool *n, const struct package_template_spec *spec, const struct sandbox_kind *kind)
 {
-	struct set_template *t = find(n, name_of(spec->path), spec->owner);
+	struct package_template *t = find(n, name_of(spec->path), spec->owner);
 	if (n->destroying || (!t && !(t = create(n, spec))))
 		return NULL;
 	t->used_ns = clock_now_ns();
-	if (!t->berth)
+	if (!t->sandbox)
 		start(t);
-	return t->berth && warm(t) && fits(t, kind) ? t : NULL;
+	return t->sandbox && warm(t) && fits(t, kind) ? t : NULL;
 }
 
-bool set_templates_refill(struct nursery *n)
+bool package_templates_refill(struct sandbox_pool *n)
 {
-	struct set_template *t;
+	struct package_template *t;
 	TAILQ_FOREACH(t, &n->sets, link) {
-		struct berth_kind kind = n->config.kind;
-		struct berth *b;
-		if (!t->berth || !warm(t) || in_stock(t))
+		struct sandbox_kind kind = n->config.kind;
+		struct sandbox *b;
+		if (!t->sandbox || !warm(t) || in_stock(t))
 			continue;
-		kind.template = t->berth->kind.template;
+		kind.template = t->sandbox->kind.template;
 		kind.set = t;
-		return nursery_nest(n, t->copy, true, &kind, &n->config.limits, NULL, &b) == 0;
+		return sandbox_pool_nest(n, t->copy, true, &kind, &n->config.limits, NULL, &b) == 0;
 	}
 	return false;
 }
 
-void set_template_spoiled(struct nursery *n, const struct copy *c, const char *why)
+void package_template_spoiled(struct sandbox_pool *n, const struct snapshot *c, const char *why)
 {
-	struct set_template *t;
+	struct package_template *t;
 	TAILQ_FOREACH(t, &n->sets, link)
 		if (t->copy == c) {
 			fail(t, why);
@@ -335,14 +335,14 @@ void set_template_spoiled(struct nursery *n, const struct copy *c, const char *w
 		}
 }
 
-void set_templates_destroy(struct nursery *n)
+void package_templates_destroy(struct sandbox_pool *n)
 {
-	struct set_template *t;
+	struct package_template *t;
 	TAILQ_FOREACH(t, &n->sets, link)
 		destroy(t);
 }
 
-bool set_templates_gone(const struct nursery *n)
+bool package_templates_gone(const struct sandbox_pool *n)
 {
 	return TAILQ_EMPTY(&n->sets);
 }

@@ -11,7 +11,7 @@
 enum { FAILURES_MAX = 3 };
 
 struct template {
-	struct nursery *nursery;
+	struct sandbox_pool *pool;
 	struct helper helper;
 	bool warm;
 	unsigned failures;
@@ -34,7 +34,7 @@ struct helper *template_helper(struct template *t)
 
 static void free_template(struct template *t)
 {
-	t->nursery->plain = NULL;
+	t->pool->plain = NULL;
 	free(t);
 }
 
@@ -44,22 +44,22 @@ static void on_message(struct helper *h, const void *data, size_t len, int *fds,
 {
 	struct template *t = template_of(h);
 	static struct wire_zygote m;
-	struct berth *b;
+	struct sandbox *b;
 	if (len != sizeof(m))
 		return;
 	memcpy(&m, data, sizeof(m));
 	m.text[sizeof(m.text) - 1] = '\0';
 	if (m.event == WIRE_ZYGOTE_SPAWNED) {
-		nursery_spawned(t->nursery, &m, fds, n_fds);
+		sandbox_pool_spawned(t->pool, &m, fds, n_fds);
 	} else if (m.event == WIRE_ZYGOTE_PROBLEM) {
 		log_error("the zygote of the template plain says: %s", m.text);
 	} else if (m.event == WIRE_ZYGOTE_WARM) {
 		t->warm = true;
 		t->failures = 0;
 		log_info("the template plain is warm%s%s", m.text[0] ? "; not imported: " : "", m.text);
-		TAILQ_FOREACH(b, &t->nursery->berths, link)
-			if (b->state == BERTH_GUEST && b->kind.template == t)
-				berth_ask_guest(b);
+		TAILQ_FOREACH(b, &t->pool->sandboxes, link)
+			if (b->state == SANDBOX_GUEST && b->kind.template == t)
+				sandbox_ask_guest(b);
 	}
 }
 
@@ -70,27 +70,27 @@ static void on_exit_of(struct helper *h)
 
 static void fail_waiting(struct template *t)
 {
-	for (struct berth *b = TAILQ_FIRST(&t->nursery->berths), *next; b; b = next) {
+	for (struct sandbox *b = TAILQ_FIRST(&t->pool->sandboxes), *next; b; b = next) {
 		next = TAILQ_NEXT(b, link);
-		if (b->kind.template == t && (b->state == BERTH_GUEST || b->state == BERTH_STARTING))
-			berth_fail(b, "the Python zygote without packages does not start; the server's log says why");
+		if (b->kind.template == t && (b->state == SANDBOX_GUEST || b->state == SANDBOX_STARTING))
+			sandbox_fail(b, "the Python zygote without packages does not start; the server's log says why");
 	}
 }
 
 static void on_closed(struct helper *h)
 {
 	struct template *t = template_of(h);
-	struct nursery *n = t->nursery;
-	struct berth *b;
+	struct sandbox_pool *n = t->pool;
+	struct sandbox *b;
 	t->warm = false;
 	if (n->destroying) {
 		free_template(t);
-		nursery_finish_when_empty(n);
+		sandbox_pool_finish_when_empty(n);
 		return;
 	}
-	TAILQ_FOREACH(b, &n->berths, link)
+	TAILQ_FOREACH(b, &n->sandboxes, link)
 		if (b->kind.template == t)
-			berth_forget_guest(b);
+			sandbox_forget_guest(b);
 	t->failures++;
 	log_warning("the zygote of the template plain ended");
 	if (t->failures >= FAILURES_MAX)
@@ -101,27 +101,27 @@ static void on_closed(struct helper *h)
 
 static void start(struct template *t)
 {
-	struct nursery *n = t->nursery;
+	struct sandbox_pool *n = t->pool;
 	if (!n->jailer_up || t->helper.running || t->helper.open_polls)
 		return; /* when it is up */
 	t->helper.on_message = on_message;
 	t->helper.on_exit = on_exit_of;
 	t->helper.on_closed = on_closed;
-	if (nursery_start_zygote(n, &t->helper, n->config.plain_preload, -1) < 0)
+	if (sandbox_pool_start_zygote(n, &t->helper, n->config.plain_preload, -1) < 0)
 		t->failures = FAILURES_MAX;
 }
 
-void template_start(struct nursery *n)
+void template_start(struct sandbox_pool *n)
 {
 	if (n->plain)
 		start(n->plain);
 }
 
-struct template *template_plain(struct nursery *n)
+struct template *template_plain(struct sandbox_pool *n)
 {
 	struct template *t = n->plain;
 	if (!t && (t = calloc(1, sizeof(*t)))) {
-		t->nursery = n;
+		t->pool = n;
 		t->helper.socket = t->helper.pidfd = -1;
 		n->plain = t;
 		start(t);
@@ -129,13 +129,13 @@ struct template *template_plain(struct nursery *n)
 	return t && t->failures < FAILURES_MAX ? t : NULL;
 }
 
-void template_restart(struct nursery *n)
+void template_restart(struct sandbox_pool *n)
 {
 	if (n->plain && n->plain->helper.running)
 		helper_close(&n->plain->helper);
 }
 
-void template_destroy(struct nursery *n)
+void template_destroy(struct sandbox_pool *n)
 {
 	struct template *t = n->plain;
 	if (t && t->helper.open_polls)

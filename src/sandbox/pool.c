@@ -33,23 +33,23 @@ enum {
 	SPARE_JAILS = 4,          /* empty ones, a third of the time that a guest forked on demand takes */
 };
 
-static void start_helpers(struct nursery *n);
+static void start_helpers(struct sandbox_pool *n);
 
 /* ---- stock --------------------------------------------------------------------------- */
 
 struct stock {
 	unsigned guests, jails; /* there or on their way; jails are the spare ones */
-	struct berth *spare;
+	struct sandbox *spare;
 	bool busy; /* somebody waits for a guest */
 };
 
-static struct stock look_at_stock(const struct nursery *n)
+static struct stock look_at_stock(const struct sandbox_pool *n)
 {
 	struct stock s = { 0 };
-	struct berth *b;
-	TAILQ_FOREACH(b, &n->berths, link) {
-		if (!berth_is_stock(b)) {
-			s.busy |= b->state != BERTH_READY && b->state != BERTH_CLOSED;
+	struct sandbox *b;
+	TAILQ_FOREACH(b, &n->sandboxes, link) {
+		if (!sandbox_is_stock(b)) {
+			s.busy |= b->state != SANDBOX_READY && b->state != SANDBOX_CLOSED;
 		} else if (b->kind.set) {
 			continue; /* its template counts it */
 		} else if (b->spare) {
@@ -67,15 +67,15 @@ static struct stock look_at_stock(const struct nursery *n)
  * those that are asked for as fast as they come go on sharing, so that many sessions made in a row stay small. Returns in how
  * many milliseconds to look again, 0 when there is nothing to wait for.
  */
-static uint64_t rehearse_stock(struct nursery *n)
+static uint64_t rehearse_stock(struct sandbox_pool *n)
 {
 	uint64_t now = uv_now(n->config.loop), next = 0;
-	struct berth *b;
-	TAILQ_FOREACH(b, &n->berths, link) {
-		if (!berth_is_stock(b) || b->state != BERTH_READY || b->rehearsed_ms)
+	struct sandbox *b;
+	TAILQ_FOREACH(b, &n->sandboxes, link) {
+		if (!sandbox_is_stock(b) || b->state != SANDBOX_READY || b->rehearsed_ms)
 			continue;
 		if (now >= b->ready_ms + REHEARSE_MS) {
-			berth_rehearse(b);
+			sandbox_rehearse(b);
 			return REFILL_AFTER_MS;
 		}
 		uint64_t wait = b->ready_ms + REHEARSE_MS - now;
@@ -87,18 +87,18 @@ static uint64_t rehearse_stock(struct nursery *n)
 /* One step at a time: a guest, in a spare jail if there is one, else a spare jail, else a copy of a template. */
 static void on_refill(uv_timer_t *t)
 {
-	struct nursery *n = t->data;
+	struct sandbox_pool *n = t->data;
 	if (n->destroying)
 		return;
 	struct stock s = look_at_stock(n);
 	if (s.guests >= n->config.stock && s.jails >= SPARE_JAILS) {
-		uint64_t wait = set_templates_refill(n) ? REFILL_MS : rehearse_stock(n);
+		uint64_t wait = package_templates_refill(n) ? REFILL_MS : rehearse_stock(n);
 		if (wait)
 			uv_timer_start(t, on_refill, wait, 0);
 		return;
 	}
 	int room = fd_check_room(NURSERY_SPARE_FDS);
-	nursery_note_shortage(n, room, "another guest in stock");
+	sandbox_pool_note_shortage(n, room, "another guest in stock");
 	n->stock_failed |= room < 0;
 	uv_timer_start(t, on_refill, n->stock_failed ? REFILL_FAILED_MS : REFILL_MS, 0);
 	if (room < 0)
@@ -106,15 +106,15 @@ static void on_refill(uv_timer_t *t)
 	if (s.busy && n->zygote_warm)
 		return; /* he goes first */
 	if (s.guests < n->config.stock && s.spare) {
-		berth_want_guest(s.spare);
+		sandbox_want_guest(s.spare);
 		return;
 	}
-	struct berth *b = berth_new(n, &n->config.kind, &n->config.limits, NULL);
+	struct sandbox *b = sandbox_new(n, &n->config.kind, &n->config.limits, NULL);
 	if (b)
 		b->spare = s.guests >= n->config.stock;
 }
 
-void nursery_note_shortage(struct nursery *n, int err, const char *step)
+void sandbox_pool_note_shortage(struct sandbox_pool *n, int err, const char *step)
 {
 	static const int kinds[] = { -EMFILE, -ENFILE, -EAGAIN, -ENOMEM, -ENOSPC, -EUSERS, -EDQUOT };
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
@@ -122,28 +122,28 @@ void nursery_note_shortage(struct nursery *n, int err, const char *step)
 			continue;
 		char why[sizeof(n->shortage.why)];
 		snprintf(why, sizeof(why), "%s: %s", step, strerror(-err));
-		nursery_set_shortage(n, why);
+		sandbox_pool_set_shortage(n, why);
 	}
 }
 
-void nursery_set_shortage(struct nursery *n, const char *why)
+void sandbox_pool_set_shortage(struct sandbox_pool *n, const char *why)
 {
 	snprintf(n->shortage.why, sizeof(n->shortage.why), "%s", why);
 	n->shortage.since_ms = uv_now(n->config.loop);
 }
 
-void nursery_forget_shortage(struct nursery *n)
+void sandbox_pool_forget_shortage(struct sandbox_pool *n)
 {
 	n->shortage.why[0] = '\0';
 }
 
-const char *nursery_shortage(const struct nursery *n)
+const char *sandbox_pool_shortage(const struct sandbox_pool *n)
 {
 	bool old = uv_now(n->config.loop) - n->shortage.since_ms > SHORTAGE_MS; /* whoever asks next finds out */
 	return n->shortage.why[0] && !old ? n->shortage.why : NULL;
 }
 
-void nursery_stock_changed(struct nursery *n)
+void sandbox_pool_stock_changed(struct sandbox_pool *n)
 {
 	uint64_t wait = n->stock_failed ? REFILL_FAILED_MS : REFILL_AFTER_MS;
 	bool soon = uv_is_active((uv_handle_t *)&n->refill) && uv_timer_get_due_in(&n->refill) <= wait;
@@ -152,63 +152,63 @@ void nursery_stock_changed(struct nursery *n)
 }
 
 /* Is the guest of one readier than that of another? Of those that have rehearsed it is the last: what it touched may still lie in caches. */
-static bool is_readier(const struct nursery *n, const struct berth *b, const struct berth *than)
+static bool is_readier(const struct sandbox_pool *n, const struct sandbox *b, const struct sandbox *than)
 {
 	if (!than || b->state != than->state)
 		return !than || b->state > than->state;
 	return b->rehearsed_ms > than->rehearsed_ms && b->rehearsed_ms + REHEARSAL_MS <= uv_now(n->config.loop);
 }
 
-int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner, bool *ret_ready,
-	struct berth **ret)
+int sandbox_pool_take(struct sandbox_pool *n, const struct sandbox_kind *kind, const struct cgroup_limits *limits, void *owner, bool *ret_ready,
+	struct sandbox **ret)
 {
-	struct berth *b, *best = NULL;
-	TAILQ_FOREACH(b, &n->berths, link)
-		if (berth_is_stock(b) && b->kind.set == kind->set && b->kind.disk_bytes == kind->disk_bytes && b->kind.inodes == kind->inodes && b->kind.exec == kind->exec &&
+	struct sandbox *b, *best = NULL;
+	TAILQ_FOREACH(b, &n->sandboxes, link)
+		if (sandbox_is_stock(b) && b->kind.set == kind->set && b->kind.disk_bytes == kind->disk_bytes && b->kind.inodes == kind->inodes && b->kind.exec == kind->exec &&
 			b->kind.network.net == kind->network.net && kind->network.net != JAIL_NET_ALLOW &&
-			(kind->set || !kind->template || b->spare || b->state == BERTH_JAIL) && /* a guest is of one template, a jail of none */
+			(kind->set || !kind->template || b->spare || b->state == SANDBOX_JAIL) && /* a guest is of one template, a jail of none */
 			is_readier(n, b, best))
 			best = b;
 	if (!best && kind->set) {
 		*ret_ready = false;
-		return nursery_nest(n, set_template_copy(kind->set), true, kind, limits, owner, ret);
+		return sandbox_pool_nest(n, package_template_snapshot(kind->set), true, kind, limits, owner, ret);
 	}
 	if (!best)
-		best = berth_new(n, kind, limits, owner);
+		best = sandbox_new(n, kind, limits, owner);
 	if (!best)
 		return -ENOMEM;
-	int r = berth_set_limits(best, limits);
+	int r = sandbox_set_limits(best, limits);
 	if (r < 0)
 		return r; /* it stays in stock, with whatever limits it had */
 	best->kind.template = kind->template;
-	berth_want_guest(best);
-	if (best->state == BERTH_CLOSED && !(best = berth_new(n, kind, limits, owner))) /* that one could not; perhaps a new one can */
+	sandbox_want_guest(best);
+	if (best->state == SANDBOX_CLOSED && !(best = sandbox_new(n, kind, limits, owner))) /* that one could not; perhaps a new one can */
 		return -ENOMEM;
 	best->owner = owner;
-	*ret_ready = best->state == BERTH_READY;
+	*ret_ready = best->state == SANDBOX_READY;
 	if (*ret_ready)
 		n->stats.stock_ready--;
 	*ret = best;
-	nursery_stock_changed(n);
+	sandbox_pool_stock_changed(n);
 	return 0;
 }
 
 /* ---- helpers -------------------------------------------------------------------------- */
 
 /* Something that everybody needs does not work: those who wait are told, others keep what they have. */
-static void fail_waiting(struct nursery *n, const char *text)
+static void fail_waiting(struct sandbox_pool *n, const char *text)
 {
-	for (struct berth *b = TAILQ_FIRST(&n->berths), *next; b; b = next) {
+	for (struct sandbox *b = TAILQ_FIRST(&n->sandboxes), *next; b; b = next) {
 		next = TAILQ_NEXT(b, link);
-		if (b->state == BERTH_JAIL || b->state == BERTH_SWEEP || b->state == BERTH_GUEST || (b->state == BERTH_STARTING && !b->from))
-			berth_fail(b, text);
+		if (b->state == SANDBOX_JAIL || b->state == SANDBOX_SWEEP || b->state == SANDBOX_GUEST || (b->state == SANDBOX_STARTING && !b->from))
+			sandbox_fail(b, text);
 	}
 }
 
-static bool jails_on_their_way(struct nursery *n)
+static bool jails_on_their_way(struct sandbox_pool *n)
 {
-	struct berth *b;
-	TAILQ_FOREACH(b, &n->berths, link)
+	struct sandbox *b;
+	TAILQ_FOREACH(b, &n->sandboxes, link)
 		if (b->jail_asked)
 			return true;
 	return false;
@@ -216,13 +216,13 @@ static bool jails_on_their_way(struct nursery *n)
 
 static void timer_closed(uv_handle_t *h)
 {
-	struct nursery *n = h->data;
+	struct sandbox_pool *n = h->data;
 	n->open_timers--;
-	nursery_finish_when_empty(n);
+	sandbox_pool_finish_when_empty(n);
 }
 
 /* The last step of the end; idempotent. */
-static void close_jailer(struct nursery *n)
+static void close_jailer(struct sandbox_pool *n)
 {
 	helper_close(&n->jailer);
 	if (!uv_is_closing((uv_handle_t *)&n->restart))
@@ -231,17 +231,17 @@ static void close_jailer(struct nursery *n)
 
 static void on_jailer_message(struct helper *h, const void *data, size_t len, int *fds, size_t n_fds)
 {
-	struct nursery *n = (struct nursery *)((char *)h - offsetof(struct nursery, jailer));
+	struct sandbox_pool *n = (struct sandbox_pool *)((char *)h - offsetof(struct sandbox_pool, jailer));
 	struct jail_answer a;
-	struct berth *b;
+	struct sandbox *b;
 	if (len != sizeof(a))
 		return;
 	memcpy(&a, data, sizeof(a));
 	a.text[sizeof(a.text) - 1] = '\0';
 	watchdog_answered(n);
 	if (a.serial) {
-		if ((b = berth_find(n, a.serial)))
-			berth_take_jail(b, &a, fds, n_fds);
+		if ((b = sandbox_find(n, a.serial)))
+			sandbox_take_jail(b, &a, fds, n_fds);
 		else if (n_fds)
 			process_signal(fds[0], SIGKILL);
 		if (n->destroying && !jails_on_their_way(n))
@@ -257,49 +257,49 @@ static void on_jailer_message(struct helper *h, const void *data, size_t len, in
 	n->jailer_up = true;
 	start_helpers(n); /* the zygote wants to know the jailer */
 	template_start(n);
-	TAILQ_FOREACH(b, &n->berths, link)
-		if (b->state == BERTH_JAIL)
-			berth_ask_jail(b);
-	nursery_stock_changed(n);
+	TAILQ_FOREACH(b, &n->sandboxes, link)
+		if (b->state == SANDBOX_JAIL)
+			sandbox_ask_jail(b);
+	sandbox_pool_stock_changed(n);
 }
 
-void nursery_spawned(struct nursery *n, const void *message, int *fds, size_t n_fds)
+void sandbox_pool_spawned(struct sandbox_pool *n, const void *message, int *fds, size_t n_fds)
 {
 	const struct wire_zygote *m = message;
-	struct berth *b = berth_find(n, m->serial);
-	if (!b || b->state != BERTH_STARTING || !b->guest || m->err || n_fds != 1) {
+	struct sandbox *b = sandbox_find(n, m->serial);
+	if (!b || b->state != SANDBOX_STARTING || !b->guest || m->err || n_fds != 1) {
 		if (n_fds)
 			process_signal(fds[0], SIGKILL); /* nobody wants it any more; reaped with the orphans */
-		if (b && b->state == BERTH_STARTING) /* without an errno its pidfd was what there was no room for */
-			berth_fail_step(b, m->err ? m->err : -EMFILE, "forking the interpreter");
+		if (b && b->state == SANDBOX_STARTING) /* without an errno its pidfd was what there was no room for */
+			sandbox_fail_step(b, m->err ? m->err : -EMFILE, "forking the interpreter");
 		return;
 	}
 	n->stats.forked++;
-	berth_take_guest(b, TAKE_FD(fds[0]), m->pid);
+	sandbox_take_guest(b, TAKE_FD(fds[0]), m->pid);
 }
 
 static void on_zygote_message(struct helper *h, const void *data, size_t len, int *fds, size_t n_fds)
 {
-	struct nursery *n = (struct nursery *)((char *)h - offsetof(struct nursery, zygote));
+	struct sandbox_pool *n = (struct sandbox_pool *)((char *)h - offsetof(struct sandbox_pool, zygote));
 	static struct wire_zygote m;
-	struct berth *b;
+	struct sandbox *b;
 	if (len != sizeof(m))
 		return;
 	memcpy(&m, data, sizeof(m));
 	m.text[sizeof(m.text) - 1] = '\0';
 	switch (m.event) {
 	case WIRE_ZYGOTE_SPAWNED:
-		nursery_spawned(n, &m, fds, n_fds);
+		sandbox_pool_spawned(n, &m, fds, n_fds);
 		break;
 	case WIRE_ZYGOTE_WARM:
 		memcpy(n->report, m.text, sizeof(n->report));
 		n->zygote_warm = true;
 		n->failures = 0;
 		renewal_zygote_warm(n);
-		TAILQ_FOREACH(b, &n->berths, link)
-			if (b->state == BERTH_GUEST && !b->kind.template)
-				berth_ask_guest(b);
-		nursery_stock_changed(n);
+		TAILQ_FOREACH(b, &n->sandboxes, link)
+			if (b->state == SANDBOX_GUEST && !b->kind.template)
+				sandbox_ask_guest(b);
+		sandbox_pool_stock_changed(n);
 		break;
 	case WIRE_ZYGOTE_PROBLEM:
 		log_error("the zygote says: %s", m.text);
@@ -321,10 +321,10 @@ static void on_helper_exit(struct helper *h)
 
 static void on_zygote_closed(struct helper *h)
 {
-	struct nursery *n = (struct nursery *)((char *)h - offsetof(struct nursery, zygote));
+	struct sandbox_pool *n = (struct sandbox_pool *)((char *)h - offsetof(struct sandbox_pool, zygote));
 	n->zygote_warm = false;
 	if (n->destroying) {
-		nursery_finish_when_empty(n);
+		sandbox_pool_finish_when_empty(n);
 		return;
 	}
 	if (renewal_ended(n)) {
@@ -334,10 +334,10 @@ static void on_zygote_closed(struct helper *h)
 	n->stats.restarts++;
 	n->failures++;
 	log_warning("the zygote ended; sessions that run do not notice, a new one is started");
-	struct berth *b;
-	TAILQ_FOREACH(b, &n->berths, link)
+	struct sandbox *b;
+	TAILQ_FOREACH(b, &n->sandboxes, link)
 		if (!b->kind.template)
-			berth_forget_guest(b);
+			sandbox_forget_guest(b);
 	if (n->failures >= FAILURES_MAX)
 		fail_waiting(n, "the Python zygote does not start; the server's log says why, and `glovebox doctor` what is missing");
 	uv_timer_start(&n->restart, on_restart, RESTART_MS * (uint64_t)n->failures, 0);
@@ -345,19 +345,19 @@ static void on_zygote_closed(struct helper *h)
 
 static void on_jailer_closed(struct helper *h)
 {
-	struct nursery *n = (struct nursery *)((char *)h - offsetof(struct nursery, jailer));
-	struct berth *b;
+	struct sandbox_pool *n = (struct sandbox_pool *)((char *)h - offsetof(struct sandbox_pool, jailer));
+	struct sandbox *b;
 	n->jailer_up = false;
-	h->open_polls++; /* the last berth to go would take the nursery with it */
-	for (b = TAILQ_FIRST(&n->berths); b;) {
-		struct berth *next = TAILQ_NEXT(b, link);
-		berth_forget_jail(b);
+	h->open_polls++; /* the last sandbox to go would take the pool with it */
+	for (b = TAILQ_FIRST(&n->sandboxes); b;) {
+		struct sandbox *next = TAILQ_NEXT(b, link);
+		sandbox_forget_jail(b);
 		b = next;
 	}
 	h->open_polls--;
 	if (n->destroying) {
 		close_jailer(n);
-		nursery_finish_when_empty(n);
+		sandbox_pool_finish_when_empty(n);
 		return;
 	}
 	/* Where the jailer has a user namespace of its own, jails of the next one are out of reach for a zygote that joined this one's. */
@@ -370,7 +370,7 @@ static void on_jailer_closed(struct helper *h)
 	uv_timer_start(&n->restart, on_restart, RESTART_MS * (uint64_t)n->failures, 0);
 }
 
-static int start_jailer(struct nursery *n)
+static int start_jailer(struct sandbox_pool *n)
 {
 	char *argv[] = { (char *)"glovebox", (char *)"jailer", NULL };
 	_cleanup_free_ char *shown = NULL;
@@ -387,7 +387,7 @@ static int start_jailer(struct nursery *n)
 }
 
 /* The environment is built from nothing, before exec: clearing it later would leave it readable in /proc. */
-int nursery_start_zygote(struct nursery *n, struct helper *h, char *const *modules, int book)
+int sandbox_pool_start_zygote(struct sandbox_pool *n, struct helper *h, char *const *modules, int book)
 {
 	char *argv[PRELOAD_ARGS_MAX + 16];
 	static char *envp[] = { (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"LANG=C.UTF-8", (char *)"LC_ALL=C.UTF-8",
@@ -408,7 +408,7 @@ int nursery_start_zygote(struct nursery *n, struct helper *h, char *const *modul
 }
 
 /* What was learnt about the template: a file of its own for other modules or another system. -1 where nothing is to be learnt. */
-static int open_book(const struct nursery *n)
+static int open_book(const struct sandbox_pool *n)
 {
 	struct sha256 s;
 	struct stat st;
@@ -432,17 +432,17 @@ static int open_book(const struct nursery *n)
 	return fd;
 }
 
-static int start_zygote(struct nursery *n)
+static int start_zygote(struct sandbox_pool *n)
 {
 	_cleanup_fd_ int book = open_book(n);
 	n->zygote.on_message = on_zygote_message;
 	n->zygote.on_exit = on_helper_exit;
 	n->zygote.on_closed = on_zygote_closed;
-	return nursery_start_zygote(n, &n->zygote, n->config.preload, book);
+	return sandbox_pool_start_zygote(n, &n->zygote, n->config.preload, book);
 }
 
 /* Starts what does not run: the jailer first, and once it answers the zygote. */
-static void start_helpers(struct nursery *n)
+static void start_helpers(struct sandbox_pool *n)
 {
 	int r = 0;
 	if (n->destroying)
@@ -458,14 +458,14 @@ static void start_helpers(struct nursery *n)
 	}
 }
 
-/* ---- life of the nursery ------------------------------------------------------------------ */
+/* ---- life of the pool ------------------------------------------------------------------ */
 
 /*
  * A block of host ids that no other daemon of this machine has: two sessions with one id could signal each other's processes through a
  * shared kernel limit, or be counted together. A byte of a file is locked for each block, for as long as we live; where there is no such file,
  * the block is chosen by our pid.
  */
-static void take_host_ids(struct nursery *n)
+static void take_host_ids(struct sandbox_pool *n)
 {
 	uint32_t block = (uint32_t)getpid() % JAIL_HOST_ID_BLOCKS;
 	n->host_id_lock = geteuid() == 0 ? open("/run/glovebox.ids", O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
@@ -478,7 +478,7 @@ static void take_host_ids(struct nursery *n)
 	n->first_host_id = JAIL_HOST_ID + block * JAIL_HOST_ID_COUNT;
 }
 
-int nursery_create(const struct nursery_config *config, struct error *e, struct nursery **ret)
+int sandbox_pool_create(const struct sandbox_pool_config *config, struct error *e, struct sandbox_pool **ret)
 {
 	if (access(config->guest_module, R_OK) < 0) {
 		error_set_errno(e, -errno, "the guest module %s", config->guest_module);
@@ -489,12 +489,12 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 		if (r < 0)
 			return r;
 	}
-	struct nursery *n = calloc(1, sizeof(*n));
+	struct sandbox_pool *n = calloc(1, sizeof(*n));
 	if (!n)
 		return error_set(e, -ENOMEM, "out of memory");
 	n->config = *config;
 	n->jailer.pidfd = n->jailer.socket = n->zygote.pidfd = n->zygote.socket = n->proxy.pidfd = n->proxy.socket = n->mover.pidfd = n->mover.socket = -1;
-	TAILQ_INIT(&n->berths);
+	TAILQ_INIT(&n->sandboxes);
 	TAILQ_INIT(&n->sets);
 	take_host_ids(n);
 	uv_timer_init(config->loop, &n->refill);
@@ -510,21 +510,21 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 	int r = start_jailer(n);
 	if (r < 0) {
 		error_set_errno(e, r, "starting the jailer");
-		nursery_destroy(n, NULL, NULL);
+		sandbox_pool_destroy(n, NULL, NULL);
 		return r;
 	}
 	*ret = n;
 	return 0;
 }
 
-void nursery_finish_when_empty(struct nursery *n)
+void sandbox_pool_finish_when_empty(struct sandbox_pool *n)
 {
-	if (!n->destroying || n->open_timers || n->jailer.open_polls || n->zygote.open_polls || n->proxy.open_polls || n->mover.open_polls || n->plain || !set_templates_gone(n) ||
-		!TAILQ_EMPTY(&n->berths))
+	if (!n->destroying || n->open_timers || n->jailer.open_polls || n->zygote.open_polls || n->proxy.open_polls || n->mover.open_polls || n->plain || !package_templates_gone(n) ||
+		!TAILQ_EMPTY(&n->sandboxes))
 		return;
 	void (*done)(void *) = n->done;
 	void *userdata = n->done_userdata;
-	berth_remove_leftovers(n);
+	sandbox_remove_leftovers(n);
 	cgroup_home_finish(&n->cgroups);
 	free(n->unremoved);
 	fd_close(n->host_id_lock);
@@ -538,20 +538,20 @@ static void on_patience_over(uv_timer_t *t)
 	close_jailer(t->data);
 }
 
-void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata)
+void sandbox_pool_destroy(struct sandbox_pool *n, void (*done)(void *), void *userdata)
 {
 	n->destroying = true;
 	n->done = done;
 	n->done_userdata = userdata;
-	for (struct berth *b = TAILQ_FIRST(&n->berths), *next; b; b = next) {
+	for (struct sandbox *b = TAILQ_FIRST(&n->sandboxes), *next; b; b = next) {
 		next = TAILQ_NEXT(b, link);
-		if (berth_is_stock(b))
-			berth_close(b);
+		if (sandbox_is_stock(b))
+			sandbox_close(b);
 	}
 	helper_close(&n->zygote);
 	template_destroy(n);
-	set_templates_destroy(n);
-	egress_destroy(n);
+	package_templates_destroy(n);
+	proxy_client_destroy(n);
 	arrival_destroy(n);
 	watchdog_stop(n, timer_closed);
 	uv_close((uv_handle_t *)&n->refill, timer_closed);
@@ -563,32 +563,32 @@ void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata)
 		close_jailer(n);
 }
 
-bool nursery_has_groups(const struct nursery *n)
+bool sandbox_pool_has_groups(const struct sandbox_pool *n)
 {
 	return n->cgroups.ops && strcmp(cgroup_home_kind(&n->cgroups), "none") != 0;
 }
 
-bool nursery_warm(const struct nursery *n)
+bool sandbox_pool_warm(const struct sandbox_pool *n)
 {
 	return (n->zygote_warm || renewal_under_way(n)) && n->jailer_up; /* while it is renewed there are guests in stock, and others wait a moment */
 }
 
-int nursery_jailer_pidfd(const struct nursery *n)
+int sandbox_pool_jailer_pidfd(const struct sandbox_pool *n)
 {
 	return n->jailer.pidfd;
 }
 
-const char *nursery_complaint(const struct nursery *n)
+const char *sandbox_pool_complaint(const struct sandbox_pool *n)
 {
 	return watchdog_complaint(n);
 }
 
-const char *nursery_report(const struct nursery *n)
+const char *sandbox_pool_report(const struct sandbox_pool *n)
 {
 	return n->report;
 }
 
-const struct nursery_stats *nursery_stats(const struct nursery *n)
+const struct sandbox_pool_stats *sandbox_pool_stats(const struct sandbox_pool *n)
 {
 	return &n->stats;
 }

@@ -14,12 +14,12 @@
 
 enum { RESTART_MS = 200, RESTART_MOST_MS = 5000, RETRY_MS = 20 };
 
-static void start(struct nursery *n);
-static void retry_later(struct nursery *n);
+static void start(struct sandbox_pool *n);
+static void retry_later(struct sandbox_pool *n);
 
-static struct nursery *nursery_of(struct helper *h)
+static struct sandbox_pool *sandbox_pool_of(struct helper *h)
 {
-	return (struct nursery *)((char *)h - offsetof(struct nursery, proxy));
+	return (struct sandbox_pool *)((char *)h - offsetof(struct sandbox_pool, proxy));
 }
 
 /* ---- orders ----------------------------------------------------------------------- */
@@ -29,7 +29,7 @@ static void put_text(struct buffer *b, const char *text)
 	buffer_append(b, text, strlen(text) + 1);
 }
 
-static void send_open(struct berth *b)
+static void send_open(struct sandbox *b)
 {
 	_cleanup_buffer_ struct buffer out = BUFFER_INIT(PROXY_MESSAGE_MAX);
 	struct jail_network plan;
@@ -44,15 +44,15 @@ static void send_open(struct berth *b)
 		put_text(&out, allow[target[i]]);
 	for (unsigned i = 0; i < m.n_rules; i++)
 		put_text(&out, allow[i]);
-	int r = helper_send(&b->nursery->proxy, out.data, out.len, b->outlets, b->n_outlets);
+	int r = helper_send(&b->pool->proxy, out.data, out.len, b->outlets, b->n_outlets);
 	b->outlets_sent = r == 0;
 	if (r == -EAGAIN)
-		retry_later(b->nursery);
+		retry_later(b->pool);
 	else if (r < 0 && r != -ENOTCONN)
 		log_warning("the proxy does not take a session's network: %s", strerror(-r));
 }
 
-static void send_close(struct nursery *n, uint32_t serial)
+static void send_close(struct sandbox_pool *n, uint32_t serial)
 {
 	struct proxy_message m = { .order = PROXY_CLOSE, .id = serial };
 	if (helper_send(&n->proxy, &m, sizeof(m), NULL, 0) == -EAGAIN) {
@@ -62,10 +62,10 @@ static void send_close(struct nursery *n, uint32_t serial)
 }
 
 /* What a full socket did not take. */
-static void send_rest(struct nursery *n)
+static void send_rest(struct sandbox_pool *n)
 {
 	struct buffer closes = n->proxy_closes;
-	struct berth *b;
+	struct sandbox *b;
 	buffer_init(&n->proxy_closes, 0);
 	for (size_t at = 0; at < closes.len; at += sizeof(uint32_t)) {
 		uint32_t serial;
@@ -73,25 +73,25 @@ static void send_rest(struct nursery *n)
 		send_close(n, serial);
 	}
 	buffer_finish(&closes);
-	TAILQ_FOREACH(b, &n->berths, link)
+	TAILQ_FOREACH(b, &n->sandboxes, link)
 		if (b->n_outlets && !b->outlets_sent)
 			send_open(b);
 }
 
-void egress_open(struct berth *b)
+void proxy_client_open(struct sandbox *b)
 {
-	struct nursery *n = b->nursery;
+	struct sandbox_pool *n = b->pool;
 	if (n->proxy.running)
 		send_open(b);
 	else if (!n->proxy.open_polls && !uv_is_active((uv_handle_t *)&n->proxy_restart))
 		start(n); /* which opens for all that wait */
 }
 
-void egress_close(struct berth *b)
+void proxy_client_close(struct sandbox *b)
 {
 	if (!b->n_outlets)
 		return;
-	send_close(b->nursery, b->serial);
+	send_close(b->pool, b->serial);
 	for (unsigned i = 0; i < b->n_outlets; i++)
 		fd_close(b->outlets[i]);
 	b->n_outlets = 0;
@@ -101,7 +101,7 @@ void egress_close(struct berth *b)
 
 static void on_message(struct helper *h, const void *data, size_t len, int *fds, size_t n_fds)
 {
-	struct nursery *n = nursery_of(h);
+	struct sandbox_pool *n = sandbox_pool_of(h);
 	struct proxy_event e;
 	(void)fds, (void)n_fds;
 	if (len != sizeof(e))
@@ -109,7 +109,7 @@ static void on_message(struct helper *h, const void *data, size_t len, int *fds,
 	memcpy(&e, data, sizeof(e));
 	e.target[sizeof(e.target) - 1] = e.detail[sizeof(e.detail) - 1] = '\0';
 	n->proxy_failures = 0;
-	struct berth *b = berth_find(n, e.id);
+	struct sandbox *b = sandbox_find(n, e.id);
 	if (b && b->owner && e.verdict < NETWORK_VERDICT_COUNT)
 		b->events->on_network(b->owner, &e);
 }
@@ -121,20 +121,20 @@ static void on_exited(struct helper *h)
 
 static void on_restart(uv_timer_t *t)
 {
-	struct nursery *n = t->data;
+	struct sandbox_pool *n = t->data;
 	if (n->proxy.running)
 		send_rest(n);
 	else if (!n->proxy.open_polls)
 		start(n);
 }
 
-static void retry_later(struct nursery *n)
+static void retry_later(struct sandbox_pool *n)
 {
 	if (!uv_is_closing((uv_handle_t *)&n->proxy_restart))
 		uv_timer_start(&n->proxy_restart, on_restart, RETRY_MS, 0);
 }
 
-static void restart_later(struct nursery *n)
+static void restart_later(struct sandbox_pool *n)
 {
 	uint64_t wait = RESTART_MS * (uint64_t)++n->proxy_failures;
 	uv_timer_start(&n->proxy_restart, on_restart, wait < RESTART_MOST_MS ? wait : RESTART_MOST_MS, 0);
@@ -142,9 +142,9 @@ static void restart_later(struct nursery *n)
 
 static void on_closed(struct helper *h)
 {
-	struct nursery *n = nursery_of(h);
+	struct sandbox_pool *n = sandbox_pool_of(h);
 	if (n->destroying) {
-		nursery_finish_when_empty(n);
+		sandbox_pool_finish_when_empty(n);
 		return;
 	}
 	buffer_finish(&n->proxy_closes); /* the next one knows only those that live */
@@ -152,10 +152,10 @@ static void on_closed(struct helper *h)
 	restart_later(n);
 }
 
-static void start(struct nursery *n)
+static void start(struct sandbox_pool *n)
 {
 	char *argv[] = { (char *)"glovebox", (char *)"proxy", NULL }, *envp[] = { (char *)"PATH=/usr/bin:/bin", NULL };
-	struct berth *b;
+	struct sandbox *b;
 	n->proxy.on_message = on_message;
 	n->proxy.on_exit = on_exited;
 	n->proxy.on_closed = on_closed;
@@ -167,12 +167,12 @@ static void start(struct nursery *n)
 		restart_later(n);
 		return;
 	}
-	TAILQ_FOREACH(b, &n->berths, link)
+	TAILQ_FOREACH(b, &n->sandboxes, link)
 		if (b->n_outlets)
 			send_open(b);
 }
 
-void egress_destroy(struct nursery *n)
+void proxy_client_destroy(struct sandbox_pool *n)
 {
 	buffer_finish(&n->proxy_closes);
 	helper_close(&n->proxy);

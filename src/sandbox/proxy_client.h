@@ -1,14 +1,14 @@
-/* The nursery's side of the proxy (network/proxy.h): started with the first berth that needs it, started again when it dies. */
+/* The pool's side of the proxy (network/proxy.h): started with the first sandbox that needs it, started again when it dies. */
 #pragma once
 
-struct berth;
-struct nursery;
+struct sandbox;
+struct sandbox_pool;
 
-/* The berth has its jail, and in it sockets that lead outside: hands them to the proxy, which is started if it is not there. */
-void egress_open(struct berth *b);
+/* The sandbox has its jail, and in it sockets that lead outside: hands them to the proxy, which is started if it is not there. */
+void proxy_client_open(struct sandbox *b);
 
-/* Nothing of this berth goes out any more. */
-void egress_close(struct berth *b);
+/* Nothing of this sandbox goes out any more. */
+void proxy_client_close(struct sandbox *b);
 
-/* Ends the proxy; nursery_finish_when_empty() is called when it is gone. */
-void egress_destroy(struct nursery *n);
+/* Ends the proxy; sandbox_pool_finish_when_empty() is called when it is gone. */
+void proxy_client_destroy(struct sandbox_pool *n);

@@ -1,4 +1,4 @@
-/* What nursery.c and berth.c share; not for others. */
+/* What pool.c and sandbox.c share; not for others. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,17 +17,17 @@
 #include "sandbox/plain_zygote.h"
 #include "sandbox/watchdog.h"
 
-/* A berth's way: JAIL (asked of the jailer) → SWEEP? → GUEST (asked of the zygote) → READY; or CLOSED from anywhere. */
-enum berth_state { BERTH_JAIL, BERTH_SWEEP, BERTH_GUEST, BERTH_STARTING, BERTH_READY, BERTH_CLOSED };
+/* A sandbox's way: JAIL (asked of the jailer) → SWEEP? → GUEST (asked of the zygote) → READY; or CLOSED from anywhere. */
+enum sandbox_state { SANDBOX_JAIL, SANDBOX_SWEEP, SANDBOX_GUEST, SANDBOX_STARTING, SANDBOX_READY, SANDBOX_CLOSED };
 
-struct berth {
-	TAILQ_ENTRY(berth) link;
-	struct nursery *nursery;
+struct sandbox {
+	TAILQ_ENTRY(sandbox) link;
+	struct sandbox_pool *pool;
 	void *owner; /* NULL: stock */
-	const struct berth_events *events; /* what the owner hears: the nursery's, or a template's */
-	enum berth_state state;
+	const struct sandbox_events *events; /* what the owner hears: the pool's, or a template's */
+	enum sandbox_state state;
 	uint32_t serial, host_id;
-	struct berth_kind kind;
+	struct sandbox_kind kind;
 	char cgroup[CGROUP_NAME_MAX]; /* empty until it is made */
 	struct cgroup_limits limits;
 	int init_pidfd, init_control, workspace;
@@ -48,11 +48,11 @@ struct berth {
 	struct guest *guest;
 	struct guest *former; /* retired; ended when the one that takes its place is ready: the end of a large process takes a CPU longer than that */
 	int far[3]; /* the guest's ends, until the zygote has them */
-	struct copy_list copies; /* parked ones of its guests, oldest first */
-	unsigned copies_leaving; /* dropped and not yet reaped */
-	unsigned copies_counted; /* by which its limit of processes is raised: they are not the session's */
-	const struct copy *from; /* its guest comes, or came, from this one and not from the zygote; only compared */
-	struct berth *outer;     /* its jail is nested in that one's; NULL for none */
+	struct snapshot_list snapshots; /* parked ones of its guests, oldest first */
+	unsigned snapshots_leaving; /* dropped and not yet reaped */
+	unsigned snapshots_counted; /* by which its limit of processes is raised: they are not the session's */
+	const struct snapshot *from; /* its guest comes, or came, from this one and not from the zygote; only compared */
+	struct sandbox *outer;     /* its jail is nested in that one's; NULL for none */
 	unsigned nested;         /* jails that are nested in this one, which must outlive them */
 	int namespaces[JAIL_NAMESPACES]; /* of a nested jail, until its first guest was asked for; those by which it is known stay */
 	int arriving;            /* a process that says it is the guest, and that the mover looks at: its pidfd, else -1 */
@@ -62,20 +62,20 @@ struct berth {
 	char files_left[256];    /* why a guest from a copy did not put the files back; empty when it did */
 };
 
-TAILQ_HEAD(berth_list, berth);
+TAILQ_HEAD(sandbox_list, sandbox);
 
-struct nursery {
-	struct nursery_config config;
+struct sandbox_pool {
+	struct sandbox_pool_config config;
 	struct helper jailer, zygote, proxy, mover;
 	struct template *plain; /* NULL until it is needed */
-	struct set_template_list sets;
+	struct package_template_list sets;
 	struct cgroup_home cgroups;
 	struct watchdog watchdog;
 	struct renewal renewal;
-	char (*unremoved)[CGROUP_NAME_MAX]; /* groups that were busy when their berth ended; owned */
+	char (*unremoved)[CGROUP_NAME_MAX]; /* groups that were busy when their sandbox ended; owned */
 	unsigned n_unremoved;
 	bool jailer_up, zygote_warm, destroying;
-	bool stock_failed; /* the last berth that was made for the stock */
+	bool stock_failed; /* the last sandbox that was made for the stock */
 	unsigned stock_failures; /* in a row */
 	struct {
 		char why[160];    /* empty: there is none */
@@ -84,74 +84,74 @@ struct nursery {
 	unsigned failures;
 	uv_timer_t refill, restart, proxy_restart;
 	unsigned proxy_failures;
-	struct buffer proxy_closes; /* serials of berths whose end the proxy could not be told yet */
+	struct buffer proxy_closes; /* serials of sandboxes whose end the proxy could not be told yet */
 	unsigned open_timers;
-	struct berth_list berths;
+	struct sandbox_list sandboxes;
 	uint32_t next_serial, next_host_id, first_host_id;
 	int host_id_lock; /* while it is open no other daemon of this machine has our ids */
-	uint64_t next_ticket; /* of copies */
+	uint64_t next_ticket; /* of snapshots */
 	uint8_t host_ids[JAIL_HOST_ID_COUNT / 8];
 	char report[WIRE_ZYGOTE_TEXT];
-	struct nursery_stats stats;
+	struct sandbox_pool_stats stats;
 	void (*done)(void *);
 	void *done_userdata;
 };
 
-/* berth.c */
-struct berth *berth_new(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits,
+/* sandbox.c */
+struct sandbox *sandbox_new(struct sandbox_pool *n, const struct sandbox_kind *kind, const struct cgroup_limits *limits,
 	void *owner); /* asks for its jail; NULL without memory */
-struct berth *berth_new_in(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner,
-	struct berth *outer); /* nested in that one's jail, when there is one */
-struct berth *berth_find(struct nursery *n, uint32_t serial);
-void berth_want_guest(struct berth *b); /* spare no more */
-void berth_rehearse(struct berth *b);   /* tells its guest to copy now what a first cell would */
-bool berth_is_stock(const struct berth *b);
+struct sandbox *sandbox_new_in(struct sandbox_pool *n, const struct sandbox_kind *kind, const struct cgroup_limits *limits, void *owner,
+	struct sandbox *outer); /* nested in that one's jail, when there is one */
+struct sandbox *sandbox_find(struct sandbox_pool *n, uint32_t serial);
+void sandbox_want_guest(struct sandbox *b); /* spare no more */
+void sandbox_rehearse(struct sandbox *b);   /* tells its guest to copy now what a first cell would */
+bool sandbox_is_stock(const struct sandbox *b);
 
-/* berth_groups.c */
-int berth_set_limits(struct berth *b, const struct cgroup_limits *limits); /* of a berth that a session takes over */
-int berth_make_cgroup(struct berth *b);
-void berth_remove_cgroup(struct berth *b);
-void berth_limits_changed(const struct berth *b);  /* its own were; those of its family follow */
-void berth_remove_leftovers(struct nursery *n);    /* groups that were busy: whatever is in them is killed */
+/* sandbox_groups.c */
+int sandbox_set_limits(struct sandbox *b, const struct cgroup_limits *limits); /* of a sandbox that a session takes over */
+int sandbox_make_cgroup(struct sandbox *b);
+void sandbox_remove_cgroup(struct sandbox *b);
+void sandbox_limits_changed(const struct sandbox *b);  /* its own were; those of its family follow */
+void sandbox_remove_leftovers(struct sandbox_pool *n);    /* groups that were busy: whatever is in them is killed */
 
-void berth_ask_jail(struct berth *b);  /* now, or when the jailer is up */
-void berth_ask_guest(struct berth *b); /* now, or when the zygote is warm */
-void berth_take_jail(struct berth *b, const struct jail_answer *a, int *fds, size_t n_fds);
-void berth_take_guest(struct berth *b, int pidfd, pid_t pid);
+void sandbox_ask_jail(struct sandbox *b);  /* now, or when the jailer is up */
+void sandbox_ask_guest(struct sandbox *b); /* now, or when the zygote is warm */
+void sandbox_take_jail(struct sandbox *b, const struct jail_answer *a, int *fds, size_t n_fds);
+void sandbox_take_guest(struct sandbox *b, int pidfd, pid_t pid);
 
-/* There will be no guest: its owner is told, or a stock berth is closed. */
-void berth_fail(struct berth *b, const char *text);
+/* There will be no guest: its owner is told, or a stock sandbox is closed. */
+void sandbox_fail(struct sandbox *b, const char *text);
 
 /* The same for a step that failed with a negative errno. */
-void berth_fail_step(struct berth *b, int err, const char *step);
+void sandbox_fail_step(struct sandbox *b, int err, const char *step);
 
 /* The zygote died before it forked what was asked for: back to asking. */
-void berth_forget_guest(struct berth *b);
+void sandbox_forget_guest(struct sandbox *b);
 
 /* The jailer died: an answer that was awaited will not come. */
-void berth_forget_jail(struct berth *b);
+void sandbox_forget_jail(struct sandbox *b);
 
-void berth_drop_guest(struct berth *b); /* and the ends that were meant for it */
-void berth_end_former(struct berth *b); /* when there is one */
-int berth_new_guest(struct berth *b);   /* the daemon's end of one, and the far ends */
+void sandbox_drop_guest(struct sandbox *b); /* and the ends that were meant for it */
+void sandbox_end_retiring_guest(struct sandbox *b); /* when there is one */
+int sandbox_new_guest(struct sandbox *b);   /* the daemon's end of one, and the far ends */
 
-/* berth_figures.c: answers the init, for which a process of the session reads a file about the machine. */
-void berth_tell_figures(struct berth *b);
+/* sandbox_figures.c: answers the init, for which a process of the session reads a file about the machine. */
+void sandbox_tell_figures(struct sandbox *b);
 
-/* berth_copy.c */
-void berth_ask_move(struct berth *b); /* a copy from the outer jail for its guest */
-void berth_end_jail(struct berth *b); /* unless jails are nested in it */
-void berth_drop_copies(struct berth *b);
+/* sandbox_snapshot.c */
+void sandbox_ask_move(struct sandbox *b); /* a copy from the outer jail for its guest */
+void sandbox_end_jail(struct sandbox *b); /* unless jails are nested in it */
+void sandbox_drop_snapshots(struct sandbox *b);
 /* The process behind a descriptor that a guest or a copy sent: its number when it has the session's id (where each has one of its own) or lives in its group, else 0. Whatever they send is hostile: a
  * pidfd may be of anybody, and what it stands for will be signalled. */
-pid_t berth_own_process(const struct berth *b, int pidfd);
-void berth_take_live(struct nursery *n, struct copy *from, uint32_t serial, int pidfd, const char *text);
-void berth_not_alive(struct berth *b, const char *text); /* its copy could not be brought to life */
-void berth_copy_died(struct nursery *n, struct copy *c);
-void berth_copy_gone(struct berth *b); /* its memory is free */
+pid_t sandbox_own_process(const struct sandbox *b, int pidfd);
+void sandbox_take_live(struct sandbox_pool *n, struct snapshot *from, uint32_t serial, int pidfd, const char *text);
+void sandbox_not_alive(struct sandbox *b, const char *text); /* its copy could not be brought to life */
+void sandbox_snapshot_died(struct sandbox_pool *n, struct snapshot *c);
+void sandbox_snapshot_gone(struct sandbox *b); /* its memory is free */
 
-/* nursery.c */
-void nursery_finish_when_empty(struct nursery *n);
-void nursery_stock_changed(struct nursery *n);
-void nursery_set_shortage(struct nursery *n, const char *why);
-void nursery_forget_shortage(struct nursery *n);
+/* pool.c */
+void sandbox_pool_finish_when_empty(struct sandbox_pool *n);
+void sandbox_pool_stock_changed(struct sandbox_pool *n);
+void sandbox_pool_set_shortage(struct sandbox_pool *n, const char *why);
+void sandbox_pool_forget_shortage(struct sandbox_pool *n);

@@ -1,5 +1,5 @@
 /*
- * Control groups of berths. A berth has a group of its own; those of forks lie in a group of their family, whose limits are the sum of
+ * Control groups of sandboxes. A sandbox has a group of its own; those of forks lie in a group of their family, whose limits are the sum of
  * theirs: whatever goes wrong with one of them stays within what the family has.
  */
 #include <errno.h>
@@ -12,27 +12,27 @@
 
 /* ---- families ---------------------------------------------------------------------- */
 
-static const struct berth *top_of(const struct berth *b)
+static const struct sandbox *top_of(const struct sandbox *b)
 {
 	while (b->outer)
 		b = b->outer;
 	return b;
 }
 
-static void name_family(const struct berth *b, char *ret, size_t size)
+static void name_family(const struct sandbox *b, char *ret, size_t size)
 {
 	snprintf(ret, size, "f%u", top_of(b)->serial);
 }
 
 /* Sets the limits of a family; returns how many groups it has. */
-static unsigned fit_family(const struct berth *member)
+static unsigned fit_family(const struct sandbox *member)
 {
-	struct nursery *n = member->nursery;
-	const struct berth *top = top_of(member), *b;
+	struct sandbox_pool *n = member->pool;
+	const struct sandbox *top = top_of(member), *b;
 	struct cgroup_limits sum = { 0 };
 	bool memory = true, processes = true, cpus = true;
 	unsigned members = 0;
-	TAILQ_FOREACH(b, &n->berths, link) {
+	TAILQ_FOREACH(b, &n->sandboxes, link) {
 		if (!b->outer || !b->cgroup[0] || top_of(b) != top)
 			continue;
 		members++;
@@ -40,7 +40,7 @@ static unsigned fit_family(const struct berth *member)
 		processes &= b->limits.processes > 0;
 		cpus &= b->limits.cpus > 0;
 		sum.memory_bytes += b->limits.memory_bytes;
-		sum.processes += b->limits.processes + b->copies_counted;
+		sum.processes += b->limits.processes + b->snapshots_counted;
 		sum.cpus += b->limits.cpus;
 	}
 	sum = (struct cgroup_limits){ memory ? sum.memory_bytes : 0, processes ? sum.processes : 0, cpus ? sum.cpus : 0 };
@@ -51,7 +51,7 @@ static unsigned fit_family(const struct berth *member)
 	return members;
 }
 
-void berth_limits_changed(const struct berth *b)
+void sandbox_limits_changed(const struct sandbox *b)
 {
 	if (b->outer && b->cgroup[0])
 		fit_family(b);
@@ -59,18 +59,18 @@ void berth_limits_changed(const struct berth *b)
 
 /* ---- making ---------------------------------------------------------------------------- */
 
-static int make_nested(struct berth *b, char name[CGROUP_NAME_MAX])
+static int make_nested(struct sandbox *b, char name[CGROUP_NAME_MAX])
 {
 	char family[CGROUP_NAME_MAX / 2];
 	name_family(b, family, sizeof(family));
 	snprintf(name, CGROUP_NAME_MAX, "%s/b%u", family, b->serial);
-	return cgroup_make_family(&b->nursery->cgroups, family);
+	return cgroup_make_family(&b->pool->cgroups, family);
 }
 
-/* Made when the guest is about to be: a berth that never gets there needs none. */
-int berth_make_cgroup(struct berth *b)
+/* Made when the guest is about to be: a sandbox that never gets there needs none. */
+int sandbox_make_cgroup(struct sandbox *b)
 {
-	struct cgroup_home *home = &b->nursery->cgroups;
+	struct cgroup_home *home = &b->pool->cgroups;
 	char name[CGROUP_NAME_MAX];
 	int r = 0;
 	if (b->cgroup[0])
@@ -86,31 +86,31 @@ int berth_make_cgroup(struct berth *b)
 	if (r < 0)
 		return r;
 	memcpy(b->cgroup, name, sizeof(b->cgroup));
-	berth_limits_changed(b);
+	sandbox_limits_changed(b);
 	return 0;
 }
 
-int berth_set_limits(struct berth *b, const struct cgroup_limits *limits)
+int sandbox_set_limits(struct sandbox *b, const struct cgroup_limits *limits)
 {
 	if (b->limits.memory_bytes == limits->memory_bytes && b->limits.processes == limits->processes &&
 		b->limits.cpus == limits->cpus)
 		return 0;
 	b->limits = *limits;
-	berth_limits_changed(b);
-	return b->cgroup[0] ? cgroup_set_limits(&b->nursery->cgroups, b->cgroup, limits) : 0;
+	sandbox_limits_changed(b);
+	return b->cgroup[0] ? cgroup_set_limits(&b->pool->cgroups, b->cgroup, limits) : 0;
 }
 
-void berth_usage(struct berth *b, struct cgroup_usage *ret)
+void sandbox_usage(struct sandbox *b, struct cgroup_usage *ret)
 {
 	*ret = (struct cgroup_usage){ 0 };
 	if (b->cgroup[0])
-		cgroup_usage_read(&b->nursery->cgroups, b->cgroup, ret);
+		cgroup_usage_read(&b->pool->cgroups, b->cgroup, ret);
 }
 
 /* ---- removing ---------------------------------------------------------------------------- */
 
 /* Tries, and ends what is still in it. The last process of a group may be on its way out; one that is not is nobody's. */
-static int remove_group(struct nursery *n, const char *name)
+static int remove_group(struct sandbox_pool *n, const char *name)
 {
 	int r = cgroup_remove(&n->cgroups, name);
 	if (r == -EBUSY)
@@ -118,7 +118,7 @@ static int remove_group(struct nursery *n, const char *name)
 	return r;
 }
 
-static void remove_or_keep(struct nursery *n, const char *name)
+static void remove_or_keep(struct sandbox_pool *n, const char *name)
 {
 	if (remove_group(n, name) != -EBUSY)
 		return;
@@ -131,7 +131,7 @@ static void remove_or_keep(struct nursery *n, const char *name)
 	snprintf(n->unremoved[n->n_unremoved++], CGROUP_NAME_MAX, "%s", name);
 }
 
-void berth_remove_leftovers(struct nursery *n)
+void sandbox_remove_leftovers(struct sandbox_pool *n)
 {
 	unsigned kept = 0;
 	for (unsigned i = 0; i < n->n_unremoved; i++)
@@ -144,9 +144,9 @@ void berth_remove_leftovers(struct nursery *n)
 	}
 }
 
-void berth_remove_cgroup(struct berth *b)
+void sandbox_remove_cgroup(struct sandbox *b)
 {
-	struct nursery *n = b->nursery;
+	struct sandbox_pool *n = b->pool;
 	char family[CGROUP_NAME_MAX];
 	if (!b->cgroup[0])
 		return;

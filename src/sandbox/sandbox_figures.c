@@ -25,17 +25,17 @@ static void read_process(pid_t pid, struct jail_figures *ret)
 	ret->system_ns = kernel * tick_ns;
 }
 
-void berth_tell_figures(struct berth *b)
+void sandbox_tell_figures(struct sandbox *b)
 {
 	struct __attribute__((packed)) {
 		char order;
 		struct jail_figures f;
 	} m = { .order = JAIL_FIGURES };
 	struct jail_figures f = { 0 };
-	if (b->limits.memory_bytes > BERTH_MEMORY_HEADROOM)
-		f.memory_bytes = b->limits.memory_bytes - BERTH_MEMORY_HEADROOM;
+	if (b->limits.memory_bytes > SANDBOX_MEMORY_HEADROOM)
+		f.memory_bytes = b->limits.memory_bytes - SANDBOX_MEMORY_HEADROOM;
 	if (b->cgroup[0])
-		cgroup_figures_read(&b->nursery->cgroups, b->cgroup, &f);
+		cgroup_figures_read(&b->pool->cgroups, b->cgroup, &f);
 	if (!f.used_bytes && b->guest)
 		read_process(guest_pid(b->guest), &f);
 	m.f = f;

@@ -16,20 +16,20 @@
 
 enum { ANSWER_MAX = 4096 };
 
-int copy_create(struct berth *b, struct copy **ret)
+int snapshot_create(struct sandbox *b, struct snapshot **ret)
 {
-	struct copy *c = calloc(1, sizeof(*c));
+	struct snapshot *c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
-	c->berth = b;
-	c->ticket = ++b->nursery->next_ticket;
+	c->sandbox = b;
+	c->ticket = ++b->pool->next_ticket;
 	c->control = c->pidfd = -1;
 	memcpy(c->id, "k_", 2);
 	text_random_id(c->id + 2, COPY_ID_LEN - 2);
 	c->wall_ns = clock_wall_ns();
 	c->used_ns = clock_now_ns();
 	wire_reader_init(&c->in, ANSWER_MAX);
-	TAILQ_INSERT_TAIL(&b->copies, c, link);
+	TAILQ_INSERT_TAIL(&b->snapshots, c, link);
 	*ret = c;
 	return 0;
 }
@@ -43,10 +43,10 @@ static bool is_unix_stream(int fd)
 	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_STREAM;
 }
 
-int copy_parked(struct copy *c, int pidfd, int control)
+int snapshot_parked(struct snapshot *c, int pidfd, int control)
 {
 	_cleanup_discard_ int process = pidfd, socket = control;
-	pid_t pid = berth_own_process(c->berth, pidfd);
+	pid_t pid = sandbox_own_process(c->sandbox, pidfd);
 	if (!pid || c->pidfd >= 0 || !is_unix_stream(control))
 		return -EPROTO;
 	c->pidfd = TAKE_FD(process);
@@ -55,7 +55,7 @@ int copy_parked(struct copy *c, int pidfd, int control)
 	return 0;
 }
 
-bool copy_has_ended(const struct copy *c)
+bool copy_has_ended(const struct snapshot *c)
 {
 	struct pollfd p = { .fd = c->pidfd, .events = POLLIN };
 	return c->pidfd >= 0 && poll(&p, 1, 0) == 1;
@@ -63,29 +63,29 @@ bool copy_has_ended(const struct copy *c)
 
 /* ---- the end ---------------------------------------------------------------------- */
 
-static void copy_free(struct copy *c)
+static void snapshot_free(struct snapshot *c)
 {
-	struct berth *b = c->berth;
+	struct sandbox *b = c->sandbox;
 	launcher_discard_socket(c->control);
 	fd_close(c->pidfd);
 	wire_reader_finish(&c->in);
 	free(c->name);
 	buffer_finish(&c->path);
 	free(c);
-	b->copies_leaving--;
-	berth_copy_gone(b);
+	b->snapshots_leaving--;
+	sandbox_snapshot_gone(b);
 }
 
 static void poll_closed(uv_handle_t *h)
 {
-	struct copy *c = h->data;
+	struct snapshot *c = h->data;
 	if (--c->open_polls == 0)
-		copy_free(c);
+		snapshot_free(c);
 }
 
 static void on_exit_ready(uv_poll_t *p, int status, int events)
 {
-	struct copy *c = p->data;
+	struct snapshot *c = p->data;
 	struct process_exit end;
 	(void)status, (void)events;
 	if (process_reap(c->pidfd, &end) == 0)
@@ -93,32 +93,32 @@ static void on_exit_ready(uv_poll_t *p, int status, int events)
 	uv_close((uv_handle_t *)p, poll_closed);
 }
 
-void copy_drop(struct copy *c)
+void snapshot_drop(struct snapshot *c)
 {
 	if (!c || c->dropped)
 		return;
 	c->dropped = true;
-	/* Out of the list first: those who hear of it may drop all copies of its berth. */
-	TAILQ_REMOVE(&c->berth->copies, c, link);
-	c->berth->copies_leaving++;
-	berth_copy_died(c->berth->nursery, c);
+	/* Out of the list first: those who hear of it may drop all snapshots of its sandbox. */
+	TAILQ_REMOVE(&c->sandbox->snapshots, c, link);
+	c->sandbox->snapshots_leaving++;
+	sandbox_snapshot_died(c->sandbox->pool, c);
 	if (c->control_polled)
 		uv_close((uv_handle_t *)&c->control_poll, poll_closed);
 	if (c->pidfd >= 0) {
 		process_signal(c->pidfd, SIGKILL);
-		if (uv_poll_init(c->berth->nursery->config.loop, &c->exit_poll, c->pidfd) == 0) {
+		if (uv_poll_init(c->sandbox->pool->config.loop, &c->exit_poll, c->pidfd) == 0) {
 			c->exit_poll.data = c;
 			c->open_polls++;
 			uv_poll_start(&c->exit_poll, UV_READABLE, on_exit_ready);
 		}
 	}
 	if (!c->open_polls)
-		copy_free(c);
+		snapshot_free(c);
 }
 
 /* ---- making live guests -------------------------------------------------------------- */
 
-static void take_lived(struct copy *c, const struct wire_frame *f, int *came)
+static void take_lived(struct snapshot *c, const struct wire_frame *f, int *came)
 {
 	struct wire_field field;
 	size_t at = 0;
@@ -131,13 +131,13 @@ static void take_lived(struct copy *c, const struct wire_frame *f, int *came)
 			snprintf(text, sizeof(text), "%.*s", (int)(field.len < sizeof(text) ? field.len : sizeof(text) - 1), field.data);
 	}
 	if (f->type == WIRE_LIVED)
-		berth_take_live(c->berth->nursery, c, (uint32_t)ticket, TAKE_FD(*came), text);
+		sandbox_take_live(c->sandbox->pool, c, (uint32_t)ticket, TAKE_FD(*came), text);
 }
 
 /* One answer comes with one descriptor and is read alone: descriptors end a read of a stream socket. */
 static void on_control(uv_poll_t *p, int status, int events)
 {
-	struct copy *c = p->data;
+	struct snapshot *c = p->data;
 	struct wire_frame f;
 	char *at;
 	size_t room;
@@ -150,7 +150,7 @@ static void on_control(uv_poll_t *p, int status, int events)
 		return;
 	if (n <= 0) {
 		uv_poll_stop(p);
-		berth_copy_died(c->berth->nursery, c);
+		sandbox_snapshot_died(c->sandbox->pool, c);
 		return;
 	}
 	wire_reader_filled(&c->in, (size_t)n);
@@ -158,11 +158,11 @@ static void on_control(uv_poll_t *p, int status, int events)
 		take_lived(c, &f, &came);
 }
 
-static int watch(struct copy *c)
+static int watch(struct snapshot *c)
 {
 	if (c->control_polled)
 		return 0;
-	int r = uv_poll_init(c->berth->nursery->config.loop, &c->control_poll, c->control);
+	int r = uv_poll_init(c->sandbox->pool->config.loop, &c->control_poll, c->control);
 	if (r < 0)
 		return r;
 	c->control_poll.data = c;
@@ -189,10 +189,10 @@ static int put_order(struct buffer *b, uint64_t ticket, bool restore_files, enum
 }
 
 /* All that is known of a copy, for the one that takes its place. */
-static void succeed(struct copy *next, struct copy *c)
+static void succeed(struct snapshot *next, struct snapshot *c)
 {
-	TAILQ_REMOVE(&c->berth->copies, next, link);
-	TAILQ_INSERT_AFTER(&c->berth->copies, c, next, link);
+	TAILQ_REMOVE(&c->sandbox->snapshots, next, link);
+	TAILQ_INSERT_AFTER(&c->sandbox->snapshots, c, next, link);
 	next->ticket = c->ticket;
 	memcpy(next->id, c->id, sizeof(next->id));
 	next->name = TAKE_PTR(c->name);
@@ -210,28 +210,28 @@ static void succeed(struct copy *next, struct copy *c)
 	next->again = true;
 }
 
-int copy_take(struct copy *c, bool restore_files, struct copy **ret, int *ret_pidfd)
+int snapshot_take(struct snapshot *c, bool restore_files, struct snapshot **ret, int *ret_pidfd)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(ANSWER_MAX);
-	struct copy *next;
-	int r = copy_create(c->berth, &next);
+	struct snapshot *next;
+	int r = snapshot_create(c->sandbox, &next);
 	if (r < 0)
 		return r;
 	r = put_order(&b, 0, restore_files, WIRE_ITSELF, c->ticket, false);
 	if (r == 0)
-		r = fd_send_now(c->control, b.data, b.len, c->berth->far, 3);
+		r = fd_send_now(c->control, b.data, b.len, c->sandbox->far, 3);
 	if (r < 0) {
-		copy_drop(next);
+		snapshot_drop(next);
 		return r;
 	}
 	succeed(next, c);
 	*ret_pidfd = TAKE_FD(c->pidfd);
 	*ret = next;
-	copy_drop(c);
+	snapshot_drop(c);
 	return 0;
 }
 
-int copy_move(struct copy *c, struct berth *to)
+int snapshot_move(struct snapshot *c, struct sandbox *to)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(ANSWER_MAX);
 	int fds[3 + JAIL_NAMESPACES] = { to->far[0], to->far[1], to->far[2] };

@@ -1,8 +1,8 @@
 /*
  * A parked copy of a guest, as the daemon sees it: a frozen process in the jail, held by its pidfd, and the socket on which it can be told to
- * make a live guest of itself (src/guest/snapshot/guest_snapshot.h). Belongs to its berth, whose end is its own.
+ * make a live guest of itself (src/guest/snapshot/guest_snapshot.h). Belongs to its sandbox, whose end is its own.
  *
- * A copy is asked of a guest, and there once the guest said so. Dropping is asynchronous and has one path: copy_drop(). It is not watched:
+ * A copy is asked of a guest, and there once the guest said so. Dropping is asynchronous and has one path: snapshot_drop(). It is not watched:
  * one that died by itself is found out when it is needed.
  */
 #pragma once
@@ -16,14 +16,14 @@
 #include "base/limits.h"
 #include "wire/wire.h"
 
-struct berth;
+struct sandbox;
 
 enum { COPY_STEPS_UNKNOWN = 1 << 20 };
 enum { COPY_ID_LEN = 22 }; /* "k_" and 20 random characters */
 
-struct copy {
-	TAILQ_ENTRY(copy) link;
-	struct berth *berth;
+struct snapshot {
+	TAILQ_ENTRY(snapshot) link;
+	struct sandbox *sandbox;
 	uint64_t ticket;
 	int control, pidfd; /* -1 until it is there */
 	pid_t pid;
@@ -49,31 +49,31 @@ struct copy {
 	bool again;         /* it has become the guest itself, which is about to leave another one in its place */
 };
 
-TAILQ_HEAD(copy_list, copy);
+TAILQ_HEAD(snapshot_list, snapshot);
 
 /* Asks nobody yet: its ticket is for the guest. */
-int copy_create(struct berth *b, struct copy **ret);
+int snapshot_create(struct sandbox *b, struct snapshot **ret);
 
 /* The guest made it: takes its pidfd and its socket over. -EPROTO when they are none. */
-int copy_parked(struct copy *c, int pidfd, int control);
+int snapshot_parked(struct snapshot *c, int pidfd, int control);
 
 /*
- * Tells it to become the live guest of its berth, whose far ends go along, and to leave another copy in its place: *ret, which is all that it
+ * Tells it to become the live guest of its sandbox, whose far ends go along, and to leave another copy in its place: *ret, which is all that it
  * was and takes over its place in the list, but is not there until the guest said so (`again`). The copy itself is gone, its process is *ret_pidfd, the caller's.
  */
-int copy_take(struct copy *c, bool restore_files, struct copy **ret, int *ret_pidfd);
+int snapshot_take(struct snapshot *c, bool restore_files, struct snapshot **ret, int *ret_pidfd);
 
 /* Whether its process has ended by itself. */
-bool copy_has_ended(const struct copy *c);
+bool copy_has_ended(const struct snapshot *c);
 
 /* Is it there, or about to be without anybody asking? */
-static inline bool copy_is_kept(const struct copy *c)
+static inline bool snapshot_is_kept(const struct snapshot *c)
 {
 	return c->pidfd >= 0 || c->again;
 }
 
-/* Tells it to make a live guest in the jail of the berth `to`, which is nested in the copy's: far ends and namespaces go along. Its
- * answer reaches berth_take_live(). */
-int copy_move(struct copy *c, struct berth *to);
+/* Tells it to make a live guest in the jail of the sandbox `to`, which is nested in the copy's: far ends and namespaces go along. Its
+ * answer reaches sandbox_take_live(). */
+int snapshot_move(struct snapshot *c, struct sandbox *to);
 
-void copy_drop(struct copy *c); /* NULL is fine */
+void snapshot_drop(struct snapshot *c); /* NULL is fine */

@@ -16,7 +16,7 @@ enum {
 	READY_TICKS = 30,     /* for that guest to be ready: it writes the session's files in that time */
 };
 
-static void replace_jailer(struct nursery *n, const char *why)
+static void replace_jailer(struct sandbox_pool *n, const char *why)
 {
 	log_error("the jailer %s; it is killed and a new one is started", why);
 	n->jailer_up = false; /* /readyz says so from now on */
@@ -24,7 +24,7 @@ static void replace_jailer(struct nursery *n, const char *why)
 	helper_close(&n->jailer);
 }
 
-static void watch_jailer(struct nursery *n)
+static void watch_jailer(struct sandbox_pool *n)
 {
 	struct watchdog *w = &n->watchdog;
 	struct jail_request ping = { .serial = WATCHDOG_SERIAL, .ping = 1 };
@@ -48,7 +48,7 @@ static void watch_jailer(struct nursery *n)
 }
 
 /* One that is warm is looked at when it is asked for a guest. */
-static void watch_zygote(struct nursery *n)
+static void watch_zygote(struct sandbox_pool *n)
 {
 	n->watchdog.warming = n->zygote.running && !n->zygote_warm ? n->watchdog.warming + 1 : 0;
 	if (n->watchdog.warming <= WARM_TICKS)
@@ -59,43 +59,43 @@ static void watch_zygote(struct nursery *n)
 	helper_close(&n->zygote);
 }
 
-void watchdog_answered(struct nursery *n)
+void watchdog_answered(struct sandbox_pool *n)
 {
 	n->watchdog.unanswered = 0;
 	n->watchdog.until_ping = PING_TICKS;
 }
 
-void watchdog_jailer_new(struct nursery *n)
+void watchdog_jailer_new(struct sandbox_pool *n)
 {
 	n->watchdog.unanswered = n->watchdog.starting = 0;
 	n->watchdog.until_ping = PING_TICKS;
 }
 
-/* What a berth waits for, and for how many ticks it may. */
+/* What a sandbox waits for, and for how many ticks it may. */
 enum awaited { NOTHING, NESTED_JAIL, SWEPT_JAIL, GUEST_OF_ZYGOTE, GUEST_OF_COPY, READINESS };
 static const unsigned limits[] = { [SWEPT_JAIL] = SWEEP_TICKS, [NESTED_JAIL] = NESTED_TICKS, [GUEST_OF_ZYGOTE] = GUEST_TICKS, [GUEST_OF_COPY] = COPY_TICKS,
 	[READINESS] = READY_TICKS };
 
-static enum awaited awaits(const struct berth *b)
+static enum awaited awaits(const struct sandbox *b)
 {
 	if (b->jail_asked && b->outer)
 		return NESTED_JAIL;
-	if (b->state == BERTH_SWEEP)
+	if (b->state == SANDBOX_SWEEP)
 		return SWEPT_JAIL;
-	if (b->state != BERTH_STARTING)
+	if (b->state != SANDBOX_STARTING)
 		return NOTHING;
 	if (guest_pid(b->guest))
 		return READINESS;
 	return b->from ? GUEST_OF_COPY : GUEST_OF_ZYGOTE;
 }
 
-static void give_up(struct nursery *n, struct berth *b, enum awaited what)
+static void give_up(struct sandbox_pool *n, struct sandbox *b, enum awaited what)
 {
 	struct template *t = b->kind.template;
 	b->waited = 0;
 	if (what == NESTED_JAIL) {
-		if (b->state == BERTH_CLOSED) {
-			berth_forget_jail(b);
+		if (b->state == SANDBOX_CLOSED) {
+			sandbox_forget_jail(b);
 			return;
 		}
 		b->jail_asked = false; /* an answer that comes yet finds nobody, and its init is killed */
@@ -113,14 +113,14 @@ static void give_up(struct nursery *n, struct berth *b, enum awaited what)
 		[GUEST_OF_COPY] = "the copy did not answer in time",
 		[READINESS] = "the interpreter was not ready in time",
 	};
-	berth_fail(b, late[what]);
+	sandbox_fail(b, late[what]);
 }
 
-/* One berth at a time: whoever hears of it may close others. */
-static bool watch_berths(struct nursery *n)
+/* One sandbox at a time: whoever hears of it may close others. */
+static bool watch_berths(struct sandbox_pool *n)
 {
-	struct berth *b;
-	TAILQ_FOREACH(b, &n->berths, link) {
+	struct sandbox *b;
+	TAILQ_FOREACH(b, &n->sandboxes, link) {
 		enum awaited what = awaits(b);
 		if (what != NOTHING && b->waited > limits[what]) {
 			give_up(n, b, what);
@@ -132,8 +132,8 @@ static bool watch_berths(struct nursery *n)
 
 static void on_tick(uv_timer_t *t)
 {
-	struct nursery *n = t->data;
-	struct berth *b;
+	struct sandbox_pool *n = t->data;
+	struct sandbox *b;
 	if (n->destroying)
 		return;
 	watch_jailer(n);
@@ -141,21 +141,21 @@ static void on_tick(uv_timer_t *t)
 	arrival_restart(n);
 	renewal_look(n);
 	if (n->n_unremoved)
-		berth_remove_leftovers(n);
-	TAILQ_FOREACH(b, &n->berths, link)
+		sandbox_remove_leftovers(n);
+	TAILQ_FOREACH(b, &n->sandboxes, link)
 		b->waited = awaits(b) == NOTHING ? 0 : b->waited + 1;
 	while (watch_berths(n))
 		;
 }
 
-const char *watchdog_complaint(const struct nursery *n)
+const char *watchdog_complaint(const struct sandbox_pool *n)
 {
 	if (!n->jailer_up)
 		return "the process that makes jails is being started";
 	return n->zygote_warm ? NULL : "the Python zygote is being started";
 }
 
-void watchdog_start(struct nursery *n)
+void watchdog_start(struct sandbox_pool *n)
 {
 	uv_timer_init(n->config.loop, &n->watchdog.timer);
 	n->watchdog.timer.data = n;
@@ -163,7 +163,7 @@ void watchdog_start(struct nursery *n)
 	uv_timer_start(&n->watchdog.timer, on_tick, TICK_MS, TICK_MS);
 }
 
-void watchdog_stop(struct nursery *n, uv_close_cb closed)
+void watchdog_stop(struct sandbox_pool *n, uv_close_cb closed)
 {
 	uv_close((uv_handle_t *)&n->watchdog.timer, closed);
 }

@@ -1,7 +1,7 @@
 /*
- * The watchdog of the nursery: every wait for a helper process or for a copy of a guest has a limit.
+ * The watchdog of the pool: every wait for a helper process or for a copy of a guest has a limit.
  *
- * A jailer or zygote that does not answer is killed and replaced. /readyz says 503 from that moment until the new one serves. A berth whose
+ * A jailer or zygote that does not answer is killed and replaced. /readyz says 503 from that moment until the new one serves. A sandbox whose
  * nested jail or whose copy does not come fails alone: code of a session may cause that.
  *
  * Limits are counted in ticks of a timer of the loop, not in time: a daemon that was stopped itself has not given its helpers a chance.
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-struct nursery;
+struct sandbox_pool;
 
 struct watchdog {
 	uv_timer_t timer;
@@ -21,13 +21,13 @@ struct watchdog {
 	unsigned starting;   /* ticks since the jailer was started and did not say that it is able to serve */
 };
 
-void watchdog_start(struct nursery *n);
-void watchdog_stop(struct nursery *n, uv_close_cb closed); /* the timer is closed; its data is the nursery */
-void watchdog_answered(struct nursery *n);  /* the jailer has answered something */
-void watchdog_jailer_new(struct nursery *n); /* another jailer was started */
+void watchdog_start(struct sandbox_pool *n);
+void watchdog_stop(struct sandbox_pool *n, uv_close_cb closed); /* the timer is closed; its data is the pool */
+void watchdog_answered(struct sandbox_pool *n);  /* the jailer has answered something */
+void watchdog_jailer_new(struct sandbox_pool *n); /* another jailer was started */
 
 /* What is being replaced, for /readyz; NULL when all is well. */
-const char *watchdog_complaint(const struct nursery *n);
+const char *watchdog_complaint(const struct sandbox_pool *n);
 
-/* A serial that no berth has: of a request for a sign of life. */
+/* A serial that no sandbox has: of a request for a sign of life. */
 enum { WATCHDOG_SERIAL = 0x7fffffff };

@@ -75,12 +75,12 @@ void session_guest_output(struct session *s, enum stream stream, const char *dat
 {
 	uint64_t *total = stream == STREAM_STDOUT ? &s->table->stats.stdout_bytes : &s->table->stats.stderr_bytes;
 	*total += len;
-	spool_add(&s->spool, s->cells, stream, clock_wall_ns(), data, len);
+	output_log_add(&s->spool, s->cells, stream, clock_wall_ns(), data, len);
 	session_count_output(s, len);
 	bool uncapped = s->running && s->running->observer.uncapped;
 	size_t in_head = uncapped ? len : output_add(&s->output[stream], data, len);
 	if (in_head < len)
-		guest_rest(berth_guest(s->berth)); /* beyond the cap: no hurry, and others need the CPUs */
+		guest_rest(sandbox_guest(s->sandbox)); /* beyond the cap: no hurry, and others need the CPUs */
 	session_tell_output(s, stream, data, in_head);
 }
 
@@ -143,7 +143,7 @@ void session_report_cell(struct session *s, struct cell *c, enum cell_status sta
 		.peak_memory_bytes = o->peak_memory_bytes,
 		.source = c };
 	if (after == STATE_BEFORE) {
-		obs.files_rolled_back = s->params.keep_files_bytes && !*berth_files_left(s->berth);
+		obs.files_rolled_back = s->params.keep_files_bytes && !*sandbox_files_not_restored(s->sandbox);
 		obs.rolled_back_to = s->latest ? s->latest->cell : 0;
 	}
 	if (after == STATE_LOST)
@@ -228,34 +228,34 @@ static bool session_frame_of_left(struct session *s, const struct wire_frame *f)
 }
 
 /* A signal makes Python look for the cell; an event that means nothing makes a main loop let Python run. */
-void session_nudge(struct session *s)
+void session_wake_guest(struct session *s)
 {
-	guest_signal(berth_guest(s->berth), WIRE_CELL_SIGNAL);
+	guest_signal(sandbox_guest(s->sandbox), WIRE_CELL_SIGNAL);
 	if (s->display && display_is_up(s->display))
 		display_ask(s->display, DISPLAY_ASK_POKE, NULL, 0, true, 1, NULL, NULL, NULL);
 }
 
-static void on_nudge(uv_timer_t *t)
+static void on_wake_guest(uv_timer_t *t)
 {
 	struct session *s = t->data;
 	if (!s->n_left || !s->running || !s->guest_ready) {
 		uv_timer_stop(t);
 		return;
 	}
-	session_nudge(s);
+	session_wake_guest(s);
 }
 
-void session_start_nudging(struct session *s)
+void session_keep_waking_guest(struct session *s)
 {
 	if (!s->n_left)
 		return;
-	session_nudge(s);
-	uv_timer_start(&s->nudge, on_nudge, NUDGE_FIRST_MS, NUDGE_MS);
+	session_wake_guest(s);
+	uv_timer_start(&s->wake_timer, on_wake_guest, NUDGE_FIRST_MS, NUDGE_MS);
 }
 
 void session_leave_cell(struct session *s)
 {
-	guest_drain(berth_guest(s->berth));
+	guest_drain(sandbox_guest(s->sandbox));
 	if (!s->running || s->outcome.done || s->n_left == LIMIT_LEFT_CELLS)
 		return;
 	s->left[s->n_left++] = s->cells;
@@ -297,10 +297,10 @@ static void finish_cell(struct session *s)
 	struct cell *c = s->running;
 	enum cell_status status = CELL_OK;
 	int exit_code = o->exit_code;
-	guest_drain(berth_guest(s->berth));
+	guest_drain(sandbox_guest(s->sandbox));
 	if (s->running != c)
 		return;
-	travel_cell_done(s, !c->timed_out && !c->interrupted && o->kind != WIRE_OUTCOME_INTERRUPT);
+	history_cell_done(s, !c->timed_out && !c->interrupted && o->kind != WIRE_OUTCOME_INTERRUPT);
 	if (c->timed_out) {
 		status = CELL_TIMEOUT;
 		exit_code = 124;
@@ -341,12 +341,12 @@ void session_guest_frame(struct session *s, const struct wire_frame *f)
 	const struct bundle *display = NULL;
 	if (source_check_frame(s, f))
 		return;
-	if (travel_frame(s, f))
+	if (history_frame(s, f))
 		return;
 	if (session_frame_of_left(s, f))
 		return;
 	if (f->type == WIRE_STARTED && s->running && s->n_left && f->serial == s->cells) {
-		uv_timer_stop(&s->nudge);
+		uv_timer_stop(&s->wake_timer);
 		return;
 	}
 	if (f->type == WIRE_WAITS && s->running && !s->outcome.done && f->serial == s->cells) {
@@ -360,7 +360,7 @@ void session_guest_frame(struct session *s, const struct wire_frame *f)
 	if (!s->running || s->outcome.done || f->serial != s->cells ||
 		(of_tools ? tools_take(s, f) : outcome_take(&s->outcome, f, &display)) < 0) {
 		log_warning("session %s: its guest sent a frame that cannot be; it is killed", s->id);
-		guest_signal(berth_guest(s->berth), SIGKILL);
+		guest_signal(sandbox_guest(s->sandbox), SIGKILL);
 		return;
 	}
 	if (display && !s->running->abandoned && s->running->observer.on_display)

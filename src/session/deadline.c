@@ -88,10 +88,10 @@ static void on_deadline(uv_timer_t *t)
 			capture_stuck(s->running->capture);
 		interrupt_running(s);
 	} else if (clock_now_ns() - s->interrupt_ns >= (uint64_t)(s->table->config.grace_s * 1e9)) {
-		berth_kill_all(s->berth);
+		sandbox_kill_all(s->sandbox);
 		uv_timer_stop(t); /* its end is reported when it is there */
 	} else {
-		guest_signal(berth_guest(s->berth), WIRE_WAKE_SIGNAL);
+		guest_signal(sandbox_guest(s->sandbox), WIRE_WAKE_SIGNAL);
 	}
 }
 
@@ -107,7 +107,7 @@ static void interrupt_running(struct session *s)
 		return;
 	s->clock = CLOCK_INTERRUPTING;
 	s->interrupt_ns = clock_now_ns();
-	guest_signal(berth_guest(s->berth), SIGINT);
+	guest_signal(sandbox_guest(s->sandbox), SIGINT);
 	uv_timer_start(&s->deadline, on_deadline, WAKE_MS, WAKE_MS);
 }
 
@@ -158,8 +158,8 @@ void session_stop_cell(struct session *s, enum cell_stop why)
 bool session_interrupt(struct session *s)
 {
 	if (!s->running && s->n_left) { /* what was left running ends */
-		guest_signal(berth_guest(s->berth), SIGINT);
-		session_nudge(s);
+		guest_signal(sandbox_guest(s->sandbox), SIGINT);
+		session_wake_guest(s);
 		return true;
 	}
 	if (!s->running)

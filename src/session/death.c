@@ -11,7 +11,7 @@ void death_note(struct session *s, const struct process_exit *end, bool broken)
 	s->death.end = *end;
 	s->death.broken = broken;
 	s->death.out_of_memory = end->signaled && end->status == SIGKILL && session_ran_out_of_memory(s);
-	s->death.jail = !berth_has_jail(s->berth);
+	s->death.jail = !sandbox_has_jail(s->sandbox);
 	s->death.wall_ns = clock_wall_ns();
 	/* Xlib calls exit(1) when its connection breaks. */
 	bool by_display = s->display && !end->signaled && end->status == 1;
@@ -93,7 +93,7 @@ static void advise(const struct session *s, struct session_death *d)
 		snprintf(d->remedy, sizeof(d->remedy), "Variables and files are gone; send the files again, and run the imports and definitions again.");
 	else if (d->state_lost)
 		snprintf(d->remedy, sizeof(d->remedy), "Variables are gone, files under /workspace are still there; run the imports and definitions again. "
-			"There was no copy to go back to: %s.", s->no_copy[0] ? s->no_copy : "none had been taken");
+			"There was no copy to go back to: %s.", s->no_snapshot[0] ? s->no_snapshot : "none had been taken");
 	else if (d->files_rolled_back)
 		snprintf(d->remedy, sizeof(d->remedy), "Variables and files are as they were %s%s; threads, child processes and files uploaded since are gone.", cell, again);
 	else
@@ -105,7 +105,7 @@ void death_between_cells(struct session *s, bool restored)
 	struct session_death now = { .wall_ns = s->death.wall_ns,
 		.state_lost = !restored,
 		.files_lost = !restored && s->death.jail && s->holds.files,
-		.files_rolled_back = restored && s->params.keep_files_bytes && !*berth_files_left(s->berth),
+		.files_rolled_back = restored && s->params.keep_files_bytes && !*sandbox_files_not_restored(s->sandbox),
 		.cell = s->death.back_to };
 	if (!restored && !s->holds.state && !now.files_lost)
 		return; /* nothing had been run: a fresh interpreter is as good */

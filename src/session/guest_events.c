@@ -12,7 +12,7 @@ enum { GUEST_RETRIES_MAX = 8 }; /* more than there are jails in stock: all of th
 /* What became of the variables, and why they are not as before when a copy was wished for: into s->remedy, from byte `at` on. */
 static void say_state(struct session *s, bool rolled_back, size_t at)
 {
-	const char *left = berth_files_left(s->berth);
+	const char *left = sandbox_files_not_restored(s->sandbox);
 	char *text = s->remedy + at;
 	size_t size = sizeof(s->remedy) - at;
 	char again[REPLAY_WORDS_MAX];
@@ -25,7 +25,7 @@ static void say_state(struct session *s, bool rolled_back, size_t at)
 		snprintf(text, size, "Variables and files are gone; send the files again, and run the imports and definitions again.");
 	else
 		snprintf(text, size, "Variables are gone, files under /workspace are still there; run the imports and definitions "
-			"again. There was no copy to go back to: %s.", s->no_copy[0] ? s->no_copy : "none had been taken");
+			"again. There was no copy to go back to: %s.", s->no_snapshot[0] ? s->no_snapshot : "none had been taken");
 }
 
 /* Whatever ended the interpreter: the error's remedy also says what became of the variables. */
@@ -49,7 +49,7 @@ static void add_state(struct session *s, bool rolled_back)
 bool session_ran_out_of_memory(struct session *s)
 {
 	struct cgroup_usage u;
-	berth_usage(s->berth, &u);
+	sandbox_usage(s->sandbox, &u);
 	bool more = u.oom_kills > s->oom_kills;
 	s->oom_kills = u.oom_kills;
 	return more;
@@ -190,16 +190,16 @@ void session_guest_failed(struct session *s, const char *text)
 		session_end_with_guest(s, false);
 	}
 	s->holds.files = false;
-	travel_forget(s);
+	history_forget(s);
 	s->guest_ready = s->setup_sent = false;
-	unsigned tries = nursery_shortage(s->table->nursery) ? 1 : GUEST_RETRIES_MAX; /* what has run out is not there a moment later */
+	unsigned tries = sandbox_pool_shortage(s->table->pool) ? 1 : GUEST_RETRIES_MAX; /* what has run out is not there a moment later */
 	if (++s->retries <= tries && !s->ending) {
 		bool ready;
 		if (s->display)
 			display_detach(s->display);
-		berth_close(s->berth);
-		s->berth = NULL;
-		if (session_take_berth(s, &ready) == 0) {
+		sandbox_close(s->sandbox);
+		s->sandbox = NULL;
+		if (session_take_sandbox(s, &ready) == 0) {
 			if (ready)
 				session_guest_ready(s);
 			return;

@@ -12,14 +12,14 @@
 
 enum { AWAKE_MS = 3 }; /* what comes within it is one series */
 
-struct awake {
+struct idle_latency {
 	uv_timer_t timer; /* runs while CPUs are kept */
 	uint64_t until_ms;
 	int fd;
 };
 
 /* Microseconds a CPU may take to come back: 0 keeps it, -1 takes the wish back. */
-static void wish(struct awake *a, int32_t latency_us)
+static void wish(struct idle_latency *a, int32_t latency_us)
 {
 	if (write(a->fd, &latency_us, sizeof(latency_us)) != sizeof(latency_us))
 		log_debug("the kernel does not take the wish for CPUs that stay");
@@ -35,12 +35,12 @@ static bool is_haltpoll(const char *driver)
 	       strncmp(name, "haltpoll\n", sizeof("haltpoll\n") - 1) == 0;
 }
 
-struct awake *awake_create(uv_loop_t *loop, const char *driver, const char *device)
+struct idle_latency *idle_latency_create(uv_loop_t *loop, const char *driver, const char *device)
 {
 	if (!is_haltpoll(driver))
 		return NULL;
 	_cleanup_fd_ int fd = open(device, O_WRONLY | O_CLOEXEC);
-	struct awake *a = fd >= 0 ? calloc(1, sizeof(*a)) : NULL;
+	struct idle_latency *a = fd >= 0 ? calloc(1, sizeof(*a)) : NULL;
 	if (!a)
 		return NULL;
 	a->fd = TAKE_FD(fd);
@@ -50,7 +50,7 @@ struct awake *awake_create(uv_loop_t *loop, const char *driver, const char *devi
 
 static void on_time(uv_timer_t *timer)
 {
-	struct awake *a = (struct awake *)timer;
+	struct idle_latency *a = (struct idle_latency *)timer;
 	uint64_t now = uv_now(timer->loop);
 	if (now < a->until_ms)
 		uv_timer_start(timer, on_time, a->until_ms - now, 0);
@@ -58,7 +58,7 @@ static void on_time(uv_timer_t *timer)
 		wish(a, -1);
 }
 
-void awake_touch(struct awake *a)
+void idle_latency_touch(struct idle_latency *a)
 {
 	if (!a)
 		return;
@@ -76,7 +76,7 @@ static void closed(uv_handle_t *h)
 	free(h);
 }
 
-void awake_destroy(struct awake *a)
+void idle_latency_destroy(struct idle_latency *a)
 {
 	if (!a)
 		return;

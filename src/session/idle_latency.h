@@ -6,22 +6,22 @@
  * asked for only while cells follow each other closely, and taken back milliseconds after the last.
  *
  * Only where it helps and is allowed: Linux as a guest with the haltpoll driver, and a daemon that may open
- * the device. Elsewhere there is no struct awake, and the functions take NULL. The kernel takes the wish back
+ * the device. Elsewhere there is no struct idle_latency, and the functions take NULL. The kernel takes the wish back
  * when the daemon dies.
  */
 #pragma once
 
 #include <uv.h>
 
-struct awake;
+struct idle_latency;
 
 /* Where the kernel names its driver for idle CPUs, and takes wishes. */
 #define AWAKE_DRIVER "/sys/devices/system/cpu/cpuidle/current_driver"
 #define AWAKE_DEVICE "/dev/cpu_dma_latency"
 
 /* NULL where it would not help or is not allowed. Destroying ends with the loop's next turn. */
-struct awake *awake_create(uv_loop_t *loop, const char *driver, const char *device);
-void awake_destroy(struct awake *a);
+struct idle_latency *idle_latency_create(uv_loop_t *loop, const char *driver, const char *device);
+void idle_latency_destroy(struct idle_latency *a);
 
 /* Somebody waits for an answer. */
-void awake_touch(struct awake *a);
+void idle_latency_touch(struct idle_latency *a);

@@ -63,7 +63,7 @@ struct session {
 	uint64_t serial;
 	struct session_params params;
 	struct profile_choice profile;
-	struct berth *berth;
+	struct sandbox *sandbox;
 	char template[40]; /* the name of the template it came from */
 	bool template_warm;
 	bool packages_news; /* the report is to be told with the next answer */
@@ -91,12 +91,12 @@ struct session {
 	unsigned last_recording;
 	uint32_t left[LIMIT_LEFT_CELLS]; /* cells that were left in a main loop and have not ended */
 	unsigned n_left;
-	uv_timer_t nudge;
+	uv_timer_t wake_timer;
 	struct outcome outcome;
 	struct output output[2];
 	size_t carried[2]; /* bytes of an unfinished character, told to the listener with what follows */
 	char carry[2][4];
-	struct spool spool;
+	struct output_log spool;
 	struct {
 		uint64_t bytes;  /* of files that the API wrote and that may be there */
 		uint64_t looked; /* bytes since its memory was last looked at; 0: never */
@@ -106,8 +106,8 @@ struct session {
 		unsigned lines, dropped;
 	} network_log;
 
-	/* Copies of its guest (travel.c). */
-	struct copy *latest;   /* the newest copy on the way to the state of now; NULL when there is none */
+	/* Snapshots of its guest (history.c). */
+	struct snapshot *latest;   /* the newest copy on the way to the state of now; NULL when there is none */
 	struct {
 		bool fresh;            /* they start from an interpreter that has run nothing and an empty directory, not from `latest` */
 		bool good;             /* `latest` (or a fresh start) and these cells, run again, are the state before the running cell */
@@ -147,7 +147,7 @@ struct session {
 	struct operation *request;  /* a checkpoint, rollback or fork that somebody waits for; NULL for none */
 	struct operation *recovery; /* the interpreter died, and another one is on its way from a snapshot or from the zygote; NULL for none */
 	unsigned since;        /* cells since its state was that of `head` */
-	char no_copy[256];     /* why there is none */
+	char no_snapshot[256];     /* why there is none */
 	char remedy[1024];     /* of the error that is being told */
 
 	struct {
@@ -166,18 +166,18 @@ struct tombstone {
 	uint64_t wall_ns, owner;
 };
 
-/* Where the next session comes from, when not from the nursery's stock: see session_fork(). */
+/* Where the next session comes from, when not from the pool's stock: see session_fork(). */
 struct fork_source {
-	struct copy *copy;
+	struct snapshot *copy;
 	bool reseed;
 };
 
 struct sessions {
 	struct fork_source *fork_source;
 	struct sessions_config config;
-	struct nursery *nursery;
+	struct sandbox_pool *pool;
 	struct displays *displays;
-	struct awake *awake; /* NULL: CPUs sleep as they like */
+	struct idle_latency *idle_latency; /* NULL: CPUs sleep as they like */
 	bool displays_warmed;
 	struct session_list list;
 	void *index; /* tsearch tree by id */
@@ -208,7 +208,7 @@ struct sessions {
 /* What the control group of a session is given: the memory limit, a little more so that Python's MemoryError comes first. */
 struct cgroup_limits session_cgroup_limits(const struct session_limits *l);
 
-/* session_params.c: lists of words that end with NULL */
+/* params.c: lists of words that end with NULL */
 char **session_words_copy(const char *const *list);
 
 /* counts.c: a cell that is over, with the session's outcome; the picture it was asked for, or NULL. */
@@ -221,12 +221,12 @@ void session_words_free(char **list);
 /* For a fork: without name, display, seed and packages. */
 int session_params_copy(const struct session_params *p, struct session_params *ret);
 
-extern const struct berth_events session_events; /* what guests tell their sessions */
+extern const struct sandbox_events session_events; /* what guests tell their sessions */
 
-/* A berth for the session, by its parameters. */
-int session_take_berth(struct session *s, bool *ret_ready);
+/* A sandbox for the session, by its parameters. */
+int session_take_sandbox(struct session *s, bool *ret_ready);
 
-/* session_limits.c */
+/* limits_check.c */
 int session_settle_limits(const struct sessions_config *c, struct session_limits *l, struct error *e); /* defaults, maxima; -ERANGE */
 int session_settle_exec(const struct sessions_config *c, struct session_params *p, struct error *e);
 void session_begin_limits(struct session *s);              /* a cell starts */
@@ -237,7 +237,7 @@ void session_say_stop(struct session *s, bool killed, char *text, size_t size, s
 void session_explain_memory(struct session *s);            /* a MemoryError */
 void session_explain_error(struct session *s);             /* adds code and remedy where the code ran into a limit */
 
-/* session_cell.c: what comes of a cell, and its end */
+/* cell_end.c: what comes of a cell, and its end */
 /* What it left of the session's variables. */
 enum state_after { STATE_KEPT, STATE_LOST, STATE_BEFORE };
 void cell_free(struct cell *c);
@@ -247,9 +247,9 @@ void session_tell_timeout(struct session *s, bool killed);
 enum cell_status session_tell_stop(struct session *s, bool killed); /* why s->running was stopped */
 void session_report_cell(struct session *s, struct cell *c, enum cell_status status, int exit_code, enum state_after after);
 void session_close_cell(struct session *s, enum cell_status status, int exit_code, enum state_after after); /* the running one */
-void session_nudge(struct session *s);         /* wakes a main loop in which a cell was left, for what comes next */
-void session_start_nudging(struct session *s); /* again and again, until it has come round */
-/* session_clock.c */
+void session_wake_guest(struct session *s);         /* wakes a main loop in which a cell was left, for what comes next */
+void session_keep_waking_guest(struct session *s); /* again and again, until it has come round */
+/* deadline.c */
 void session_stop_cell(struct session *s, enum cell_stop why); /* interrupts the running one for good */
 void session_start_clock(struct session *s, enum session_clock clock, uint64_t ms); /* what happens then: on_deadline() */
 void session_arm_clock(struct session *s);     /* the limit of the running cell */
@@ -263,7 +263,7 @@ void death_note(struct session *s, const struct process_exit *end, bool broken);
 void death_say_why(const struct session *s, char *text, size_t size);            /* s->death in words */
 void death_between_cells(struct session *s, bool restored); /* tells listeners, and the next observation */
 void death_drop_listeners(struct session *s);
-/* session_guest.c */
+/* guest_events.c */
 /* The running cell is over with its guest: `rolled_back` when another one goes on from before the cell. */
 void session_end_with_guest(struct session *s, bool rolled_back);
 bool session_ran_out_of_memory(struct session *s);
@@ -271,25 +271,25 @@ bool session_ran_out_of_memory(struct session *s);
 bool source_check_frame(struct session *s, const struct wire_frame *f); /* false: not one about sources */
 void source_check_drop(struct session *s);   /* the interpreter is gone: the answer is "unknown" */
 void source_check_expire(struct session *s); /* the same, when it takes too long */
-/* session_start.c */
+/* queue.c */
 void session_send_setup(struct session *s);
-/* travel.c */
+/* history.c */
 /* Sends the running cell to the guest, with what it takes to have a copy of before and after. */
-void travel_send_cell(struct session *s);
-bool travel_frame(struct session *s, const struct wire_frame *f); /* false: not one about copies, or forged */
-bool travel_recover(struct session *s); /* begins to restore the state before the running cell for s->recovery; false: there is no way back */
-bool travel_fall_back(struct session *s); /* begins to restore the last snapshot that the state came from, cells before the death or not */
-bool travel_retry(struct session *s);   /* restores the same state once more; false: its snapshot is gone */
-bool travel_possible(const struct session *s); /* copies can be had at all */
-void travel_cell_done(struct session *s, bool repeatable); /* the running cell ended, its guest goes on */
-void travel_ready(struct session *s);  /* the restored guest is there; operation_restored() follows, now or when cells were run again */
-void travel_forget(struct session *s); /* its copies are gone, or about to be */
-void travel_let_go(struct session *s, struct copy *c);
-bool travel_awaits(struct session *s); /* a copy that has become the guest is about to leave another in its place */
-int travel_park(struct session *s, uint64_t *ret_ticket);                            /* asks the idle guest for a copy */
-int travel_go_back(struct session *s, struct copy *c, bool replay);                  /* a new guest from it, in place of the idle one */
-void travel_start_again(struct session *s);                                          /* from a fresh interpreter and the cells to run again */
-void travel_forget_cells(struct session *s, bool good);
+void history_send_cell(struct session *s);
+bool history_frame(struct session *s, const struct wire_frame *f); /* false: not one about snapshots, or forged */
+bool history_recover(struct session *s); /* begins to restore the state before the running cell for s->recovery; false: there is no way back */
+bool history_fall_back(struct session *s); /* begins to restore the last snapshot that the state came from, cells before the death or not */
+bool history_retry(struct session *s);   /* restores the same state once more; false: its snapshot is gone */
+bool history_possible(const struct session *s); /* snapshots can be had at all */
+void history_cell_done(struct session *s, bool repeatable); /* the running cell ended, its guest goes on */
+void history_ready(struct session *s);  /* the restored guest is there; operation_restored() follows, now or when cells were run again */
+void history_forget(struct session *s); /* its snapshots are gone, or about to be */
+void history_let_go(struct session *s, struct snapshot *c);
+bool history_awaits(struct session *s); /* a copy that has become the guest is about to leave another in its place */
+int history_park(struct session *s, uint64_t *ret_ticket);                            /* asks the idle guest for a copy */
+int history_go_back(struct session *s, struct snapshot *c, bool replay);                  /* a new guest from it, in place of the idle one */
+void history_start_again(struct session *s);                                          /* from a fresh interpreter and the cells to run again */
+void history_forget_cells(struct session *s, bool good);
 /* replay.c */
 bool replay_fits(const struct session *s);        /* there are not too many, and they find the files as they did */
 bool replay_possible(const struct session *s);    /* `latest` and the kept cells lead to the state of now */
@@ -301,29 +301,29 @@ void replay_done(struct session *s);              /* the kept cells were run aga
 struct replayed replay_tell(struct session *s);   /* for this answer; valid until the next replay */
 enum { REPLAY_WORDS_MAX = 192 };
 const char *replay_words(const struct session *s, char text[REPLAY_WORDS_MAX]); /* the same as a clause, untold; "" for none */
-/* room.c */
-uint64_t room_size(struct copy *c);                    /* its share of memory (PSS); 0 when that cannot be told */
+/* evict.c */
+uint64_t evict_snapshot_size(struct snapshot *c);                    /* its share of memory (PSS); 0 when that cannot be told */
 void room_lose_named(struct session *s);               /* the jail is gone, or about to be swept: the same for all that have a name */
 bool room_keep_named(struct session *s);               /* lets go of all others; false: there are none with a name */
-void room_lost(struct session *s, struct copy *c);     /* it is no more: told with the next answer, when it has a name */
-void room_for_one(struct session *s);                  /* another checkpoint is about to be: others may have to go */
-void room_for_memory(struct session *s, bool at_once); /* the same, by their memory alone; else when it is due and they have not just been weighed. Called now and then, too */
+void evict_note(struct session *s, struct snapshot *c);     /* it is no more: told with the next answer, when it has a name */
+void evict_for_new(struct session *s);                  /* another checkpoint is about to be: others may have to go */
+void evict_over_memory(struct session *s, bool at_once); /* the same, by their memory alone; else when it is due and they have not just been weighed. Called now and then, too */
 /* recovery.c */
 void recovery_begin(struct session *s);                  /* the interpreter died: restores its state, or starts afresh */
-void recovery_lose(struct session *s, const char *why);  /* starts afresh: variables are gone, and why (NULL: s->no_copy says it) */
+void recovery_lose(struct session *s, const char *why);  /* starts afresh: variables are gone, and why (NULL: s->no_snapshot says it) */
 bool recovery_retry(struct session *s, unsigned *tries); /* restores the same state once more, while it makes sense */
-/* checkpoints.c */
+/* checkpoint.c */
 enum { CHECKPOINT_MS = 10000 };
-struct copy *checkpoint_find(struct session *s, const char *which);     /* by id, or the newest of that name; NULL for none */
+struct snapshot *checkpoint_find(struct session *s, const char *which);     /* by id, or the newest of that name; NULL for none */
 int checkpoint_not_found(const char *which, struct error *e);
 int checkpoint_check_idle(struct session *s, struct error *e);          /* may history be changed now? */
 bool checkpoint_is_current(const struct session *s);                    /* s->latest is the state of now */
 int checkpoint_ask(struct session *s, uint64_t *ret_ticket);            /* a snapshot for s->request, which ends when that fails */
-/* fork.c */
+/* session_fork.c */
 void fork_child_ready(struct session *child);                   /* when somebody waits for it as a fork */
 void fork_child_failed(struct session *child, const char *why); /* the same; the child ends by itself */
 
-/* session_limits.c: refuses what was asked for and nothing could keep. -ENOTSUP (slug "limit_not_enforced"). */
+/* limits_check.c: refuses what was asked for and nothing could keep. -ENOTSUP (slug "limit_not_enforced"). */
 int session_check_enforced(const struct sessions *t, const struct session_limits *asked, struct error *e);
 
 /* uploads.c: gives back what was deleted. */
@@ -344,7 +344,7 @@ void session_fail_all_cells(struct session *s, enum cell_status status, const ch
 /* Calls of tools wait, or no longer: the clock of the cell stands still or goes on. */
 void session_tools_waiting(struct session *s, bool waiting);
 
-/* tools.c */
+/* session_tools.c */
 int tools_take(struct session *s, const struct wire_frame *f); /* TOOL_CALL, TOOL_CANCEL; -EPROTO for one that cannot be */
 void tools_send(struct session *s, bool fresh_guest);          /* the definitions, when the guest does not have them */
 uint64_t tools_next_deadline(const struct session *s);         /* of the calls that wait; UINT64_MAX for none */
@@ -367,7 +367,7 @@ enum cell_status film_cell_status(const struct film_cell *f, enum cell_status ot
 void film_cell_report(struct film_cell *f, struct observation *o);
 void film_cell_take(struct film_cell *f, struct buffer *ret); /* the film's bytes */
 
-/* capture.c: pictures of a cell, and what becomes of one that blocks. */
+/* cell_picture.c: pictures of a cell, and what becomes of one that blocks. */
 int capture_create(struct session *s, struct cell *c, const struct cell_request *q, struct error *e);
 void capture_destroy(struct capture *p);              /* NULL is fine */
 void capture_begin(struct capture *p);                /* its cell starts */

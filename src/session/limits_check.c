@@ -81,8 +81,8 @@ static uint64_t cpu_of_process(pid_t pid)
 static uint64_t cpu_used_ns(struct session *s)
 {
 	struct cgroup_usage u;
-	struct guest *g = berth_guest(s->berth);
-	berth_usage(s->berth, &u);
+	struct guest *g = sandbox_guest(s->sandbox);
+	sandbox_usage(s->sandbox, &u);
 	return u.cpu_ns || !g ? u.cpu_ns : cpu_of_process(guest_pid(g));
 }
 
@@ -100,7 +100,7 @@ void session_begin_limits(struct session *s)
 
 int session_check_enforced(const struct sessions *t, const struct session_limits *asked, struct error *e)
 {
-	if (asked->cpus <= 0 || nursery_has_groups(t->nursery))
+	if (asked->cpus <= 0 || sandbox_pool_has_groups(t->pool))
 		return 0;
 	error_set(e, -ENOTSUP, "limits.cpus is %g, and this server has no control groups, without which nothing keeps that limit", asked->cpus);
 	error_remedy(e, "Leave it out, or start the server where it may make control groups (`glovebox doctor` tells how).");
@@ -109,7 +109,7 @@ int session_check_enforced(const struct sessions *t, const struct session_limits
 
 const char *sessions_not_enforced(const struct sessions *t)
 {
-	return t->nursery && nursery_has_groups(t->nursery) ? "" : "memory_bytes processes cpus cpu_s session_cpu_s";
+	return t->pool && sandbox_pool_has_groups(t->pool) ? "" : "memory_bytes processes cpus cpu_s session_cpu_s";
 }
 
 void session_watch_cpu(struct session *s)
@@ -138,7 +138,7 @@ void session_count_output(struct session *s, size_t len)
 	} else if (s->guest_ready) { /* threads of an earlier cell flood, and nobody is there to interrupt */
 		log_warning("session %s printed more than %llu bytes between cells; its interpreter is killed", s->id, (unsigned long long)limit);
 		s->printed_bytes = 0;
-		guest_signal(berth_guest(s->berth), SIGKILL);
+		guest_signal(sandbox_guest(s->sandbox), SIGKILL);
 	}
 }
 
@@ -163,7 +163,7 @@ void session_say_stop(struct session *s, bool killed, char *text, size_t size, s
 static bool process_was_refused(struct session *s)
 {
 	struct cgroup_usage u;
-	berth_usage(s->berth, &u);
+	sandbox_usage(s->sandbox, &u);
 	bool more = u.process_refusals > s->process_refusals;
 	s->process_refusals = u.process_refusals;
 	return more;

@@ -15,12 +15,12 @@ struct entry_head {
 	uint64_t wall_ns;
 };
 
-void spool_init(struct spool *s, const char *dir, uint64_t max)
+void output_log_init(struct output_log *s, const char *dir, uint64_t max)
 {
-	*s = (struct spool){ .dir = dir, .max = max, .fd = -1 };
+	*s = (struct output_log){ .dir = dir, .max = max, .fd = -1 };
 }
 
-void spool_finish(struct spool *s)
+void output_log_finish(struct output_log *s)
 {
 	fd_close_clear(&s->fd);
 	buffer_finish(&s->memory);
@@ -28,7 +28,7 @@ void spool_finish(struct spool *s)
 }
 
 /* A file without a name is gone with its descriptor, whatever happens to us. */
-static int open_file(struct spool *s)
+static int open_file(struct output_log *s)
 {
 	int fd = s->dir ? open(s->dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
 	if (fd < 0)
@@ -45,12 +45,12 @@ static int open_file(struct spool *s)
 	return 0;
 }
 
-static int put(struct spool *s, const void *data, size_t len)
+static int put(struct output_log *s, const void *data, size_t len)
 {
 	return s->fd >= 0 ? fd_write_full(s->fd, data, len) : buffer_append(&s->memory, data, len);
 }
 
-void spool_add(struct spool *s, unsigned cell, enum stream stream, uint64_t wall_ns, const char *data, size_t len)
+void output_log_add(struct output_log *s, unsigned cell, enum stream stream, uint64_t wall_ns, const char *data, size_t len)
 {
 	struct entry_head h = { SPOOL_MAGIC, (uint32_t)len, cell, stream, wall_ns };
 	if (len > SPOOL_ENTRY_MAX || s->size + sizeof(h) + len > s->max) {
@@ -76,7 +76,7 @@ void spool_add(struct spool *s, unsigned cell, enum stream stream, uint64_t wall
 		s->memory.len = (size_t)before;
 }
 
-static int get(struct spool *s, uint64_t at, void *to, size_t len)
+static int get(struct output_log *s, uint64_t at, void *to, size_t len)
 {
 	if (at > s->size || len > s->size - at)
 		return -EINVAL;
@@ -87,7 +87,7 @@ static int get(struct spool *s, uint64_t at, void *to, size_t len)
 	return pread(s->fd, to, len, (off_t)at) == (ssize_t)len ? 0 : -EIO;
 }
 
-int spool_read(struct spool *s, uint64_t position, struct log_entry *ret)
+int output_log_read(struct output_log *s, uint64_t position, struct log_entry *ret)
 {
 	struct entry_head h;
 	if (position == s->size)

@@ -9,14 +9,14 @@
 #include "base/buffer.h"
 #include "session/session.h"
 
-struct spool {
+struct output_log {
 	const char *dir; /* for the file; not owned */
 	uint64_t max, size, dropped;
 	int fd; /* -1 while in memory */
 	struct buffer memory, page;
 };
 
-void spool_init(struct spool *s, const char *dir, uint64_t max);
-void spool_finish(struct spool *s);
-void spool_add(struct spool *s, unsigned cell, enum stream stream, uint64_t wall_ns, const char *data, size_t len);
-int spool_read(struct spool *s, uint64_t position, struct log_entry *ret);
+void output_log_init(struct output_log *s, const char *dir, uint64_t max);
+void output_log_finish(struct output_log *s);
+void output_log_add(struct output_log *s, unsigned cell, enum stream stream, uint64_t wall_ns, const char *data, size_t len);
+int output_log_read(struct output_log *s, uint64_t position, struct log_entry *ret);

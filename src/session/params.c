@@ -1,4 +1,4 @@
-/* What a session is made from: copies and their end. */
+/* What a session is made from: snapshots and their end. */
 #include "session/session.h"
 
 #include <errno.h>

@@ -24,7 +24,7 @@ void session_send_path(struct session *s, const struct session_package *p)
 	size_t start;
 	if (wire_begin(&b, WIRE_SETUP, 0, &start) == 0 && wire_put(&b, WIRE_PACKAGES, p->path, strlen(p->path)) == 0) {
 		wire_end(&b, start);
-		guest_send(berth_guest(s->berth), &b);
+		guest_send(sandbox_guest(s->sandbox), &b);
 	}
 }
 
@@ -53,8 +53,8 @@ void session_send_setup(struct session *s)
 	if (ok && s->params.limits.memory_bytes)
 		ok = wire_put_u64(&b, WIRE_MEMORY, s->params.limits.memory_bytes) == 0;
 	if (ok && s->params.limits.processes)
-		ok = wire_put_u64(&b, WIRE_PROCESSES, s->params.limits.processes + (travel_possible(s) ? LIMIT_COPIES : 0)) == 0;
-	if (ok && travel_possible(s))
+		ok = wire_put_u64(&b, WIRE_PROCESSES, s->params.limits.processes + (history_possible(s) ? LIMIT_COPIES : 0)) == 0;
+	if (ok && history_possible(s))
 		ok = wire_put_u64(&b, WIRE_KEEP_FILES, s->params.keep_files_bytes) == 0;
 	if (ok && s->wipe)
 		ok = wire_put_u64(&b, WIRE_WIPE, 1) == 0;
@@ -67,7 +67,7 @@ void session_send_setup(struct session *s)
 		ok = wire_put_u64(&b, WIRE_CPU_SECONDS, (uint64_t)s->params.limits.session_cpu_s + 5) == 0;
 	if (ok) {
 		wire_end(&b, start);
-		guest_send(berth_guest(s->berth), &b);
+		guest_send(sandbox_guest(s->sandbox), &b);
 	}
 	buffer_finish(&b);
 	s->setup_sent = true;
@@ -116,13 +116,13 @@ void session_start_next(struct session *s)
 	s->limit_at_ns = s->started_ns + (uint64_t)(c->timeout_s * 1e9);
 	s->paused_at_ns = s->paused_ns = 0;
 	session_arm_clock(s);
-	guest_hurry(berth_guest(s->berth));
+	guest_prioritise(sandbox_guest(s->sandbox));
 	if (c->capture)
 		capture_begin(c->capture);
 	if (c->record)
 		recording_start(s, &c->recording, NULL, &c->recording_id);
-	travel_send_cell(s);
-	session_start_nudging(s);
+	history_send_cell(s);
+	session_keep_waking_guest(s);
 	s->holds.state = s->holds.files = true;
 	if (s->has_died && !c->abandoned && c->observer.on_died)
 		c->observer.on_died(c->userdata, &s->died);
@@ -231,6 +231,6 @@ int session_execute(struct session *s, const char *id, const struct cell_request
 	s->used_ns = clock_now_ns();
 	*ret = c;
 	session_start_next(s);
-	awake_touch(s->table->awake); /* the cell is on its way: nobody waits for this */
+	idle_latency_touch(s->table->idle_latency); /* the cell is on its way: nobody waits for this */
 	return 0;
 }

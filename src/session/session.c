@@ -62,7 +62,7 @@ static void on_display(void *owner, int *fds)
 		display_take_socket(s->display, fds);
 }
 
-const struct berth_events session_events = { { on_frame, on_output, on_exit_event }, on_ready, on_failed, on_network,
+const struct sandbox_events session_events = { { on_frame, on_output, on_exit_event }, on_ready, on_failed, on_network,
 	on_display };
 
 /* ---- display ------------------------------------------------------------------ */
@@ -183,24 +183,24 @@ static int settle_network(const struct sessions_config *c, struct session_params
 
 struct cgroup_limits session_cgroup_limits(const struct session_limits *l)
 {
-	return (struct cgroup_limits){ .memory_bytes = l->memory_bytes ? l->memory_bytes + BERTH_MEMORY_HEADROOM : 0,
+	return (struct cgroup_limits){ .memory_bytes = l->memory_bytes ? l->memory_bytes + SANDBOX_MEMORY_HEADROOM : 0,
 		.processes = (unsigned)l->processes,
 		.cpus = l->cpus };
 }
 
-/* Where its guests come from: copies of one with the set's modules, the zygote with none of the system's packages, or the one that all have. */
-static void choose_template(struct session *s, struct berth_kind *kind)
+/* Where its guests come from: snapshots of one with the set's modules, the zygote with none of the system's packages, or the one that all have. */
+static void choose_template(struct session *s, struct sandbox_kind *kind)
 {
 	struct sessions *t = s->table;
 	const struct session_package *p = s->params.packages;
 	bool plain = (s->params.packages_replace || t->common_replaces) && t->owned_preload[0];
-	kind->template = plain ? template_plain(t->nursery) : NULL;
+	kind->template = plain ? template_plain(t->pool) : NULL;
 	if (p && s->params.template_modules)
-		kind->set = set_template_get(t->nursery,
-			&(struct set_template_spec){
+		kind->set = package_template_get(t->pool,
+			&(struct package_template_spec){
 				.path = p->path, .modules = s->params.template_modules, .owner = s->params.owner, .plain = plain },
 			kind);
-	snprintf(s->template, sizeof(s->template), "%s", kind->set ? set_template_name(kind->set) : kind->template ? "plain" : "default");
+	snprintf(s->template, sizeof(s->template), "%s", kind->set ? package_template_name(kind->set) : kind->template ? "plain" : "default");
 	s->template_warm = kind->set || (kind->template && template_warm(kind->template));
 }
 
@@ -220,28 +220,28 @@ void sessions_set_packages(struct sessions *t, const char *path, bool replaces)
 void sessions_warm_template(struct sessions *t, const char *path, char *const *modules, bool replaces)
 {
 	bool plain = (replaces || t->common_replaces) && t->owned_preload[0];
-	set_template_get(t->nursery, &(struct set_template_spec){ .path = path, .modules = modules, .plain = plain }, NULL);
+	package_template_get(t->pool, &(struct package_template_spec){ .path = path, .modules = modules, .plain = plain }, NULL);
 }
 
-int session_take_berth(struct session *s, bool *ret_ready)
+int session_take_sandbox(struct session *s, bool *ret_ready)
 {
 	struct cgroup_limits wall = session_cgroup_limits(&s->params.limits);
-	struct berth_kind kind = { .disk_bytes = s->params.limits.disk_bytes, .inodes = s->params.limits.inodes,
+	struct sandbox_kind kind = { .disk_bytes = s->params.limits.disk_bytes, .inodes = s->params.limits.inodes,
 		.exec = s->params.exec, .network = s->params.network };
 	choose_template(s, &kind);
 	struct fork_source *from = s->table->fork_source;
-	if (from && !s->berth) {
+	if (from && !s->sandbox) {
 		*ret_ready = false;
 		s->setup_sent = true; /* the copy's was */
 		s->replay.good = s->replay.fresh = false;
 		s->cells = from->copy->cell;
 		s->holds.state = s->holds.files = true;
 		kind.set = NULL;
-		return nursery_nest(s->table->nursery, from->copy, from->reseed, &kind, &wall, s, &s->berth);
+		return sandbox_pool_nest(s->table->pool, from->copy, from->reseed, &kind, &wall, s, &s->sandbox);
 	}
-	int r = nursery_take(s->table->nursery, &kind, &wall, s, ret_ready, &s->berth);
+	int r = sandbox_pool_take(s->table->pool, &kind, &wall, s, ret_ready, &s->sandbox);
 	if (r == 0 && s->display)
-		display_attach(s->display, s->berth);
+		display_attach(s->display, s->sandbox);
 	return r;
 }
 
@@ -273,8 +273,8 @@ static struct session *new_session(struct sessions *t)
 	s->created_ns = s->used_ns = clock_now_ns();
 	s->created_wall_ns = s->used_wall_ns = clock_wall_ns();
 	uv_timer_init(t->config.loop, &s->deadline);
-	uv_timer_init(t->config.loop, &s->nudge);
-	s->deadline.data = s->nudge.data = s;
+	uv_timer_init(t->config.loop, &s->wake_timer);
+	s->deadline.data = s->wake_timer.data = s;
 	outcome_init(&s->outcome);
 	s->replay.good = s->replay.fresh = true;
 	return s;
@@ -292,7 +292,7 @@ static void session_freed(uv_handle_t *h)
 }
 
 /* One after the other: libuv does not say in which order it tells. */
-static void nudge_closed(uv_handle_t *h)
+static void wake_timer_closed(uv_handle_t *h)
 {
 	struct session *s = h->data;
 	uv_close((uv_handle_t *)&s->deadline, session_freed);
@@ -307,10 +307,10 @@ static void release(struct session *s)
 	outcome_finish(&s->outcome);
 	output_finish(&s->output[0]);
 	output_finish(&s->output[1]);
-	spool_finish(&s->spool);
+	output_log_finish(&s->spool);
 	buffer_finish(&s->replay.frames);
 	s->table->closing_sessions++;
-	uv_close((uv_handle_t *)&s->nudge, nudge_closed);
+	uv_close((uv_handle_t *)&s->wake_timer, wake_timer_closed);
 }
 
 /* The session's own additional imports come after the server's. */
@@ -332,7 +332,7 @@ int session_create(struct sessions *t, struct session_params *params, struct err
 	struct session_limits limits = params->limits;
 	_cleanup_(profile_choice_finish) struct profile_choice profile = { 0 };
 	bool ready = false;
-	awake_touch(t->awake);
+	idle_latency_touch(t->idle_latency);
 	int r = check_room(t, e);
 	if (r == 0 && !t->fork_source) /* a fork asks for nothing: it has what its parent has */
 		r = session_check_enforced(t, &limits, e);
@@ -359,10 +359,10 @@ int session_create(struct sessions *t, struct session_params *params, struct err
 	}
 	s->profile = profile;
 	profile = (struct profile_choice){ 0 };
-	r = session_take_berth(s, &ready);
+	r = session_take_sandbox(s, &ready);
 	if (r < 0 || !tsearch(s, &t->index, by_id)) {
 		s->params = (struct session_params){ 0 }; /* still the caller's */
-		berth_close(s->berth);
+		sandbox_close(s->sandbox);
 		release(s);
 		return error_set_errno(e, r < 0 ? r : -ENOMEM, "making a session");
 	}
@@ -379,7 +379,7 @@ int session_create(struct sessions *t, struct session_params *params, struct err
 		s->params.keep_checkpoints = t->config.keep_checkpoints;
 	output_init(&s->output[0], limits.output_bytes);
 	output_init(&s->output[1], limits.output_bytes);
-	spool_init(&s->spool, t->config.state_dir, limits.log_bytes);
+	output_log_init(&s->spool, t->config.state_dir, limits.log_bytes);
 	TAILQ_INSERT_TAIL(&t->list, s, link);
 	s->serial = ++t->stats.created;
 	t->stats.live++;
@@ -410,9 +410,9 @@ void session_end(struct session *s, const char *why)
 	s->display = NULL;
 	fork_child_failed(s, "it ended");
 	operation_cancel(s, "the session ended");
-	travel_forget(s);
-	berth_close(s->berth);
-	s->berth = NULL;
+	history_forget(s);
+	sandbox_close(s->sandbox);
+	s->sandbox = NULL;
 	bury(t, s, why);
 	tdelete(s, &t->index, by_id);
 	TAILQ_REMOVE(&t->list, s, link);
@@ -469,10 +469,10 @@ int session_reset(struct session *s, struct error *e)
 	output_finish(&s->output[1]);
 	operation_cancel(s, "the session was reset");
 	room_lose_named(s);
-	travel_forget(s);
+	history_forget(s);
 	if (s->display)
 		display_restart(s->display); /* not when its end is noticed: the fresh guest may be quicker */
-	berth_replace_guest(s->berth);
+	sandbox_replace_guest(s->sandbox);
 	return 0;
 }
 
@@ -483,7 +483,7 @@ void session_info(const struct session *s, struct session_info *ret)
 	uint64_t now = clock_now_ns();
 	double age = (double)(now - s->created_ns) / 1e9, idle = (double)(now - s->used_ns) / 1e9;
 	double left = s->params.ttl_s - age, left_idle = s->running ? left : s->params.idle_timeout_s - idle;
-	struct guest *g = s->berth ? berth_guest(s->berth) : NULL;
+	struct guest *g = s->sandbox ? sandbox_guest(s->sandbox) : NULL;
 	*ret = (struct session_info){ .id = s->id,
 		.name = s->params.name,
 		.metadata = s->params.metadata,
@@ -518,7 +518,7 @@ void session_info(const struct session *s, struct session_info *ret)
 
 int session_log_read(struct session *s, uint64_t position, struct log_entry *ret)
 {
-	return spool_read(&s->spool, position, ret);
+	return output_log_read(&s->spool, position, ret);
 }
 
 uint64_t session_log_dropped(const struct session *s)
@@ -528,12 +528,12 @@ uint64_t session_log_dropped(const struct session *s)
 
 int session_workspace_fd(const struct session *s)
 {
-	return s->berth ? berth_workspace(s->berth) : -1;
+	return s->sandbox ? sandbox_workspace(s->sandbox) : -1;
 }
 
 void session_owner(const struct session *s, uid_t *ret_uid, gid_t *ret_gid)
 {
 	bool root = geteuid() == 0;
-	*ret_uid = root && s->berth ? berth_host_id(s->berth) : geteuid();
-	*ret_gid = root && s->berth ? berth_host_id(s->berth) : getegid();
+	*ret_uid = root && s->sandbox ? sandbox_host_id(s->sandbox) : geteuid();
+	*ret_gid = root && s->sandbox ? sandbox_host_id(s->sandbox) : getegid();
 }

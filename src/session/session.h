@@ -105,7 +105,7 @@ struct sessions_config {
 	char **preload;           /* the template: NULL for the default list, an empty list for none */
 	bool learn;               /* at the first start with a template: how to lay it out in memory (zygote/placement/heap_placement.h) */
 	unsigned ready_guests;    /* kept ahead */
-	double renew_s;           /* see nursery_config */
+	double renew_s;           /* see sandbox_pool_config */
 	uint64_t template_bytes;  /* memory of all templates but the default one; 0: no limit */
 	enum jail_exec default_exec; /* what those in stock may start too; sessions that ask for another kind wait for a fork */
 	enum jail_exec max_exec;     /* the most a session may ask for: none, system, any */
@@ -184,7 +184,7 @@ extern const char *const picture_outcome_names[PICTURE_OUTCOMES];
 
 struct sessions_stats {
 	uint64_t live, created, ended, taken_ready, forked, guests_replaced, zygote_restarts;
-	uint64_t copies_parked, copies_refused, cells_rolled_back, checkpoints, checkpoints_let_go, rollbacks, forks;
+	uint64_t snapshots_parked, snapshots_refused, cells_rolled_back, checkpoints, checkpoints_let_go, rollbacks, forks;
 	unsigned ready_guests;
 	uint64_t limit; /* sessions that may be alive at once */
 	/* By the built-in profile that the session's comes down to. */
@@ -553,7 +553,7 @@ struct session *sessions_find_checkpoint(struct sessions *t, const char *id, uin
 const char *session_fork_note(const struct session *s);
 
 /* The asker of a checkpoint, rollback or fork is gone: done is not called. */
-void session_travel_abandon(struct session *s, void *userdata);
+void session_history_abandon(struct session *s, void *userdata);
 
 /* Number `i` from the oldest. False when there are no more. With `size`, memory is looked at, which takes about a millisecond each. */
 bool session_checkpoint_info(struct session *s, unsigned i, bool size, struct checkpoint_info *ret);

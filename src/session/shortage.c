@@ -86,18 +86,18 @@ const char *sessions_shortage(struct sessions *t)
 		if (!t->shortage.why[0])
 			look_at_disk(t->config.state_dir, t->shortage.why, sizeof(t->shortage.why));
 	}
-	return t->shortage.why[0] ? t->shortage.why : nursery_shortage(t->nursery);
+	return t->shortage.why[0] ? t->shortage.why : sandbox_pool_shortage(t->pool);
 }
 
 /* Guests that are ready take what has run out no more; only room for all else is looked at for them. */
 static const char *shortage_now(struct sessions *t)
 {
 	const char *why = sessions_shortage(t);
-	if (t->shortage.why[0] || nursery_stats(t->nursery)->stock_ready)
+	if (t->shortage.why[0] || sandbox_pool_stats(t->pool)->stock_ready)
 		return t->shortage.why[0] ? why : NULL;
 	int r = why ? 0 : fd_check_room(NURSERY_SPARE_FDS);
-	nursery_note_shortage(t->nursery, r, "another session");
-	return nursery_shortage(t->nursery);
+	sandbox_pool_note_shortage(t->pool, r, "another session");
+	return sandbox_pool_shortage(t->pool);
 }
 
 int sessions_check_shortage(struct sessions *t, struct error *e)

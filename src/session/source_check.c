@@ -25,7 +25,7 @@ int session_check(struct session *s, const char *code, size_t len, void (*answer
 		s->check.answer = answer;
 		s->check.userdata = userdata;
 		s->check.asked_ns = clock_now_ns();
-		guest_send(berth_guest(s->berth), &b);
+		guest_send(sandbox_guest(s->sandbox), &b);
 	}
 	buffer_finish(&b);
 	return r < 0 ? error_set_errno(e, r, "asking the guest") : 0;

@@ -55,7 +55,7 @@ static void on_sweep(uv_timer_t *timer)
 {
 	struct sessions *t = timer->data;
 	uint64_t now = clock_now_ns();
-	if (t->config.warm_display && !t->displays_warmed && nursery_warm(t->nursery) && displays_check(NULL) == 0) {
+	if (t->config.warm_display && !t->displays_warmed && sandbox_pool_warm(t->pool) && displays_check(NULL) == 0) {
 		const struct display_size usual = { DISPLAY_WIDTH, DISPLAY_HEIGHT, DISPLAY_DEPTH, DISPLAY_DPI };
 		t->displays_warmed = true;
 		displays_warm(t->displays, &usual);
@@ -67,9 +67,9 @@ static void on_sweep(uv_timer_t *timer)
 		source_check_expire(s);
 		if (s->ending)
 			continue;
-		if (s->berth) {
+		if (s->sandbox) {
 			session_recount_uploads(s);
-			room_for_memory(s, false);
+			evict_over_memory(s, false);
 		}
 		if ((double)(now - s->created_ns) / 1e9 > s->params.ttl_s) {
 			snprintf(why, sizeof(why), "its time to live of %g s was over", s->params.ttl_s);
@@ -120,7 +120,7 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 		r = error_set(e, -ENOMEM, "out of memory");
 		goto fail;
 	}
-	struct nursery_config nc = { .loop = config->loop,
+	struct sandbox_pool_config nc = { .loop = config->loop,
 		.guest_module = config->guest_module,
 		.state_dir = config->state_dir,
 		.rootfs = config->rootfs,
@@ -135,17 +135,17 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 			.network = { .net = config->default_network.net == JAIL_NET_LOOPBACK ? JAIL_NET_LOOPBACK : JAIL_NET_NONE } },
 		.limits = session_cgroup_limits(&config->defaults),
 		.events = &session_events };
-	if ((r = nursery_create(&nc, e, &t->nursery)) < 0)
+	if ((r = sandbox_pool_create(&nc, e, &t->pool)) < 0)
 		goto fail;
-	struct displays_config dc = { .loop = config->loop, .guest_module = config->guest_module, .nursery = t->nursery,
+	struct displays_config dc = { .loop = config->loop, .guest_module = config->guest_module, .pool = t->pool,
 		.plain = config->plain_displays };
 	if ((r = displays_create(&dc, &t->displays)) < 0) {
-		nursery_destroy(t->nursery, NULL, NULL);
+		sandbox_pool_destroy(t->pool, NULL, NULL);
 		error_set(e, r, "out of memory");
 		goto fail;
 	}
 	if (config->keep_awake)
-		t->awake = awake_create(config->loop, AWAKE_DRIVER, AWAKE_DEVICE);
+		t->idle_latency = idle_latency_create(config->loop, AWAKE_DRIVER, AWAKE_DEVICE);
 	uv_timer_init(config->loop, &t->sweep);
 	t->sweep.data = t;
 	uv_timer_start(&t->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
@@ -178,7 +178,7 @@ static void wait_for_sessions(uv_timer_t *timer)
 		uv_close((uv_handle_t *)timer, table_freed);
 }
 
-static void nursery_gone(void *userdata)
+static void sandbox_pool_gone(void *userdata)
 {
 	struct sessions *t = userdata;
 	uv_timer_start(&t->sweep, wait_for_sessions, 0, 1);
@@ -187,8 +187,8 @@ static void nursery_gone(void *userdata)
 static void displays_gone(void *userdata)
 {
 	struct sessions *t = userdata;
-	nursery_destroy(t->nursery, nursery_gone, t);
-	t->nursery = NULL;
+	sandbox_pool_destroy(t->pool, sandbox_pool_gone, t);
+	t->pool = NULL;
 }
 
 static void end_all(struct sessions *t)
@@ -197,8 +197,8 @@ static void end_all(struct sessions *t)
 		session_end(TAILQ_FIRST(&t->list), "the server ended");
 	displays_destroy(t->displays, displays_gone, t);
 	t->displays = NULL;
-	awake_destroy(t->awake);
-	t->awake = NULL;
+	idle_latency_destroy(t->idle_latency);
+	t->idle_latency = NULL;
 }
 
 static void on_drain(uv_timer_t *timer)
@@ -223,18 +223,18 @@ void sessions_destroy(struct sessions *t, double deadline_s, void (*done)(void *
 
 bool sessions_ready(const struct sessions *t)
 {
-	return t->nursery && nursery_warm(t->nursery) && !t->common_awaited;
+	return t->pool && sandbox_pool_warm(t->pool) && !t->common_awaited;
 }
 
 const char *sessions_complaint(const struct sessions *t)
 {
-	const char *why = t->nursery ? nursery_complaint(t->nursery) : NULL;
+	const char *why = t->pool ? sandbox_pool_complaint(t->pool) : NULL;
 	return why ? why : "the interpreter is warming up";
 }
 
 const char *sessions_preload_report(const struct sessions *t)
 {
-	return nursery_report(t->nursery);
+	return sandbox_pool_report(t->pool);
 }
 
 const char *sessions_display_kind(const struct sessions *t)
@@ -246,8 +246,8 @@ const char *sessions_display_kind(const struct sessions *t)
 const struct sessions_stats *sessions_stats(const struct sessions *t)
 {
 	struct sessions *w = (struct sessions *)t;
-	if (t->nursery) {
-		const struct nursery_stats *n = nursery_stats(t->nursery);
+	if (t->pool) {
+		const struct sandbox_pool_stats *n = sandbox_pool_stats(t->pool);
 		w->stats.forked = n->forked;
 		w->stats.zygote_restarts = n->restarts;
 		w->stats.ready_guests = n->stock_ready;

@@ -21,10 +21,10 @@ static uint64_t in_workspace(const struct session *s)
 static int apply(struct session *s)
 {
 	struct cgroup_limits wall = session_cgroup_limits(&s->params.limits);
-	if (!wall.memory_bytes || !s->berth)
+	if (!wall.memory_bytes || !s->sandbox)
 		return 0;
 	wall.memory_bytes -= s->uploads.bytes < wall.memory_bytes / 2 ? s->uploads.bytes : wall.memory_bytes / 2;
-	return berth_set_limits(s->berth, &wall);
+	return sandbox_set_limits(s->sandbox, &wall);
 }
 
 void session_recount_uploads(struct session *s)
@@ -40,15 +40,15 @@ void session_recount_uploads(struct session *s)
 /* Whether so much more fits into its memory, beside what it has. */
 static bool fits(const struct session *s, size_t bytes)
 {
-	return berth_memory_used(s->berth) + s->uploads.bytes + bytes <= s->params.limits.memory_bytes;
+	return sandbox_memory_used(s->sandbox) + s->uploads.bytes + bytes <= s->params.limits.memory_bytes;
 }
 
 int session_charge_upload(struct session *s, size_t bytes, struct error *e)
 {
 	bool look = s->params.limits.memory_bytes && (!s->uploads.looked || s->uploads.looked >= LOOK_BYTES);
-	if (look && s->berth && !fits(s, bytes))
+	if (look && s->sandbox && !fits(s, bytes))
 		session_recount_uploads(s); /* perhaps files were deleted */
-	if (look && s->berth && !fits(s, bytes)) {
+	if (look && s->sandbox && !fits(s, bytes)) {
 		error_set(e, -ENOSPC, "the file does not fit into the session's memory of %llu bytes, of which its files are a part",
 			(unsigned long long)s->params.limits.memory_bytes);
 		error_remedy(e, "Delete files, free variables, or make the session with a larger limits.memory_bytes.");

@@ -1,7 +1,7 @@
 /*
  * The warm heap, laid out for being shared by all guests.
  *
- * A fork copies page tables, and huge pages (pages.h) have few; so Python's arenas, 1 MiB each, lie side by side in a few large
+ * A fork copies page tables, and huge pages (huge_pages.h) have few; so Python's arenas, 1 MiB each, lie side by side in a few large
  * regions while the template is imported. And a heap from which much was freed is full of holes: a guest would put its new objects
  * into them, each into another page that it then has to copy. They are filled before the first fork, so that a guest's own objects
  * lie side by side.

@@ -44,7 +44,7 @@ static void __attribute__((noreturn)) die(const char *what)
 {
 	struct wire_zygote m = { .event = WIRE_ZYGOTE_PROBLEM, .err = -EIO };
 	snprintf(m.text, sizeof(m.text), "%s", what);
-	if (layout_is_scout())
+	if (heap_placement_is_scout())
 		_exit(1); /* the zygote will find the same, and say so */
 	if (PyErr_Occurred())
 		PyErr_Print();
@@ -168,7 +168,7 @@ static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
 	heap_begin();
 	set_environ("MPLCONFIGDIR", cache);
 	PyGC_Disable();
-	layout_begin(fcntl(ZYGOTE_BOOK_FD, F_GETFD) < 0 ? -1 : ZYGOTE_BOOK_FD);
+	heap_placement_begin(fcntl(ZYGOTE_BOOK_FD, F_GETFD) < 0 ? -1 : ZYGOTE_BOOK_FD);
 	if (support_load(&support) < 0 || guest_prepare(&support) < 0)
 		die("the guest's own parts do not load");
 	PyObject *installed = PyObject_CallNoArgs(support.install);
@@ -180,15 +180,15 @@ static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
 		die("preloading failed");
 	append_lines(problems, m->text, sizeof(m->text));
 	Py_DECREF(problems);
-	layout_mark("first calls");
+	heap_placement_mark("first calls");
 	problems = PyObject_CallNoArgs(support.warm_up);
 	if (!problems)
 		die("warming up failed");
 	append_lines(problems, m->text, sizeof(m->text));
 	Py_DECREF(problems);
-	layout_mark("first cells");
+	heap_placement_mark("first cells");
 	cell_rehearse(CELL_ADAPTED);
-	layout_mark("the rest");
+	heap_placement_mark("the rest");
 	report_threads(m->text, sizeof(m->text));
 	set_guest_environment();
 	clear_main();
@@ -196,13 +196,13 @@ static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
 	guest_settle();
 	call_gc("collect");
 	call_gc("freeze");
-	layout_end(start_as_a_guest);
+	heap_placement_end(start_as_a_guest);
 	effects_prepare();
 	heap_settle();
 	pages_merge();
 	pages_collapse();
 	pages_copy_code();
-	hot_prepare();
+	prefault_prepare();
 }
 
 /* ---- forking -------------------------------------------------------------------- */

@@ -20,18 +20,18 @@ static void check_target(const struct network_target *t)
 
 static void talk(const uint8_t *data, size_t size, size_t step)
 {
-	struct dialogue d;
+	struct proxy_protocol d;
 	struct buffer reply = BUFFER_INIT(0);
-	enum dialogue_event event = DIALOGUE_MORE;
-	dialogue_init(&d);
+	enum proxy_protocol_event event = DIALOGUE_MORE;
+	proxy_protocol_init(&d);
 	for (size_t at = 0; at < size && event == DIALOGUE_MORE; at += step)
-		event = dialogue_feed(&d, data + at, size - at < step ? size - at : step, &reply);
+		event = proxy_protocol_feed(&d, data + at, size - at < step ? size - at : step, &reply);
 	if (event == DIALOGUE_ASK) {
 		check_target(&d.target);
-		dialogue_answer(&d, NETWORK_NOT_ALLOWED, "no", &reply);
+		proxy_protocol_answer(&d, NETWORK_NOT_ALLOWED, "no", &reply);
 		assert(reply.len);
 	}
-	dialogue_finish(&d);
+	proxy_protocol_finish(&d);
 	buffer_finish(&reply);
 }
 

@@ -14,7 +14,7 @@
 
 enum { SNAPSHOTS_MAX = 256, GRAVES_MAX = 4096, TEXT_BYTES = 32 };
 
-/* One for the interpreter of each berth. */
+/* One for the interpreter of each sandbox. */
 struct guest {
 	struct buffer queue; /* frames that it was sent and has not come round to */
 	uint64_t state;
@@ -72,7 +72,7 @@ uint64_t fake_snapshot_state(const char *id)
 
 /* ---- interpreters ---------------------------------------------------------------------- */
 
-static void drop_guest(struct berth *b)
+static void drop_guest(struct sandbox *b)
 {
 	if (!b->guest)
 		return;
@@ -81,24 +81,24 @@ static void drop_guest(struct berth *b)
 	b->guest = NULL;
 }
 
-static void new_guest(struct berth *b, uint64_t state, unsigned cell)
+static void new_guest(struct sandbox *b, uint64_t state, unsigned cell)
 {
 	drop_guest(b);
 	b->guest = calloc(1, sizeof(struct guest));
 	b->guest->state = state;
 	b->guest->last_cell = cell;
 	b->guest->starting = true;
-	b->state = BERTH_STARTING;
+	b->state = SANDBOX_STARTING;
 }
 
 uint64_t fake_state(const struct session *s, bool *ret_settled)
 {
-	const struct guest *g = s->berth->guest;
+	const struct guest *g = s->sandbox->guest;
 	*ret_settled = !g->starting && !g->queue.len;
 	return g->state;
 }
 
-static void say(struct berth *b, enum wire_type type, uint32_t serial, enum wire_tag tag, uint64_t value, const char *text)
+static void say(struct sandbox *b, enum wire_type type, uint32_t serial, enum wire_tag tag, uint64_t value, const char *text)
 {
 	struct buffer out = BUFFER_INIT(0);
 	struct wire_reader in;
@@ -122,10 +122,10 @@ static void say(struct berth *b, enum wire_type type, uint32_t serial, enum wire
 	buffer_finish(&out);
 }
 
-static void park(struct berth *b, uint64_t ticket)
+static void park(struct sandbox *b, uint64_t ticket)
 {
 	struct guest *g = b->guest;
-	struct copy *c = berth_copy(b, ticket);
+	struct snapshot *c = sandbox_snapshot(b, ticket);
 	if (!c)
 		return;
 	if (!g->refuses) {
@@ -165,7 +165,7 @@ static uint64_t field(const struct wire_frame *f, enum wire_tag tag)
 	return n;
 }
 
-static void run_frame(struct berth *b, const struct wire_frame *f)
+static void run_frame(struct sandbox *b, const struct wire_frame *f)
 {
 	struct guest *g = b->guest;
 	uint32_t serial = f->serial;
@@ -196,7 +196,7 @@ static void run_frame(struct berth *b, const struct wire_frame *f)
 }
 
 /* Takes the first frame out of the queue and does what it says. */
-static void next_frame(struct berth *b)
+static void next_frame(struct sandbox *b)
 {
 	struct wire_reader in;
 	struct wire_frame f;
@@ -216,11 +216,11 @@ static void next_frame(struct berth *b)
 
 bool fake_step(struct session *s)
 {
-	struct berth *b = s->berth;
+	struct sandbox *b = s->sandbox;
 	struct guest *g = b->guest;
 	if (g->starting) {
 		g->starting = false;
-		b->state = BERTH_READY;
+		b->state = SANDBOX_READY;
 		b->events->on_ready(b->owner);
 		return true;
 	}
@@ -238,12 +238,12 @@ bool fake_step(struct session *s)
 
 void fake_refuse(struct session *s)
 {
-	s->berth->guest->refuses = true;
+	s->sandbox->guest->refuses = true;
 }
 
 void fake_die(struct session *s)
 {
-	struct berth *b = s->berth;
+	struct sandbox *b = s->sandbox;
 	static const struct process_exit killed = { .signaled = true, .status = SIGKILL };
 	if (b->guest->starting)
 		b->events->on_failed(b->owner, "it died while it started");
@@ -253,39 +253,39 @@ void fake_die(struct session *s)
 
 void fake_fail(struct session *s)
 {
-	if (s->berth->guest->starting)
-		s->berth->events->on_failed(s->berth->owner, "it could not be started");
+	if (s->sandbox->guest->starting)
+		s->sandbox->events->on_failed(s->sandbox->owner, "it could not be started");
 }
 
 void fake_snapshots_die(struct session *s)
 {
-	struct copy *c;
-	TAILQ_FOREACH(c, &s->berth->copies, link)
+	struct snapshot *c;
+	TAILQ_FOREACH(c, &s->sandbox->snapshots, link)
 		if (c->pidfd >= 0)
 			snapshots[find_ticket(c->ticket)].dead = true;
 }
 
 void fake_jail_dies(struct session *s)
 {
-	s->berth->init_reaped = true;
+	s->sandbox->init_reaped = true;
 	fake_snapshots_die(s);
 	fake_die(s);
 }
 
-/* ---- nursery.h ----------------------------------------------------------------------------- */
+/* ---- pool.h ----------------------------------------------------------------------------- */
 
-static struct berth *new_berth(struct nursery *n, void *owner)
+static struct sandbox *new_berth(struct sandbox_pool *n, void *owner)
 {
-	struct berth *b = calloc(1, sizeof(*b));
-	b->nursery = n;
+	struct sandbox *b = calloc(1, sizeof(*b));
+	b->pool = n;
 	b->owner = owner;
 	b->events = n->config.events;
-	TAILQ_INIT(&b->copies);
+	TAILQ_INIT(&b->snapshots);
 	new_guest(b, 0, 0);
 	return b;
 }
 
-int nursery_create(const struct nursery_config *config, struct error *e, struct nursery **ret)
+int sandbox_pool_create(const struct sandbox_pool_config *config, struct error *e, struct sandbox_pool **ret)
 {
 	(void)e;
 	*ret = calloc(1, sizeof(**ret));
@@ -293,14 +293,14 @@ int nursery_create(const struct nursery_config *config, struct error *e, struct 
 	return 0;
 }
 
-void nursery_destroy(struct nursery *n, void (*done)(void *), void *userdata)
+void sandbox_pool_destroy(struct sandbox_pool *n, void (*done)(void *), void *userdata)
 {
 	free(n);
 	if (done)
 		done(userdata);
 }
 
-int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner, bool *ret_ready, struct berth **ret)
+int sandbox_pool_take(struct sandbox_pool *n, const struct sandbox_kind *kind, const struct cgroup_limits *limits, void *owner, bool *ret_ready, struct sandbox **ret)
 {
 	(void)kind, (void)limits;
 	*ret = new_berth(n, owner);
@@ -308,7 +308,7 @@ int nursery_take(struct nursery *n, const struct berth_kind *kind, const struct 
 	return 0;
 }
 
-int nursery_nest(struct nursery *n, struct copy *c, bool reseed, const struct berth_kind *kind, const struct cgroup_limits *limits, void *owner, struct berth **ret)
+int sandbox_pool_nest(struct sandbox_pool *n, struct snapshot *c, bool reseed, const struct sandbox_kind *kind, const struct cgroup_limits *limits, void *owner, struct sandbox **ret)
 {
 	(void)reseed, (void)kind, (void)limits;
 	unsigned i = find_ticket(c->ticket);
@@ -318,74 +318,74 @@ int nursery_nest(struct nursery *n, struct copy *c, bool reseed, const struct be
 	return 0;
 }
 
-bool nursery_warm(const struct nursery *n)
+bool sandbox_pool_warm(const struct sandbox_pool *n)
 {
 	(void)n;
 	return true;
 }
 
-const char *nursery_report(const struct nursery *n)
+const char *sandbox_pool_report(const struct sandbox_pool *n)
 {
 	(void)n;
 	return "";
 }
 
-const char *nursery_complaint(const struct nursery *n)
+const char *sandbox_pool_complaint(const struct sandbox_pool *n)
 {
 	(void)n;
 	return NULL;
 }
 
-void nursery_note_shortage(struct nursery *n, int err, const char *step)
+void sandbox_pool_note_shortage(struct sandbox_pool *n, int err, const char *step)
 {
 	(void)n, (void)err, (void)step;
 }
 
-const char *nursery_shortage(const struct nursery *n)
+const char *sandbox_pool_shortage(const struct sandbox_pool *n)
 {
 	(void)n;
 	return NULL;
 }
 
-const struct nursery_stats *nursery_stats(const struct nursery *n)
+const struct sandbox_pool_stats *sandbox_pool_stats(const struct sandbox_pool *n)
 {
 	return &n->stats;
 }
 
-int nursery_jailer_pidfd(const struct nursery *n)
+int sandbox_pool_jailer_pidfd(const struct sandbox_pool *n)
 {
 	(void)n;
 	return -1;
 }
 
-void berth_close(struct berth *b)
+void sandbox_close(struct sandbox *b)
 {
-	if (!b || b->state == BERTH_CLOSED)
+	if (!b || b->state == SANDBOX_CLOSED)
 		return;
-	while (!TAILQ_EMPTY(&b->copies))
-		copy_drop(TAILQ_FIRST(&b->copies));
+	while (!TAILQ_EMPTY(&b->snapshots))
+		snapshot_drop(TAILQ_FIRST(&b->snapshots));
 	drop_guest(b);
-	b->state = BERTH_CLOSED;
+	b->state = SANDBOX_CLOSED;
 	b->owner = NULL;
 	bury(b);
 }
 
-void berth_replace_guest(struct berth *b)
+void sandbox_replace_guest(struct sandbox *b)
 {
-	while (!TAILQ_EMPTY(&b->copies))
-		copy_drop(TAILQ_FIRST(&b->copies));
+	while (!TAILQ_EMPTY(&b->snapshots))
+		snapshot_drop(TAILQ_FIRST(&b->snapshots));
 	if (b->init_reaped)
 		b->events->on_failed(b->owner, "the jail's init died");
 	else
 		new_guest(b, 0, 0);
 }
 
-void berth_restart_guest(struct berth *b)
+void sandbox_restart_guest(struct sandbox *b)
 {
 	new_guest(b, 0, 0); /* one in a jail that is gone never gets ready */
 }
 
-int berth_revive(struct berth *b, struct copy *c, bool restore_files, bool quiet, struct copy **ret)
+int sandbox_revive(struct sandbox *b, struct snapshot *c, bool restore_files, bool quiet, struct snapshot **ret)
 {
 	(void)restore_files, (void)quiet;
 	unsigned i = find_ticket(c->ticket);
@@ -402,133 +402,133 @@ int berth_revive(struct berth *b, struct copy *c, bool restore_files, bool quiet
 	return 0;
 }
 
-bool berth_has_jail(const struct berth *b)
+bool sandbox_has_jail(const struct sandbox *b)
 {
 	return !b->init_reaped;
 }
 
-struct copy *berth_copy(struct berth *b, uint64_t ticket)
+struct snapshot *sandbox_snapshot(struct sandbox *b, uint64_t ticket)
 {
-	struct copy *c;
-	TAILQ_FOREACH(c, &b->copies, link)
+	struct snapshot *c;
+	TAILQ_FOREACH(c, &b->snapshots, link)
 		if (c->ticket == ticket)
 			return c;
 	return NULL;
 }
 
-struct guest *berth_guest(struct berth *b)
+struct guest *sandbox_guest(struct sandbox *b)
 {
 	return b->guest;
 }
 
-void berth_usage(struct berth *b, struct cgroup_usage *ret)
+void sandbox_usage(struct sandbox *b, struct cgroup_usage *ret)
 {
 	(void)b;
 	*ret = (struct cgroup_usage){ 0 };
 }
 
-bool berth_can_park(const struct berth *b)
+bool sandbox_can_snapshot(const struct sandbox *b)
 {
 	(void)b;
 	return true;
 }
 
-bool berth_is_quiet(const struct berth *b)
+bool sandbox_is_quiet(const struct sandbox *b)
 {
 	(void)b;
 	return false;
 }
 
-uint64_t berth_memory(const struct berth *b)
+uint64_t sandbox_memory(const struct sandbox *b)
 {
 	(void)b;
 	return 0;
 }
 
-const char *berth_files_left(const struct berth *b)
+const char *sandbox_files_not_restored(const struct sandbox *b)
 {
 	(void)b;
 	return "";
 }
 
-const char *berth_note(const struct berth *b)
+const char *sandbox_note(const struct sandbox *b)
 {
 	(void)b;
 	return "";
 }
 
-uint32_t berth_host_id(const struct berth *b)
+uint32_t sandbox_host_id(const struct sandbox *b)
 {
 	return b->host_id;
 }
 
-int berth_workspace(const struct berth *b)
+int sandbox_workspace(const struct sandbox *b)
 {
 	return b->workspace;
 }
 
-int berth_ticket(struct berth *b, int *ret_init_pidfd, struct cgroup_ticket *ret)
+int sandbox_join_fds(struct sandbox *b, int *ret_init_pidfd, struct cgroup_join_fds *ret)
 {
 	(void)b, (void)ret_init_pidfd, (void)ret;
 	return -ENOENT;
 }
 
-void berth_open_display(struct berth *b, const uint8_t cookie[XSOCKET_COOKIE])
+void sandbox_open_display(struct sandbox *b, const uint8_t cookie[XSOCKET_COOKIE])
 {
 	(void)b, (void)cookie;
 }
 
-void berth_count_copies(struct berth *b)
+void sandbox_count_snapshots(struct sandbox *b)
 {
 	(void)b;
 }
 
-void berth_kill_others(struct berth *b)
+void sandbox_kill_others(struct sandbox *b)
 {
 	(void)b;
 }
 
-void berth_kill_all(struct berth *b)
+void sandbox_kill_all(struct sandbox *b)
 {
 	(void)b;
 }
 
-void arrival_expect(struct nursery *n)
+void arrival_expect(struct sandbox_pool *n)
 {
 	(void)n;
 }
 
 /* ---- copy.h, guest.h, templates.h ---------------------------------------------------------- */
 
-int copy_create(struct berth *b, struct copy **ret)
+int snapshot_create(struct sandbox *b, struct snapshot **ret)
 {
-	struct copy *c = calloc(1, sizeof(*c));
-	c->berth = b;
-	c->ticket = ++b->nursery->next_ticket;
+	struct snapshot *c = calloc(1, sizeof(*c));
+	c->sandbox = b;
+	c->ticket = ++b->pool->next_ticket;
 	c->control = c->pidfd = -1;
 	memcpy(c->id, "k_", 2);
 	text_random_id(c->id + 2, COPY_ID_LEN - 2);
 	c->wall_ns = clock_wall_ns();
 	c->used_ns = clock_now_ns();
-	TAILQ_INSERT_TAIL(&b->copies, c, link);
+	TAILQ_INSERT_TAIL(&b->snapshots, c, link);
 	*ret = c;
 	return 0;
 }
 
 /* A living process that nobody signals but with 0. */
-int copy_parked(struct copy *c, int pidfd, int control)
+int snapshot_parked(struct snapshot *c, int pidfd, int control)
 {
 	(void)pidfd, (void)control;
 	c->pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	return c->pidfd < 0 ? -EPROTO : 0;
 }
 
-void copy_drop(struct copy *c)
+void snapshot_drop(struct snapshot *c)
 {
 	if (!c || c->dropped)
 		return;
 	c->dropped = true;
-	TAILQ_REMOVE(&c->berth->copies, c, link);
+	TAILQ_REMOVE(&c->sandbox->snapshots, c, link);
 	if (c->pidfd >= 0)
 		close(c->pidfd);
 	free(c->name);
@@ -566,7 +566,7 @@ void guest_drain(struct guest *g)
 	(void)g;
 }
 
-void guest_hurry(struct guest *g)
+void guest_prioritise(struct guest *g)
 {
 	(void)g;
 }
@@ -576,19 +576,19 @@ void guest_rest(struct guest *g)
 	(void)g;
 }
 
-struct set_template *set_template_get(struct nursery *n, const struct set_template_spec *spec, const struct berth_kind *kind)
+struct package_template *package_template_get(struct sandbox_pool *n, const struct package_template_spec *spec, const struct sandbox_kind *kind)
 {
 	(void)n, (void)spec, (void)kind;
 	return NULL;
 }
 
-const char *set_template_name(const struct set_template *t)
+const char *package_template_name(const struct package_template *t)
 {
 	(void)t;
 	return "";
 }
 
-struct template *template_plain(struct nursery *n)
+struct template *template_plain(struct sandbox_pool *n)
 {
 	(void)n;
 	return NULL;

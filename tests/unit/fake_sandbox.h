@@ -1,6 +1,6 @@
 /*
  * The layer below sessions, for tests of their state machines: interpreters and snapshots that do one thing at a time, when the test says so.
- * It takes the place of nursery.c, berth*.c, copy.c and guest.c when the test is linked.
+ * It takes the place of pool.c, sandbox*.c, copy.c and guest.c when the test is linked.
  *
  * An interpreter's state is a number: cells mix theirs into it, snapshots keep it. So a test can compare what sessions say with what is.
  */

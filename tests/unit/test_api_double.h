@@ -478,7 +478,7 @@ void session_unlisten(struct session_listener *l)
 	l->session = NULL;
 }
 
-void session_travel_abandon(struct session *s, void *userdata)
+void session_history_abandon(struct session *s, void *userdata)
 {
 	(void)s, (void)userdata;
 }

@@ -15,7 +15,7 @@
 #include "jail/cgroup.h"
 #include "tap.h"
 
-static int join(const struct cgroup_ticket *t)
+static int join(const struct cgroup_join_fds *t)
 {
 	for (unsigned i = 0; i < t->n; i++)
 		if (write(t->fds[i], "0", 1) != 1)
@@ -26,9 +26,9 @@ static int join(const struct cgroup_ticket *t)
 /* A child in the group that touches `bytes`; its exit code, or 128 + its signal. */
 static int eat(struct cgroup_home *h, const char *name, size_t bytes)
 {
-	struct cgroup_ticket t;
+	struct cgroup_join_fds t;
 	int status;
-	if (cgroup_ticket_open(h, name, &t) < 0)
+	if (cgroup_join_fds_open(h, name, &t) < 0)
 		return -1;
 	fflush(stdout);
 	pid_t pid = fork();
@@ -45,7 +45,7 @@ static int eat(struct cgroup_home *h, const char *name, size_t bytes)
 			p[i] = 1;
 		_exit(fork() < 0 && errno == EAGAIN ? 7 : 0);
 	}
-	cgroup_ticket_close(&t);
+	cgroup_join_fds_close(&t);
 	waitpid(pid, &status, 0);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
@@ -62,7 +62,7 @@ static int removed(struct cgroup_home *h, const char *name)
 /* Two processes of the group that wait, both told apart from one. */
 static void who_is_there(struct cgroup_home *h)
 {
-	struct cgroup_ticket t = { 0 };
+	struct cgroup_join_fds t = { 0 };
 	pid_t pids[2];
 	int ready[2], status;
 	char byte;
@@ -86,7 +86,7 @@ static void who_is_there(struct cgroup_home *h)
 		kill(pids[i], SIGKILL);
 		waitpid(pids[i], &status, 0);
 	}
-	cgroup_ticket_close(&t);
+	cgroup_join_fds_close(&t);
 	fd_close(ready[0]);
 	fd_close(ready[1]);
 	OK(removed(h, "who") == 0);
@@ -171,12 +171,12 @@ static void nowhere(void)
 {
 	struct cgroup_home h;
 	struct error why = { 0 };
-	struct cgroup_ticket t;
+	struct cgroup_join_fds t;
 	cgroup_home_init(&h, "/nonexistent", &why);
 	OK_STR(cgroup_home_kind(&h), "none");
 	OK(why.text[0] && why.remedy[0]);
 	OK(cgroup_make(&h, "x", &(struct cgroup_limits){ .memory_bytes = 1 }) == 0);
-	OK(cgroup_ticket_open(&h, "x", &t) == 0 && t.n == 0);
+	OK(cgroup_join_fds_open(&h, "x", &t) == 0 && t.n == 0);
 	OK(cgroup_remove(&h, "x") == 0);
 	cgroup_home_finish(&h);
 }

@@ -188,8 +188,8 @@ static void plans(void)
 /* ---- dialogues ------------------------------------------------------------------ */
 
 struct said {
-	enum dialogue_event event;
-	struct dialogue d;
+	enum proxy_protocol_event event;
+	struct proxy_protocol d;
 	struct buffer reply;
 	char target[NETWORK_RULE_MAX];
 };
@@ -198,9 +198,9 @@ struct said {
 static struct said say(const void *data, size_t len, size_t step)
 {
 	struct said s = { 0 };
-	dialogue_init(&s.d);
+	proxy_protocol_init(&s.d);
 	for (size_t at = 0; at < len && s.event == DIALOGUE_MORE; at += step)
-		s.event = dialogue_feed(&s.d, (const char *)data + at, len - at < step ? len - at : step, &s.reply);
+		s.event = proxy_protocol_feed(&s.d, (const char *)data + at, len - at < step ? len - at : step, &s.reply);
 	if (s.event == DIALOGUE_ASK)
 		network_target_format(&s.d.target, s.target);
 	return s;
@@ -208,7 +208,7 @@ static struct said say(const void *data, size_t len, size_t step)
 
 static void forget(struct said *s)
 {
-	dialogue_finish(&s->d);
+	proxy_protocol_finish(&s->d);
 	buffer_finish(&s->reply);
 }
 
@@ -308,15 +308,15 @@ static void answers(void)
 {
 	struct said s = say("\5\1\0\5\1\0\3\5a.org\0\120", 15, 15);
 	s.reply.len = 0;
-	dialogue_answer(&s.d, NETWORK_NOT_ALLOWED, "no", &s.reply);
+	proxy_protocol_answer(&s.d, NETWORK_NOT_ALLOWED, "no", &s.reply);
 	OK(s.reply.len == 10 && s.reply.data[1] == 2);
 	forget(&s);
 	s = say("CONNECT a.org:1 HTTP/1.1\r\n\r\n", 28, 28);
-	dialogue_answer(&s.d, NETWORK_NOT_PUBLIC, "a reason", &s.reply);
+	proxy_protocol_answer(&s.d, NETWORK_NOT_PUBLIC, "a reason", &s.reply);
 	OK(text_starts(buffer_cstr(&s.reply), "HTTP/1.1 403 a reason\r\n") && strstr(s.reply.data, "\r\n\r\na reason\n"));
 	forget(&s);
 	s = say("GET http://a.org/ HTTP/1.1\r\n\r\n", 30, 30);
-	dialogue_answer(&s.d, NETWORK_ALLOWED, NULL, &s.reply);
+	proxy_protocol_answer(&s.d, NETWORK_ALLOWED, NULL, &s.reply);
 	OK(s.reply.len == 0); /* the answer is the server's */
 	forget(&s);
 }

@@ -103,37 +103,37 @@ static void characters_stay_whole(void)
 
 static void log_pages(void)
 {
-	struct spool s;
+	struct output_log s;
 	struct log_entry e;
 	char big[20000];
 	memset(big, 'x', sizeof(big));
-	spool_init(&s, "/tmp", 100000);
-	OK(spool_read(&s, 0, &e) == 0);
-	spool_add(&s, 1, STREAM_STDOUT, 5, "one", 3);
-	spool_add(&s, 2, STREAM_STDERR, 6, "two", 3);
-	OK(spool_read(&s, 0, &e) == 1 && e.cell == 1 && e.len == 3 && !memcmp(e.data, "one", 3) && e.wall_ns == 5);
-	OK(spool_read(&s, e.next, &e) == 1 && e.stream == STREAM_STDERR && e.cell == 2);
-	OK(spool_read(&s, e.next, &e) == 0);
-	OK(spool_read(&s, 1, &e) < 0);
-	OK(spool_read(&s, 1ULL << 60, &e) < 0);
+	output_log_init(&s, "/tmp", 100000);
+	OK(output_log_read(&s, 0, &e) == 0);
+	output_log_add(&s, 1, STREAM_STDOUT, 5, "one", 3);
+	output_log_add(&s, 2, STREAM_STDERR, 6, "two", 3);
+	OK(output_log_read(&s, 0, &e) == 1 && e.cell == 1 && e.len == 3 && !memcmp(e.data, "one", 3) && e.wall_ns == 5);
+	OK(output_log_read(&s, e.next, &e) == 1 && e.stream == STREAM_STDERR && e.cell == 2);
+	OK(output_log_read(&s, e.next, &e) == 0);
+	OK(output_log_read(&s, 1, &e) < 0);
+	OK(output_log_read(&s, 1ULL << 60, &e) < 0);
 	OK(s.fd < 0);
 	for (int i = 0; i < 3; i++)
-		spool_add(&s, 3, STREAM_STDOUT, 7, big, sizeof(big));
+		output_log_add(&s, 3, STREAM_STDOUT, 7, big, sizeof(big));
 	OK(s.fd >= 0); /* grown into a file; what was there is still there */
-	OK(spool_read(&s, 0, &e) == 1 && !memcmp(e.data, "one", 3));
+	OK(output_log_read(&s, 0, &e) == 1 && !memcmp(e.data, "one", 3));
 	uint64_t at = 0;
 	unsigned n = 0;
-	while (spool_read(&s, at, &e) == 1) {
+	while (output_log_read(&s, at, &e) == 1) {
 		at = e.next;
 		n++;
 	}
 	OK(n == 5 && at == s.size);
 	for (int i = 0; i < 3; i++)
-		spool_add(&s, 4, STREAM_STDOUT, 8, big, sizeof(big));
+		output_log_add(&s, 4, STREAM_STDOUT, 8, big, sizeof(big));
 	OK(s.dropped == 2 * sizeof(big) && s.size <= 100000);
-	spool_add(&s, 5, STREAM_STDOUT, 9, "late", 4);
+	output_log_add(&s, 5, STREAM_STDOUT, 9, "late", 4);
 	OK(s.dropped == 2 * sizeof(big) + 4); /* no hole in the middle */
-	spool_finish(&s);
+	output_log_finish(&s);
 }
 
 int main(void)

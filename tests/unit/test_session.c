@@ -222,7 +222,7 @@ int main(int argc, char **argv)
 	char dir[] = "/tmp/glovebox-test-XXXXXX";
 	log_set_level(LOG_ERROR);
 	uv_loop_init(&loop);
-	/* As every program with sessions: copies whose guest died before it told of them have no other owner, and their jail does not end before they do. */
+	/* As every program with sessions: snapshots whose guest died before it told of them have no other owner, and their jail does not end before they do. */
 	OK(reaper_start(&reaper, &loop) == 0);
 	sessions_config_init(&c);
 	c.loop = &loop;

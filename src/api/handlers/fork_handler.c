@@ -24,7 +24,7 @@ static void on_gone(struct call *c)
 	struct asker *a = c->work;
 	struct session *s;
 	if (!a->over && session_find(c->api->sessions, a->session, NULL, &s) == 0)
-		session_travel_abandon(s, a);
+		session_history_abandon(s, a);
 	c->work = NULL;
 	c->ops = NULL;
 	free(a);

@@ -7,42 +7,42 @@
 #include "api/provision.h"
 #include "packages/packages.h"
 
-struct outfit {
+struct reset_packages {
 	struct api *api;
 	struct session_params params;
 	struct packages_wait *wait;
-	outfit_done done;
+	reset_packages_done done;
 	void *userdata;
 	bool *over; /* set when it ends inside packages_ask() */
 };
 
-bool outfit_needed(const struct api *a, const struct session_params *params)
+bool reset_packages_needed(const struct api *a, const struct session_params *params)
 {
 	return provision_params_needed(a, params);
 }
 
-void outfit_release(struct session_params *params)
+void reset_packages_release(struct session_params *params)
 {
 	struct run_request run = { .session = *params };
 	provision_finish(&run);
 	*params = (struct session_params){ 0 };
 }
 
-static void finish(struct outfit *o, const struct error *e)
+static void finish(struct reset_packages *o, const struct error *e)
 {
 	struct session_params params = o->params;
-	outfit_done done = o->done;
+	reset_packages_done done = o->done;
 	void *userdata = o->userdata;
 	if (o->over)
 		*o->over = true;
 	free(o);
 	done(userdata, &params, e);
-	outfit_release(&params);
+	reset_packages_release(&params);
 }
 
 static void on_done(void *userdata, const struct packages_answer *a)
 {
-	struct outfit *o = userdata;
+	struct reset_packages *o = userdata;
 	struct error e = { 0 };
 	o->wait = NULL;
 	if (a->error)
@@ -53,21 +53,21 @@ static void on_done(void *userdata, const struct packages_answer *a)
 		finish(o, NULL);
 }
 
-void outfit_begin(
-	struct api *a, struct session_params *params, outfit_done done, void *userdata, struct outfit **ret)
+void reset_packages_begin(
+	struct api *a, struct session_params *params, reset_packages_done done, void *userdata, struct reset_packages **ret)
 {
 	static const struct packages_listener listener = { .on_done = on_done };
 	struct error e = { 0 };
 	bool over = false;
-	struct outfit *o = calloc(1, sizeof(*o));
+	struct reset_packages *o = calloc(1, sizeof(*o));
 	*ret = NULL;
 	if (!o) {
 		error_set(&e, -ENOMEM, "the server is short of memory");
 		done(userdata, params, &e);
-		outfit_release(params);
+		reset_packages_release(params);
 		return;
 	}
-	*o = (struct outfit){
+	*o = (struct reset_packages){
 		.api = a, .params = *params, .done = done, .userdata = userdata, .over = &over
 	};
 	*params = (struct session_params){ 0 };
@@ -88,11 +88,11 @@ void outfit_begin(
 		*ret = o;
 }
 
-void outfit_forget(struct outfit *o)
+void reset_packages_forget(struct reset_packages *o)
 {
 	if (!o)
 		return;
 	packages_forget(o->wait);
-	outfit_release(&o->params);
+	reset_packages_release(&o->params);
 	free(o);
 }

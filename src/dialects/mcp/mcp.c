@@ -137,7 +137,7 @@ static void stop_work(struct mcp_request *r)
 	if (r->cell)
 		cell_abandon(r->cell);
 	r->cell = NULL;
-	outfit_forget(r->packages);
+	reset_packages_forget(r->packages);
 	r->packages = NULL;
 	if (r->release)
 		r->release(r);

@@ -112,7 +112,7 @@ struct mcp_request {
 	bool new_session, executing, over;
 	char session[SESSION_ID_LEN + 1];
 	struct cell *cell;
-	struct outfit *packages;       /* that the new session waits for */
+	struct reset_packages *packages;       /* that the new session waits for */
 	void (*then)(struct mcp_request *r, struct session *s); /* once the session's files can be reached */
 	void (*release)(struct mcp_request *r); /* undoes `work`; NULL for none */
 	void *work;

@@ -15,7 +15,7 @@ static void abandon(struct mcp_request *r)
 {
 	struct session *s;
 	if (session_find(r->home->api->sessions, r->session, NULL, &s) == 0)
-		session_travel_abandon(s, r);
+		session_history_abandon(s, r);
 }
 
 static void on_rolled_back(void *userdata, const struct error *e, const struct arrival *a)

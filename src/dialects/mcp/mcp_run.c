@@ -104,26 +104,26 @@ static void start_session(struct mcp_request *r, bool files, void (*then)(struct
 	struct session *s;
 
 	fill_params(r, &params);
-	if (outfit_needed(r->home->api, &params)) {
+	if (reset_packages_needed(r->home->api, &params)) {
 		struct start *start = calloc(1, sizeof(*start));
 		if (!start) {
-			outfit_release(&params);
+			reset_packages_release(&params);
 			mcp_tool_error(r, "the server is out of memory", "Try again later.");
 			return;
 		}
 		*start = (struct start){ then, files };
 		r->work = start;
 		r->release = free_start;
-		outfit_begin(r->home->api, &params, on_packages, r, &r->packages);
+		reset_packages_begin(r->home->api, &params, on_packages, r, &r->packages);
 		return;
 	}
 	if (params.want_packages && params.want_packages[0]) {
-		outfit_release(&params);
+		reset_packages_release(&params);
 		mcp_tool_error(r, "this server installs no packages", "Leave packages out, or use what is installed.");
 		return;
 	}
 	int err = make_session(r, &params, &e, &s);
-	outfit_release(&params);
+	reset_packages_release(&params);
 	if (err < 0)
 		mcp_tool_error(r, e.text, e.remedy);
 	else

@@ -53,8 +53,8 @@ static void on_handle_closed(uv_handle_t *h)
 static void env_free(struct env *e)
 {
 	TAILQ_REMOVE(&e->home->envs, e, link);
-	env_outfit_destroy(e->outfit);
-	env_travel_free(e);
+	env_packages_destroy(e->outfit);
+	env_history_free(e);
 	free(e->reset_id);
 	free(e->answered_id);
 	buffer_finish(&e->answer);
@@ -133,9 +133,9 @@ void env_destroy(struct env *e, const char *why)
 		if (s->target == e)
 			step_abandon(s);
 	}
-	env_travel_forget(e);
+	env_history_forget(e);
 	end_session(e, why);
-	env_outfit_cancel(e, why);
+	env_packages_cancel(e, why);
 	while ((s = TAILQ_FIRST(&e->steps)))
 		step_abandon(s);
 	env_free(e);
@@ -282,7 +282,7 @@ int openenv_session(struct openenv *o, uint64_t owner, const char *name, const s
 		if (!result)
 			params = (struct session_params){ 0 };
 	}
-	outfit_release(&params);
+	reset_packages_release(&params);
 	if (result < 0)
 		return result;
 	session_info(s, &info);

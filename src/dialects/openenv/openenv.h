@@ -25,9 +25,9 @@
 #include "base/buffer.h"
 
 struct env;
-struct env_outfit;
+struct env_packages;
 struct env_socket;
-struct env_travel;
+struct env_history;
 struct step;
 struct web_log;
 struct web_view;
@@ -66,8 +66,8 @@ struct env {
 	int last_exit_code;
 	bool ran;         /* its session has run something */
 	bool plain;       /* its session has no parameters of its own */
-	struct env_outfit *outfit;   /* a reset waits for its packages */
-	struct env_travel *travel;   /* a checkpoint, rollback or fork that its socket waits for */
+	struct env_packages *outfit;   /* a reset waits for its packages */
+	struct env_history *travel;   /* a checkpoint, rollback or fork that its socket waits for */
 	char *reset_id;              /* JSON text of the id of the message that asked for it, or NULL */
 	bool ending;
 	bool rewards;
@@ -147,23 +147,23 @@ bool env_name_is_sound(const char *name);
 
 void env_put_state(struct json_writer *w, const struct env *e);
 
-/* ---- envs whose sessions need packages (openenv_outfit.c) ------------------------ */
+/* ---- envs whose sessions need packages (openenv_packages.c) ------------------------ */
 
 /*
  * As env_reset(), for a request that may have to wait for packages: `done` is called once, now or later, with what env_reset() returned,
  * or -EIDRM when the env ends first. Only one reset of an env waits at a time: another is -EBUSY.
  */
 typedef void (*env_reset_done)(struct env *e, void *userdata, int result, struct pydantic *p, const struct error *err);
-void env_reset_outfitted(struct env *e, const struct reset_request *r, struct pydantic *p, env_reset_done done, void *userdata);
-void env_outfit_forget(struct env *e); /* the asker left: done is not called */
-void env_outfit_cancel(struct env *e, const char *why); /* the env ends: its asker hears it */
-void env_outfit_destroy(struct env_outfit *o);
+void env_reset_with_packages(struct env *e, const struct reset_request *r, struct pydantic *p, env_reset_done done, void *userdata);
+void env_packages_forget(struct env *e); /* the asker left: done is not called */
+void env_packages_cancel(struct env *e, const char *why); /* the env ends: its asker hears it */
+void env_packages_destroy(struct env_packages *o);
 
-/* ---- checkpoints, rollbacks and forks (openenv_travel.c) ----------------------- */
+/* ---- checkpoints, rollbacks and forks (openenv_history.c) ----------------------- */
 
-void env_travel_forget(struct env *e); /* the env ends: its session is told so */
-void env_travel_free(struct env *e);   /* the sessions are gone */
-void env_travel_orphan(struct env *e); /* its connection was lost: the answer is for nobody */
+void env_history_forget(struct env *e); /* the env ends: its session is told so */
+void env_history_free(struct env *e);   /* the sessions are gone */
+void env_history_orphan(struct env *e); /* its connection was lost: the answer is for nobody */
 
 /* ---- steps (openenv_step.c) ----------------------------------------------- */
 
@@ -206,7 +206,7 @@ void openenv_put_rpc(struct json_writer *w, const struct rpc *rpc);
 /* ---- sockets (openenv_socket.c) ---------------------------------------------- */
 
 void env_socket_drop(struct env_socket *s, unsigned code, const char *why); /* its env is gone or another's */
-void openenv_kick(struct openenv *o);
+void openenv_resume(struct openenv *o);
 
 /* ---- handlers ---------------------------------------------------------------- */
 

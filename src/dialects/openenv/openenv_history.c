@@ -16,7 +16,7 @@
 enum { NAME_LEN = 26, LEASE_LEAST_S = 60 };
 
 /* A message that waits for its answer. */
-struct env_travel {
+struct env_history {
 	struct env *env;
 	const char *type; /* of the answer */
 	char *id;         /* JSON text of the message's, or NULL */
@@ -25,28 +25,28 @@ struct env_travel {
 	bool orphaned;    /* its connection was lost: nobody waits for the answer */
 };
 
-static void travel_free(struct env_travel *t)
+static void travel_free(struct env_history *t)
 {
 	if (t)
 		free(t->id);
 	free(t);
 }
 
-void env_travel_free(struct env *e)
+void env_history_free(struct env *e)
 {
 	travel_free(e->travel);
 	e->travel = NULL;
 }
 
-void env_travel_forget(struct env *e)
+void env_history_forget(struct env *e)
 {
 	struct session *s;
 	if (e->travel && !session_find(e->home->api->sessions, e->session, NULL, &s))
-		session_travel_abandon(s, e->travel);
-	env_travel_free(e);
+		session_history_abandon(s, e->travel);
+	env_history_free(e);
 }
 
-void env_travel_orphan(struct env *e)
+void env_history_orphan(struct env *e)
 {
 	if (e->travel)
 		e->travel->orphaned = true;
@@ -55,14 +55,14 @@ void env_travel_orphan(struct env *e)
 /* ---- answers --------------------------------------------------------------------- */
 
 /* Where the answer goes, begun; NULL when nobody waits for it or the failure was told. The env is free for the next message from now on. */
-static struct env_socket *answer_begin(struct env_travel *t, const struct error *err, struct json_writer *w, struct buffer *b)
+static struct env_socket *answer_begin(struct env_history *t, const struct error *err, struct json_writer *w, struct buffer *b)
 {
 	struct env *e = t->env;
 	struct env_socket *s = t->orphaned ? NULL : e->socket;
 	t->over = true;
 	e->travel = NULL;
 	if (s && (s->leaving || !STAILQ_EMPTY(&s->waiting)))
-		openenv_kick(e->home);
+		openenv_resume(e->home);
 	if (s && err)
 		message_send_failure(s, &(struct message){ .id = t->id }, err);
 	if (!s || err)
@@ -72,7 +72,7 @@ static struct env_socket *answer_begin(struct env_travel *t, const struct error 
 	return s;
 }
 
-static void answer_end(struct env_travel *t, struct env_socket *s, struct json_writer *w, struct buffer *b)
+static void answer_end(struct env_history *t, struct env_socket *s, struct json_writer *w, struct buffer *b)
 {
 	if (s) {
 		json_close(w);
@@ -84,7 +84,7 @@ static void answer_end(struct env_travel *t, struct env_socket *s, struct json_w
 
 static void on_arrived(void *userdata, const struct error *e, const struct arrival *arrival)
 {
-	struct env_travel *t = userdata;
+	struct env_history *t = userdata;
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
 	struct env_socket *s = answer_begin(t, e, &w, &b);
@@ -134,7 +134,7 @@ static void put_branches(struct json_writer *w, struct env *parent, struct sessi
 
 static void on_forked(void *userdata, const struct error *e, struct session *const *sessions, unsigned n)
 {
-	struct env_travel *t = userdata;
+	struct env_history *t = userdata;
 	struct env *env = t->env;
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
@@ -177,11 +177,11 @@ static bool read_data(struct env_socket *s, const struct message *m, const struc
 }
 
 /* The session and somebody who waits for it; NULL when that cannot be, which has been answered. */
-static struct env_travel *prepare(struct env_socket *s, const struct message *m, const char *type, unsigned more, struct session **ret)
+static struct env_history *prepare(struct env_socket *s, const struct message *m, const char *type, unsigned more, struct session **ret)
 {
 	struct error err = { 0 };
 	struct env *e = s->env;
-	struct env_travel *t = NULL;
+	struct env_history *t = NULL;
 	int r = api_check_open(s->home->api, &err);
 	if (!r)
 		r = session_find(s->home->api->sessions, e->session, &err, ret);
@@ -203,7 +203,7 @@ static struct env_travel *prepare(struct env_socket *s, const struct message *m,
 }
 
 /* After the session was asked: r is what it returned. */
-static void begun(struct env_socket *s, const struct message *m, struct env_travel *t, int r, const struct error *err)
+static void begun(struct env_socket *s, const struct message *m, struct env_history *t, int r, const struct error *err)
 {
 	t->asking = false;
 	if (r < 0) {
@@ -218,7 +218,7 @@ static void go_back(struct env_socket *s, const struct message *m, const char *w
 {
 	struct session *session;
 	struct error err = { 0 };
-	struct env_travel *t = prepare(s, m, "rollback", 0, &session);
+	struct env_history *t = prepare(s, m, "rollback", 0, &session);
 	if (t)
 		begun(s, m, t, session_rollback(session, which, on_arrived, t, &err), &err);
 }
@@ -230,7 +230,7 @@ void openenv_checkpoint(struct env_socket *s, const struct message *m)
 	struct error err = { 0 };
 	if (!read_data(s, m, &checkpoint_fields, &q))
 		return;
-	struct env_travel *t = prepare(s, m, "checkpoint", 0, &session);
+	struct env_history *t = prepare(s, m, "checkpoint", 0, &session);
 	if (t)
 		begun(s, m, t, session_checkpoint(session, q.name, on_arrived, t, &err), &err);
 	fields_finish(&checkpoint_fields, &q);
@@ -264,7 +264,7 @@ void openenv_fork(struct env_socket *s, const struct message *m)
 		return;
 	unsigned count = q.count ? (unsigned)q.count : 1;
 	struct fork_request request = { .at = q.at, .count = count, .same_numbers = q.has_reseed && !q.reseed };
-	struct env_travel *t = prepare(s, m, "fork", count, &session);
+	struct env_history *t = prepare(s, m, "fork", count, &session);
 	if (t)
 		begun(s, m, t, session_fork(session, &request, on_forked, t, &err), &err);
 	fields_finish(&fork_fields, &q);

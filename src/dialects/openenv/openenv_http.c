@@ -203,7 +203,7 @@ static void on_reset(struct env *e, void *userdata, int result, struct pydantic 
 
 static void on_reset_gone(struct call *c)
 {
-	env_outfit_forget(c->work);
+	env_packages_forget(c->work);
 	c->work = NULL;
 	c->ops = NULL;
 }
@@ -214,7 +214,7 @@ static void reset_env(struct call *c, struct env *e, const struct reset_request 
 {
 	c->work = e;
 	c->ops = &reset_ops;
-	env_reset_outfitted(e, r, p, on_reset, c);
+	env_reset_with_packages(e, r, p, on_reset, c);
 }
 
 /* Nothing is kept: what would be made and thrown away need not be made. */

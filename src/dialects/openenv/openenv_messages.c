@@ -139,7 +139,7 @@ static void on_done(struct step *s, const struct observation *o)
 		http_ws_close(socket->ws, 1008, "too slow");
 	/* The step still counts until we return: what follows is for another turn. */
 	if (socket->leaving || !STAILQ_EMPTY(&socket->waiting))
-		openenv_kick(e->home);
+		openenv_resume(e->home);
 }
 
 static const struct step_sink quiet_sink = { .on_done = on_done };
@@ -180,7 +180,7 @@ static void on_reset(struct env *e, void *userdata, int result, struct pydantic 
 		message_send_failure(s, &m, err);
 	}
 	if (s->leaving || !STAILQ_EMPTY(&s->waiting))
-		openenv_kick(e->home);
+		openenv_resume(e->home);
 }
 
 static void reset(struct env_socket *s, const struct message *m)
@@ -198,7 +198,7 @@ static void reset(struct env_socket *s, const struct message *m)
 	} else {
 		free(s->env->reset_id);
 		s->env->reset_id = m->id ? strdup(m->id) : NULL;
-		env_reset_outfitted(s->env, &r, &p, on_reset, NULL);
+		env_reset_with_packages(s->env, &r, &p, on_reset, NULL);
 	}
 	reset_finish(&r);
 	pydantic_finish(&p);

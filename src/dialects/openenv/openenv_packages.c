@@ -7,37 +7,37 @@
 #include "dialects/openenv/openenv.h"
 #include "dialects/common/reset_packages.h"
 
-struct env_outfit {
+struct env_packages {
 	struct env *env;
-	struct outfit *wait;
+	struct reset_packages *wait;
 	struct reset_request request; /* its session and episode are our own */
 	char *episode;
 	env_reset_done done; /* NULL: nobody waits */
 	void *userdata;
-	bool *over; /* set when it ends inside outfit_begin() */
+	bool *over; /* set when it ends inside reset_packages_begin() */
 };
 
-void env_outfit_destroy(struct env_outfit *o)
+void env_packages_destroy(struct env_packages *o)
 {
 	if (!o)
 		return;
 	if (o->over)
 		*o->over = true;
-	outfit_forget(o->wait);
+	reset_packages_forget(o->wait);
 	reset_finish(&o->request);
 	free(o->episode);
 	free(o);
 }
 
-void env_outfit_forget(struct env *e)
+void env_packages_forget(struct env *e)
 {
 	if (e->outfit)
 		e->outfit->done = NULL;
 }
 
-void env_outfit_cancel(struct env *e, const char *why)
+void env_packages_cancel(struct env *e, const char *why)
 {
-	struct env_outfit *o = e->outfit;
+	struct env_packages *o = e->outfit;
 	struct error err = { 0 };
 	struct pydantic p;
 	if (!o)
@@ -48,13 +48,13 @@ void env_outfit_cancel(struct env *e, const char *why)
 	error_slug(&err, "session_gone");
 	if (o->done)
 		o->done(e, o->userdata, -EIDRM, &p, &err);
-	env_outfit_destroy(o);
+	env_packages_destroy(o);
 	pydantic_finish(&p);
 }
 
-static void on_outfit(void *userdata, struct session_params *params, const struct error *failed)
+static void on_packages(void *userdata, struct session_params *params, const struct error *failed)
 {
-	struct env_outfit *o = userdata;
+	struct env_packages *o = userdata;
 	struct env *e = o->env;
 	struct error err = { 0 };
 	struct pydantic p;
@@ -68,17 +68,17 @@ static void on_outfit(void *userdata, struct session_params *params, const struc
 	/* What is done may end the env. */
 	if (o->done)
 		o->done(e, o->userdata, result, &p, failed ? failed : &err);
-	env_outfit_destroy(o);
+	env_packages_destroy(o);
 	pydantic_finish(&p);
 }
 
-static struct env_outfit *env_outfit_create(
+static struct env_packages *env_packages_create(
 	struct env *e, const struct reset_request *r, env_reset_done done, void *userdata, bool *over)
 {
-	struct env_outfit *o = calloc(1, sizeof(*o));
+	struct env_packages *o = calloc(1, sizeof(*o));
 	if (!o)
 		return NULL;
-	*o = (struct env_outfit){ .env = e, .request = *r, .done = done, .userdata = userdata, .over = over };
+	*o = (struct env_packages){ .env = e, .request = *r, .done = done, .userdata = userdata, .over = over };
 	o->request.session = json_incref(r->session);
 	o->episode = r->episode ? strdup(r->episode) : NULL;
 	o->request.episode = o->episode;
@@ -88,18 +88,18 @@ static struct env_outfit *env_outfit_create(
 static int start(struct env *e, const struct reset_request *r, struct session_params *params,
 	env_reset_done done, void *userdata, struct error *err)
 {
-	struct outfit *wait = NULL;
+	struct reset_packages *wait = NULL;
 	bool over = false;
 	if (e->outfit) {
 		error_set(err, -EBUSY, "another reset of this environment waits for its packages");
 		return error_remedy(err, "Wait for its answer.");
 	}
-	struct env_outfit *o = env_outfit_create(e, r, done, userdata, &over);
+	struct env_packages *o = env_packages_create(e, r, done, userdata, &over);
 	if (!o)
 		return error_set(err, -ENOMEM, "the server is short of memory");
 	e->outfit = o;
 	params->owner = e->owner;
-	outfit_begin(e->home->api, params, on_outfit, o, &wait);
+	reset_packages_begin(e->home->api, params, on_packages, o, &wait);
 	if (over)
 		return 0;
 	o->over = NULL;
@@ -107,20 +107,20 @@ static int start(struct env *e, const struct reset_request *r, struct session_pa
 	return 0;
 }
 
-void env_reset_outfitted(
+void env_reset_with_packages(
 	struct env *e, const struct reset_request *r, struct pydantic *p, env_reset_done done, void *userdata)
 {
 	struct session_params params = { 0 };
 	struct error err = { 0 };
 	int result = reset_read_params(r, p, &err, &params);
-	bool waits = !result && outfit_needed(e->home->api, &params);
+	bool waits = !result && reset_packages_needed(e->home->api, &params);
 	if (waits) {
 		result = start(e, r, &params, done, userdata, &err);
 		waits = !result;
 	} else if (!result) {
 		result = env_reset(e, r, p, &err);
 	}
-	outfit_release(&params);
+	reset_packages_release(&params);
 	if (!waits)
 		done(e, userdata, result, p, &err);
 }

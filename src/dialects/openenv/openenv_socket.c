@@ -83,7 +83,7 @@ static void on_kick(uv_timer_t *timer)
 	}
 }
 
-void openenv_kick(struct openenv *o)
+void openenv_resume(struct openenv *o)
 {
 	uv_timer_start(&o->kick, on_kick, 0, 0);
 }
@@ -118,7 +118,7 @@ static void detach(struct env *e)
 {
 	struct step *s;
 	e->socket = NULL;
-	env_travel_orphan(e);
+	env_history_orphan(e);
 	TAILQ_FOREACH (s, &e->steps, link)
 		s->orphaned = s->orphaned || s->target == e;
 }

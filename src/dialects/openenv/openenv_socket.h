@@ -1,5 +1,5 @@
 /* One WebSocket of the OpenEnv dialect: what its files share (openenv_socket.c the connection,
- * openenv_messages.c what is said, openenv_travel.c the part of it that goes back and branches). */
+ * openenv_messages.c what is said, openenv_history.c the part of it that goes back and branches). */
 #pragma once
 
 #include <sys/queue.h>
@@ -37,7 +37,7 @@ void message_send_failure(struct env_socket *s, const struct message *m, const s
 /* Reads the message's own members; false when they were wrong, which has been answered. */
 bool message_check(struct env_socket *s, const struct message *m, const char *const *known, bool needs_data, json_t **ret_data);
 
-/* openenv_travel.c */
+/* openenv_history.c */
 void openenv_checkpoint(struct env_socket *s, const struct message *m);
 void openenv_checkpoints(struct env_socket *s, const struct message *m);
 void openenv_rollback(struct env_socket *s, const struct message *m);

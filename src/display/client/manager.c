@@ -422,7 +422,7 @@ unsigned manager_close_all(struct screen *s)
 }
 
 /* A message nobody knows wakes most loops; SDL gives its caller only what it knows, such as a pixel to paint again. */
-unsigned manager_poke_all(struct screen *s)
+unsigned manager_send_noop_all(struct screen *s)
 {
 	for (unsigned i = 0; i < s->n_clients; i++) {
 		xcb_expose_event_t e = { .response_type = XCB_EXPOSE, .window = s->client[i].id, .width = 1, .height = 1 };

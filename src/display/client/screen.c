@@ -312,7 +312,7 @@ static void on_close(struct screen *s, uint32_t serial, const void *options)
 static void on_poke(struct screen *s, uint32_t serial, const void *options)
 {
 	(void)options;
-	screen_say_done(s, serial, manager_poke_all(s));
+	screen_say_done(s, serial, manager_send_noop_all(s));
 }
 
 static void on_cancel(struct screen *s, uint32_t serial, const void *options)

@@ -124,7 +124,7 @@ void manager_adopt(struct screen *s); /* takes the windows that are there alread
 void manager_event(struct screen *s, const xcb_generic_event_t *event);
 xcb_window_t manager_active(const struct screen *s); /* the window that has the focus, or 0 */
 unsigned manager_close_all(struct screen *s);        /* asks every window to close; how many there were */
-unsigned manager_poke_all(struct screen *s);
+unsigned manager_send_noop_all(struct screen *s);
 void manager_raise_under_pointer(struct screen *s); /* a click: that window comes to the top and gets the keyboard */
 
 /* windows.c: mapped top-level windows from the bottom up; returns how many there are, of which at most max are in the list */

@@ -97,7 +97,7 @@ uint64_t settle_next_ns(const struct settle *q, const struct activity *a, bool w
 bool settle_decide(struct settle *q, const struct activity *a, bool windows, bool (*flat)(void *), void *userdata, uint64_t now_ns,
 	enum shot_reason *ret);
 
-/* proc.c: the process of this name among those of the user, 0 when there is none. */
+/* client_activity.c: the process of this name among those of the user, 0 when there is none. */
 int32_t proc_find(const char *name);
 
 /* Is none of these processes, of which one is the X server, the session's interpreter? */

@@ -295,7 +295,7 @@ static int add_table(void)
 		r = utilities_add(policy.builtins);
 	if (r == 0 && policy.base == PROFILE_TINYAGENT)
 		r = tinyagent_add_builtins(policy.builtins);
-	return r == 0 ? answer_add_builtins(policy.builtins) : r;
+	return r == 0 ? final_answer_add_builtins(policy.builtins) : r;
 }
 
 /* ---- open, for C code ------------------------------------------------------------- */

@@ -211,7 +211,7 @@ bool cell_calls_method(void);
 int tcl_guard(void);
 int tcl_watch(void); /* and after every other */
 
-/* ---- library.c, types.c: for the whole process ----------------------------------- */
+/* ---- library_getattr.c, types.c: for the whole process ----------------------------------- */
 
 /* The getattr() that libraries find reads telling names only where they stand in the library's own code. */
 int library_getattr_install(void);
@@ -234,7 +234,7 @@ void replace_new(PyObject *module, const char *name, newfunc *original, newfunc 
 /* Puts `function` in the place of the one that a slot's wrapper (`type.__setattr__`) calls; returns that one, NULL where there is none. */
 void *replace_wrapped(PyTypeObject *type, const char *name, void *function);
 
-/* ---- arrays.c: numpy ----------------------------------------------------------------- */
+/* ---- numpy_memory.c: numpy ----------------------------------------------------------------- */
 
 /* At the beginning and after an import: what numpy would take memory from. */
 int arrays_guard(void);
@@ -242,7 +242,7 @@ int arrays_guard(void);
 /* Whether the name by which objects hand memory to numpy is the one everybody knows. */
 void arrays_name(bool known);
 
-/* ---- views.c: memory that views look at ---------------------------------------------- */
+/* ---- numpy_views.c: memory that views look at ---------------------------------------------- */
 
 /* Once, when numpy is there. -1 when this numpy is unknown. */
 int views_guard(PyObject *numpy);
@@ -250,7 +250,7 @@ int views_guard(PyObject *numpy);
 /* Puts `guard` (stolen; NULL fails) in the place of a type's own entry; *original, where asked for, is a new reference to what was there. */
 int replace_entry(PyTypeObject *type, const char *name, PyObject *guard, PyObject **original);
 
-/* ---- bits.c: numpy.random ------------------------------------------------------------------ */
+/* ---- numpy_random.c: numpy.random ------------------------------------------------------------------ */
 
 /* At the beginning and after an import. */
 int bits_guard(void);
@@ -258,7 +258,7 @@ int bits_guard(void);
 /* Raises for a capsule, which is nothing for a cell. */
 int capsule_check(PyObject *value);
 
-/* ---- methods.c: descriptors and signals in the hands of libraries ------------------------- */
+/* ---- fd_methods.c: descriptors and signals in the hands of libraries ------------------------- */
 
 /* Once: functions of os that take a descriptor refuse ours, unless os itself is allowed. */
 int descriptors_guard(void);

@@ -30,7 +30,7 @@ static void set_base(const char *name)
 	policy.max_while = policy.table->max_while_iterations;
 	policy.print_chars = policy.table->print_chars;
 	policy.fresh = policy.table->fresh_namespace;
-	answer_stops(policy.table->final_answer_stops);
+	final_answer_stops(policy.table->final_answer_stops);
 }
 
 void policy_rule(const char *text, size_t len)
@@ -62,7 +62,7 @@ void policy_rule(const char *text, size_t len)
 	else if (!strcmp(rule, "fresh_namespace"))
 		policy.fresh = n != 0;
 	else if (!strcmp(rule, "final_answer_stops"))
-		answer_stops(n != 0);
+		final_answer_stops(n != 0);
 	if (!strcmp(rule, "import") && !strcmp(value, "*"))
 		policy.all_imports = true;
 	PyErr_Clear();

@@ -245,7 +245,7 @@ void cell_set_unwatched(bool yes)
 void cell_forked(void)
 {
 	forked = true;
-	fault_forked();
+	cell_error_forked();
 }
 
 int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct buffer *out, cell_send send)
@@ -264,7 +264,7 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 		len -= 3;
 	}
 	memory_reset_peak();
-	answer_forget();
+	final_answer_forget();
 	policy_begin();
 	if (variables)
 		tools_give(variables, variables_len, support.set_variables); /* after a profile with fresh names emptied it */
@@ -285,25 +285,25 @@ int cell_run(const char *code, size_t len, uint32_t serial, bool final, struct b
 		begin_program(code, len);
 	Py_XDECREF(source);
 	if (known)
-		value = source_run(code, len, filename);
+		value = compile_run(code, len, filename);
 	memory_lend(false); /* when it did not compile */
 	Py_XDECREF(known);
 	if (!value || show_value(value, out, serial) < 0)
-		o = fault_report(out, serial, filename);
+		o = cell_error_report(out, serial, filename);
 	Py_XDECREF(value);
 	if (paint && !forked)
 		paint_windows(); /* while the process is there to paint them, and before its figures are closed */
 	if (flush_figures() < 0 && o.kind == WIRE_OUTCOME_OK)
-		o = fault_report(out, serial, filename);
+		o = cell_error_report(out, serial, filename);
 	PyErr_Clear();
 	if (final && !forked && end_program() < 0 && o.kind == WIRE_OUTCOME_OK)
-		o = fault_report(out, serial, filename);
+		o = cell_error_report(out, serial, filename);
 	PyErr_Clear();
 	Py_XDECREF(filename);
 	tools_end_cell();
 	steps_end(STEP_VALUE);
 	policy_end();
-	answer_report(out, serial);
+	final_answer_report(out, serial);
 	stream_flush_all();
 	fflush(NULL); /* what C code printed */
 	now = outer;
@@ -377,8 +377,8 @@ int cell_prepare(const struct support *s)
 		return -1;
 	PyObject *main = PyImport_AddModule("__main__"); /* borrowed */
 	PyObject *globals = main ? Py_NewRef(PyModule_GetDict(main)) : NULL; /* for good: cells run in it */
-	if (!figure_managers_name || !globals || source_prepare(s, globals) < 0)
+	if (!figure_managers_name || !globals || compile_prepare(s, globals) < 0)
 		return -1;
-	fault_prepare(s);
-	return answer_prepare(support.encode_answer, globals) < 0 || policy_prepare(globals) < 0 ? -1 : 0;
+	cell_error_prepare(s);
+	return final_answer_prepare(support.encode_answer, globals) < 0 || policy_prepare(globals) < 0 ? -1 : 0;
 }

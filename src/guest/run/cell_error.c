@@ -190,11 +190,11 @@ static void put_exit(struct buffer *out, uint32_t serial, int code)
 	wire_end(out, start);
 }
 
-struct outcome fault_report(struct buffer *out, uint32_t serial, PyObject *filename)
+struct outcome cell_error_report(struct buffer *out, uint32_t serial, PyObject *filename)
 {
 	PyObject *exception = take_exception();
 	struct outcome o = { policy_refused() ? WIRE_OUTCOME_REFUSED : WIRE_OUTCOME_ERROR, 1 };
-	if (answer_is_stop(exception)) {
+	if (final_answer_is_stop(exception)) {
 		Py_DECREF(exception);
 		return (struct outcome){ WIRE_OUTCOME_OK, 0 };
 	}
@@ -234,12 +234,12 @@ void fault_set_program(bool yes)
 	program = yes;
 }
 
-void fault_forked(void)
+void cell_error_forked(void)
 {
 	forked = true;
 }
 
-void fault_prepare(const struct support *support)
+void cell_error_prepare(const struct support *support)
 {
 	format_error = support->format_error;
 	advise = support->advise;

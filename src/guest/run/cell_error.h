@@ -14,13 +14,13 @@ struct outcome {
 };
 
 /* In the zygote, before any cell. */
-void fault_prepare(const struct support *support);
+void cell_error_prepare(const struct support *support);
 
 /* Takes the Python error that is set, appends its WIRE_ERROR (unless it is none: exit code 0, a final answer) and says how the cell ended. */
-struct outcome fault_report(struct buffer *out, uint32_t serial, PyObject *filename);
+struct outcome cell_error_report(struct buffer *out, uint32_t serial, PyObject *filename);
 
 /* The cell is a whole program: as in python3, a sys.excepthook that the code put in place of Python's own is called with what it raised, and shows it. */
 void fault_set_program(bool program);
 
 /* This process is a copy of the guest: errors go to stderr from now on. */
-void fault_forked(void);
+void cell_error_forked(void);

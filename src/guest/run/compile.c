@@ -86,7 +86,7 @@ static PyObject *refusing(PyObject *filters, PyObject *filename)
 static bool compile_plain(const char *code, size_t len, PyObject *filename, struct parts *ret)
 {
 	size_t start = 0;
-	enum closing closing = closing_find(code, len, &start);
+	enum closing closing = last_expression_find(code, len, &start);
 	PyObject *filters = PyDict_GetItem(warnings, filters_name); /* borrowed */
 	if (closing == CLOSING_UNSURE || !filters || memmem(code, len, "__future__", 10))
 		return false;
@@ -269,7 +269,7 @@ static int compile_cell(const char *code, size_t len, PyObject *filename, struct
 	return r;
 }
 
-PyObject *source_run(const char *code, size_t len, PyObject *filename)
+PyObject *compile_run(const char *code, size_t len, PyObject *filename)
 {
 	struct parts parts = { 0 };
 	if (compile_cell(code, len, filename, &parts) < 0)
@@ -289,7 +289,7 @@ static PyObject *get(const char *module, const char *name)
 	return o;
 }
 
-int source_prepare(const struct support *support, PyObject *main_globals)
+int compile_prepare(const struct support *support, PyObject *main_globals)
 {
 	find_commands_in = support->find_commands;
 	run_command = support->run_command;

@@ -7,10 +7,10 @@
 #include "guest/run/cell.h"
 
 /* In the zygote: looks up what running needs; `main_globals` (of __main__) is borrowed for good. -1 with a Python error. */
-int source_prepare(const struct support *support, PyObject *main_globals);
+int compile_prepare(const struct support *support, PyObject *main_globals);
 
 /*
  * Runs the text (NUL-terminated, len bytes). Returns the value of its closing expression as a new reference (None where there is none), or
  * NULL with a Python error: of the syntax, of the policy, of a line that is no Python, or of the code itself.
  */
-PyObject *source_run(const char *code, size_t len, PyObject *filename);
+PyObject *compile_run(const char *code, size_t len, PyObject *filename);

@@ -72,15 +72,15 @@ static PyMethodDef functions[] = {
 	{ "FINAL_VAR", final_var, METH_O, "FINAL_VAR(name)\n--\n\nGives the variable of that name as the answer of the whole task." },
 };
 
-int answer_prepare(PyObject *encode, PyObject *globals)
+int final_answer_prepare(PyObject *encode, PyObject *globals)
 {
 	encoder = Py_NewRef(encode);
 	variables = Py_NewRef(globals);
 	stop_type = PyErr_NewException("builtins.FinalAnswerException", PyExc_BaseException, NULL);
-	return stop_type ? answer_add_builtins(PyEval_GetBuiltins()) : -1;
+	return stop_type ? final_answer_add_builtins(PyEval_GetBuiltins()) : -1;
 }
 
-int answer_add_builtins(PyObject *builtins)
+int final_answer_add_builtins(PyObject *builtins)
 {
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < sizeof(functions) / sizeof(functions[0]); i++) {
@@ -91,17 +91,17 @@ int answer_add_builtins(PyObject *builtins)
 	return r;
 }
 
-void answer_stops(bool yes)
+void final_answer_stops(bool yes)
 {
 	stops = yes;
 }
 
-void answer_forget(void)
+void final_answer_forget(void)
 {
 	Py_CLEAR(given);
 }
 
-bool answer_is_stop(PyObject *exception)
+bool final_answer_is_stop(PyObject *exception)
 {
 	return given && PyErr_GivenExceptionMatches(exception, stop_type);
 }
@@ -144,7 +144,7 @@ static void put_answer(struct buffer *out, uint32_t serial, PyObject *said)
 	buffer_append(out, frame.data, frame.len);
 }
 
-void answer_report(struct buffer *out, uint32_t serial)
+void final_answer_report(struct buffer *out, uint32_t serial)
 {
 	look_at_variable();
 	PyObject *said = given ? PyObject_CallOneArg(encoder, given) : NULL;

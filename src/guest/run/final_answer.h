@@ -12,19 +12,19 @@
 #include <stdint.h>
 
 /* In the zygote: makes the functions; `encode` turns a value into (is JSON, text, safe encoding or None). -1 with a Python error. */
-int answer_prepare(PyObject *encode, PyObject *globals);
+int final_answer_prepare(PyObject *encode, PyObject *globals);
 
 /* Adds the functions to a dict of builtins. */
-int answer_add_builtins(PyObject *builtins);
+int final_answer_add_builtins(PyObject *builtins);
 
 /* Whether final_answer() ends the cell, by an exception that only BaseException catches. */
-void answer_stops(bool stops);
+void final_answer_stops(bool stops);
 
 /* A new cell: no answer yet. */
-void answer_forget(void);
+void final_answer_forget(void);
 
 /* True when the exception is the one by which final_answer() ended the cell. */
-bool answer_is_stop(PyObject *exception);
+bool final_answer_is_stop(PyObject *exception);
 
 /* Appends a WIRE_ANSWER frame when the cell gave one. */
-void answer_report(struct buffer *out, uint32_t serial);
+void final_answer_report(struct buffer *out, uint32_t serial);

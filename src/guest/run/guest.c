@@ -67,7 +67,7 @@ static void child_of_fork(void)
 {
 	is_fork = true;
 	cell_forked();
-	park_forked();
+	guest_snapshot_forked();
 	close(GUEST_CONTROL_FD);
 }
 
@@ -193,9 +193,9 @@ static void setup(const struct wire_frame *f)
 		} else if (field.tag == WIRE_POLICY) {
 			policy_rule(field.data, field.len);
 		} else if (field.tag == WIRE_KEEP_FILES && wire_field_u64(&field, &n) == 0) {
-			store_allow(n);
+			file_snapshot_allow(n);
 		} else if (field.tag == WIRE_WIPE) {
-			store_wipe();
+			file_snapshot_wipe();
 			files_forget_changes();
 		} else if (field.tag == WIRE_TEMPLATE) {
 			template = true;
@@ -331,7 +331,7 @@ static void execute(const struct wire_frame *f)
 	if (has_stdin)
 		set_stdin(-1);
 	if (!depth)
-		park_cell_done(serial, clock_now_ns() - began);
+		guest_snapshot_cell_done(serial, clock_now_ns() - began);
 }
 
 /* ---- REPLAY ------------------------------------------------------------------ */
@@ -467,7 +467,7 @@ static void handle(const struct wire_frame *f)
 		break;
 	case WIRE_PARK:
 	case WIRE_PARK_NEXT:
-		park_handle(f);
+		guest_snapshot_handle(f);
 		break;
 	default:
 		break;
@@ -542,9 +542,9 @@ static void receive(void)
 	char *at;
 	size_t room;
 	ssize_t n;
-	if (park_due() && !readable(park_patience_ms())) {
+	if (guest_snapshot_due() && !readable(guest_snapshot_patience_ms())) {
 		drop_stale_interrupt();
-		park_when_idle();
+		guest_snapshot_when_idle();
 	}
 	if (!readable(0)) {
 		readable(-1);
@@ -554,7 +554,7 @@ static void receive(void)
 		_exit(1);
 	reading = true;
 	Py_BEGIN_ALLOW_THREADS;
-	n = park_receive(at, room);
+	n = guest_snapshot_receive(at, room);
 	Py_END_ALLOW_THREADS;
 	reading = false;
 	if (n <= 0)
@@ -573,7 +573,7 @@ int guest_prepare(const struct support *s)
 	if (!io_open || at_fork_prepare() < 0)
 		return -1;
 	pthread_atfork(NULL, NULL, child_of_fork);
-	park_prepare(&(struct park_host){ .support = &support, .send = send_with, .forget_input = forget_input });
+	guest_snapshot_prepare(&(struct guest_snapshot_host){ .support = &support, .send = send_with, .forget_input = forget_input });
 	return stream_prepare() < 0 || cell_prepare(s) < 0 || tools_prepare() < 0 || packages_prepare() < 0 ? -1 : 0;
 }
 

@@ -207,7 +207,7 @@ static bool take(struct scan *s)
 	return in_word(*s->at) ? take_word(s) : take_other(s);
 }
 
-enum closing closing_find(const char *code, size_t len, size_t *ret_start)
+enum closing last_expression_find(const char *code, size_t len, size_t *ret_start)
 {
 	const char *start = lines_are_plain(code, len) ? last_line(code, len) : NULL;
 	struct scan s = { .at = start, .end = code + len };

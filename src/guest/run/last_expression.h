@@ -12,4 +12,4 @@ enum closing {
 	CLOSING_EXPRESSION, /* if what comes before *ret_start compiles as statements, and the rest as an expression, then the text is these two */
 };
 
-enum closing closing_find(const char *code, size_t len, size_t *ret_start);
+enum closing last_expression_find(const char *code, size_t len, size_t *ret_start);

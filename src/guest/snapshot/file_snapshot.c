@@ -243,7 +243,7 @@ static uint64_t bytes_of(const struct tree *t)
 	return sum;
 }
 
-void store_allow(uint64_t bytes)
+void file_snapshot_allow(uint64_t bytes)
 {
 	allowed = bytes;
 	for (size_t i = 0; i < PLACES; i++)
@@ -272,7 +272,7 @@ static uint64_t update(struct place *p, uint64_t left)
 	return p->problem ? 0 : bytes;
 }
 
-void store_update(void)
+void file_snapshot_update(void)
 {
 	uint64_t left = allowed;
 	for (size_t i = 0; allowed && i < PLACES; i++)
@@ -392,7 +392,7 @@ static int restore(const struct place *p)
 	return r;
 }
 
-const char *store_restore(void)
+const char *file_snapshot_restore(void)
 {
 	for (size_t i = 0; i < PLACES; i++)
 		if (!places[i].problem && restore(&places[i]) < 0)
@@ -404,7 +404,7 @@ const char *store_restore(void)
 	return left;
 }
 
-void store_wipe(void)
+void file_snapshot_wipe(void)
 {
 	for (size_t i = 0; i < PLACES; i++) {
 		struct tree there = { 0 }, none = { 0 };

@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 /* How many bytes of files may be kept; 0 for none at all. Until it is called nothing is kept. */
-void store_allow(uint64_t bytes);
+void file_snapshot_allow(uint64_t bytes);
 
 /* Looks at the directories and takes up what changed since the last look. Never fails: see store_left(). */
-void store_update(void);
+void file_snapshot_update(void);
 
 /* Why the files of /workspace, at the last look, are not all here, as a clause; NULL when they are. */
 const char *store_problem(void);
@@ -24,7 +24,7 @@ const char *store_left(void);
  * Makes the directories what they were at the last look: in place where a file is still the same one, so that descriptors stay good. Returns which
  * could not be, as store_left() does; NULL when all are.
  */
-const char *store_restore(void);
+const char *file_snapshot_restore(void);
 
 /* Removes everything in them. */
-void store_wipe(void);
+void file_snapshot_wipe(void);

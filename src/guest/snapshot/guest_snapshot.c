@@ -34,7 +34,7 @@ enum { PARK_PATIENCE_MS = 100, LIVE_PATIENCE_MS = 5000 };
 
 enum { LIVE_FDS = 3, OURS_MAX = FDS_PER_MESSAGE_MAX + 8 };
 
-static struct park_host host;
+static struct guest_snapshot_host host;
 static char directory[PATH_MAX]; /* the working one, when a copy was parked */
 static int fds[FDS_PER_MESSAGE_MAX]; /* came along and wait for their frame, oldest first */
 static size_t n_fds;
@@ -47,15 +47,15 @@ static struct {
 	uint64_t ticket;
 } next; /* WIRE_PARK_NEXT */
 
-void park_prepare(const struct park_host *h)
+void guest_snapshot_prepare(const struct guest_snapshot_host *h)
 {
 	host = *h;
-	clones_prepare();
+	raw_fork_prepare();
 }
 
 /* ---- descriptors that come along ---------------------------------------------------- */
 
-ssize_t park_receive(void *data, size_t len)
+ssize_t guest_snapshot_receive(void *data, size_t len)
 {
 	int came[FDS_PER_MESSAGE_MAX];
 	size_t n = 0;
@@ -86,7 +86,7 @@ static void drop_fds(void)
 	next.wanted = next.due = false;
 }
 
-void park_forked(void)
+void guest_snapshot_forked(void)
 {
 	drop_fds();
 }
@@ -110,7 +110,7 @@ static bool sound(bool may_be_fragile, char why[HELD_WHY_MAX])
 {
 	int ours[OURS_MAX] = { GUEST_CONTROL_FD };
 	size_t n = 1;
-	if (!alone_check(host.support, why))
+	if (!quiescence_check(host.support, why))
 		return false;
 	fragile = !memory_has_room_for_copy();
 	if (fragile && !may_be_fragile) {
@@ -120,7 +120,7 @@ static bool sound(bool may_be_fragile, char why[HELD_WHY_MAX])
 	for (size_t i = 0; i < n_fds; i++)
 		ours[n++] = fds[i];
 	n += loop_descriptors(ours + n, OURS_MAX - n);
-	return held_note(ours, n, why);
+	return open_files_note(ours, n, why);
 }
 
 /* ---- forking --------------------------------------------------------------------------- */
@@ -231,10 +231,10 @@ static void come_alive(const struct order *o, const sigset_t *signals)
 	set_worth(GUEST_OOM_LIVE);
 	stream_start();
 	if (o->restore)
-		left = store_restore();
+		left = file_snapshot_restore();
 	if (chdir(directory) < 0 && chdir("/workspace") < 0)
 		left = "its directory is gone";
-	held_reopen(o->moves);
+	open_files_reopen(o->moves);
 	sigprocmask(SIG_SETMASK, signals, NULL);
 	if (o->moves) {
 		kept_seed = part_ways(o->reseed);
@@ -252,7 +252,7 @@ static void come_alive(const struct order *o, const sigset_t *signals)
 static pid_t clone_patiently(int *ret_pidfd, uint64_t patience_ms)
 {
 	for (uint64_t until = clock_now_ns() + patience_ms * NSEC_PER_MSEC;;) {
-		pid_t pid = clones_fork(ret_pidfd);
+		pid_t pid = raw_fork_fork(ret_pidfd);
 		if (pid >= 0 || errno != EAGAIN || clock_now_ns() > until)
 			return pid;
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
@@ -275,7 +275,7 @@ static void move(const struct order *o)
 	int pidfd = -1, r = jail_move(o->namespaces, &step);
 	if (r == 0) {
 		step = "forking";
-		r = clones_succeed(&pidfd);
+		r = raw_fork_succeed(&pidfd);
 	}
 	if (r < 0) {
 		snprintf(text, sizeof(text), "%s: %s", step, strerror(-r));
@@ -334,7 +334,7 @@ static void stay_parked(int control, int settled)
 	fd_close(control);
 	drop_fds();
 	setsid(); /* a signal to the guest's group is not for us */
-	held_release();
+	open_files_release();
 	shared_forget();
 	host.forget_input();
 	wire_reader_init(&in, GUEST_PARKED_FRAME_MAX);
@@ -351,7 +351,7 @@ static void stay_parked(int control, int settled)
 		}
 		if (r < 0 || wire_reader_room(&in, GUEST_PARKED_FRAME_MAX, &to, &room) < 0)
 			_exit(1);
-		ssize_t n = park_receive(to, room);
+		ssize_t n = guest_snapshot_receive(to, room);
 		if (n <= 0)
 			_exit(0); /* nobody needs it any more */
 		wire_reader_filled(&in, (size_t)n);
@@ -422,7 +422,7 @@ static void leave_copy(uint64_t ticket)
 	fd_close(control[0]);
 	fd_close(control[1]);
 	if (made)
-		hot_copy();
+		prefault_copy();
 }
 
 static void park(uint64_t ticket, bool may_be_fragile)
@@ -432,16 +432,16 @@ static void park(uint64_t ticket, bool may_be_fragile)
 		answer(WIRE_PARKED, ticket, why, NULL, 0);
 		return;
 	}
-	store_update();
+	file_snapshot_update();
 	if (ran)
-		hot_learn();
+		prefault_learn();
 	ran = false;
 	if (!getcwd(directory, sizeof(directory)))
 		snprintf(directory, sizeof(directory), "/workspace");
 	leave_copy(ticket);
 }
 
-void park_handle(const struct wire_frame *f)
+void guest_snapshot_handle(const struct wire_frame *f)
 {
 	struct wire_field field;
 	size_t at = 0;
@@ -460,7 +460,7 @@ void park_handle(const struct wire_frame *f)
 	}
 }
 
-void park_cell_done(uint32_t serial, uint64_t took_ns)
+void guest_snapshot_cell_done(uint32_t serial, uint64_t took_ns)
 {
 	last_cell = serial;
 	ran = true;
@@ -469,17 +469,17 @@ void park_cell_done(uint32_t serial, uint64_t took_ns)
 	next.quick = took_ns < PARK_QUICK_MS * NSEC_PER_MSEC && !(effects_last() & WIRE_EFFECT_OUTSIDE);
 }
 
-int park_patience_ms(void)
+int guest_snapshot_patience_ms(void)
 {
 	return next.quick ? PARK_LATER_MS : PARK_SOON_MS;
 }
 
-bool park_due(void)
+bool guest_snapshot_due(void)
 {
 	return next.due;
 }
 
-void park_when_idle(void)
+void guest_snapshot_when_idle(void)
 {
 	next.wanted = next.due = false;
 	park(next.ticket, true);

@@ -117,7 +117,7 @@ bool held_display(char why[HELD_WHY_MAX])
 	return found;
 }
 
-bool held_note(const int *ours, size_t n, char why[HELD_WHY_MAX])
+bool open_files_note(const int *ours, size_t n, char why[HELD_WHY_MAX])
 {
 	DIR *d = opendir("/proc/self/fd");
 	bool good = d != NULL;
@@ -135,14 +135,14 @@ bool held_note(const int *ours, size_t n, char why[HELD_WHY_MAX])
 	return good;
 }
 
-void held_release(void)
+void open_files_release(void)
 {
 	for (size_t i = 0; i < count; i++)
 		if (table[i].path)
 			close(table[i].fd);
 }
 
-void held_reopen(bool other_jail)
+void open_files_reopen(bool other_jail)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct held *h = &table[i];

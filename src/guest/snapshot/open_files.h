@@ -13,13 +13,13 @@ enum { HELD_WHY_MAX = 256 };
  * Notes all descriptors above 2 but those that `ours` names (n of them). False, with the reason in `why`, when one of them cannot be
  * carried over: a pipe, a socket, a lock.
  */
-bool held_note(const int *ours, size_t n, char why[HELD_WHY_MAX]);
+bool open_files_note(const int *ours, size_t n, char why[HELD_WHY_MAX]);
 
 /* Is one of them a connection to the display? Then `why` says so. */
 bool held_display(char why[HELD_WHY_MAX]);
 
 /* In the parked copy: lets go of the files. */
-void held_release(void);
+void open_files_release(void);
 
 /* In the live guest made from it: opens them again, where they were. In another jail, files without a name are not its own: it loses them. */
-void held_reopen(bool other_jail);
+void open_files_reopen(bool other_jail);

@@ -36,7 +36,7 @@ static unsigned lessons;
 static bool shared; /* with a copy, since cells were run */
 static uintptr_t page_size;
 
-void hot_prepare(void)
+void prefault_prepare(void)
 {
 	static struct map maps[MAPS_MAX];
 	size_t n = maps_look(maps, MAPS_MAX);
@@ -71,7 +71,7 @@ static bool look_at(int map, uintptr_t start, uintptr_t end, size_t *n)
 	return true;
 }
 
-void hot_learn(void)
+void prefault_learn(void)
 {
 	size_t n = 0;
 	if (!shared || n_pages || lessons == LESSONS_MAX)
@@ -95,7 +95,7 @@ static bool is_ours(int map, uintptr_t page)
 	       (entry & (present | of_file)) == present;
 }
 
-void hot_copy(void)
+void prefault_copy(void)
 {
 	shared = true;
 	_cleanup_fd_ int map = n_pages ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) : -1;

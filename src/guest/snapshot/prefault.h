@@ -6,10 +6,10 @@
 #pragma once
 
 /* In the zygote, when all is warm: the memory that is looked at. */
-void hot_prepare(void);
+void prefault_prepare(void);
 
 /* Before the guest parks a copy, when cells were run since the last one: learns from them, unless that was done. */
-void hot_learn(void);
+void prefault_learn(void);
 
 /* When every page is shared with a copy: copies those that were learnt. */
-void hot_copy(void);
+void prefault_copy(void);

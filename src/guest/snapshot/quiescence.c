@@ -204,7 +204,7 @@ static bool childless(const struct support *support, char why[HELD_WHY_MAX])
 	return ended < 0;
 }
 
-bool alone_check(const struct support *support, char why[HELD_WHY_MAX])
+bool quiescence_check(const struct support *support, char why[HELD_WHY_MAX])
 {
 	if (!threads_end()) {
 		/* Windows have threads of their own: they are what can be closed. */

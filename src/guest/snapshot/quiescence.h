@@ -13,4 +13,4 @@
 #include "guest/snapshot/open_files.h"
 
 /* With the GIL held. False, with who is there in `why`, when it is not alone and will not soon be. */
-bool alone_check(const struct support *support, char why[HELD_WHY_MAX]);
+bool quiescence_check(const struct support *support, char why[HELD_WHY_MAX]);

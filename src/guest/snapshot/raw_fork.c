@@ -15,7 +15,7 @@
 
 static int *tid; /* where libc keeps the id of the main thread: CLONE_CHILD_SETTID at that place keeps it right */
 
-void clones_prepare(void)
+void raw_fork_prepare(void)
 {
 	if (prctl(PR_GET_TID_ADDRESS, &tid, 0, 0, 0) < 0)
 		tid = NULL; /* a kernel that does not tell */
@@ -26,7 +26,7 @@ static unsigned long flags(void)
 	return CLONE_PARENT | CLONE_PIDFD | (tid ? CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID : 0);
 }
 
-pid_t clones_fork(int *ret_pidfd)
+pid_t raw_fork_fork(int *ret_pidfd)
 {
 	*ret_pidfd = -1;
 #if defined(__x86_64__)
@@ -93,7 +93,7 @@ static void register_rseq(void)
 #endif
 }
 
-int clones_succeed(int *ret_pidfd)
+int raw_fork_succeed(int *ret_pidfd)
 {
 	/* The end of a thread that shares memory with others clears that place, which is the child's by then. */
 	syscall(SYS_set_tid_address, NULL);

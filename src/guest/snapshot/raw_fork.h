@@ -7,10 +7,10 @@
 #include <sys/types.h>
 
 /* In the zygote, by its main thread and before any filter: the guests' filter does not let them ask. */
-void clones_prepare(void);
+void raw_fork_prepare(void);
 
 /* As fork(). *ret_pidfd is -1 when there is none: in the copy, and on failure. */
-pid_t clones_fork(int *ret_pidfd);
+pid_t raw_fork_fork(int *ret_pidfd);
 
 /*
  * A copy that takes our place: it goes on with our memory and our descriptors, and we end in the same breath. For a process that has joined a pid
@@ -18,4 +18,4 @@ pid_t clones_fork(int *ret_pidfd);
  *
  * 0 in the copy, whose own pidfd is *ret_pidfd; a negative errno when we are still there.
  */
-int clones_succeed(int *ret_pidfd);
+int raw_fork_succeed(int *ret_pidfd);

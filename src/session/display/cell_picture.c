@@ -336,7 +336,7 @@ bool capture_finish(struct capture *p, enum cell_status status, int exit_code)
 		return capture_ask_last(p);
 	if (!p->wanted) /* it was only to see whether the code blocks */
 		return false;
-	display_hurry(p->session->display, p->question, LAST_PICTURE_S);
+	display_prioritise(p->session->display, p->question, LAST_PICTURE_S);
 	return true;
 }
 

@@ -1,4 +1,4 @@
-/* What capture.c and painting.c share; not for others. */
+/* What cell_picture.c and painting.c share; not for others. */
 #pragma once
 
 #include "session/internal.h"
@@ -46,7 +46,7 @@ struct capture {
 	uv_timer_t timer;
 };
 
-/* capture.c */
+/* cell_picture.c */
 void picture_finish(struct picture *p);
 void capture_ask(struct capture *p, struct picture *about, const struct shot_options *o, bool lazy, double timeout_s);
 bool capture_ask_last(struct capture *p);        /* the picture of the end, when it is wanted and not there; true when it was asked for */

@@ -140,7 +140,7 @@ static void start_screens(struct displays *d)
 	if (m->state != HELPER_OFF || m->helper.open_polls)
 		return;
 	prepare(d, m);
-	if (helper_start(&m->helper, d->config.loop, "/proc/self/exe", argv, envp, (const int[HELPER_EXTRA]){ nursery_jailer_pidfd(d->config.nursery), -1 }) < 0)
+	if (helper_start(&m->helper, d->config.loop, "/proc/self/exe", argv, envp, (const int[HELPER_EXTRA]){ sandbox_pool_jailer_pidfd(d->config.pool), -1 }) < 0)
 		m->state = HELPER_BROKEN;
 }
 
@@ -165,7 +165,7 @@ static void start_zygote(struct displays *d, struct maker *m)
 	char *envp[] = { (char *)"PATH=/usr/bin:/bin", preload, number, (char *)"LISTEN_FDS=1",
 		(char *)"MALLOC_MMAP_THRESHOLD_=65536", (char *)"MALLOC_TRIM_THRESHOLD_=65536", NULL };
 	m->helper.silent = true;
-	if (helper_start(&m->helper, d->config.loop, XZYGOTE_PROGRAM, (char **)argv, envp, (const int[HELPER_EXTRA]){ nursery_jailer_pidfd(d->config.nursery), -1 }) < 0)
+	if (helper_start(&m->helper, d->config.loop, XZYGOTE_PROGRAM, (char **)argv, envp, (const int[HELPER_EXTRA]){ sandbox_pool_jailer_pidfd(d->config.pool), -1 }) < 0)
 		m->state = HELPER_BROKEN;
 }
 
@@ -190,7 +190,7 @@ static struct maker *server_maker(struct displays *d, const struct display_size 
 void displays_warm(struct displays *d, const struct display_size *size)
 {
 	struct maker *m = server_maker(d, size);
-	if (d->destroying || nursery_jailer_pidfd(d->config.nursery) < 0)
+	if (d->destroying || sandbox_pool_jailer_pidfd(d->config.pool) < 0)
 		return;
 	start_screens(d);
 	if (m)

@@ -17,7 +17,7 @@
 struct displays;
 struct display;
 struct film_list;
-struct nursery;
+struct sandbox_pool;
 
 struct display_size {
 	unsigned width, height, depth, dpi;
@@ -28,7 +28,7 @@ enum { DISPLAY_WIDTH = 1024, DISPLAY_HEIGHT = 768, DISPLAY_DEPTH = 24, DISPLAY_D
 struct displays_config {
 	uv_loop_t *loop;
 	const char *guest_module; /* our library for Xvfb lies beside it */
-	struct nursery *nursery;
+	struct sandbox_pool *pool;
 	bool plain; /* no zygotes: for tests, and machines where they misbehave */
 };
 
@@ -44,7 +44,7 @@ void displays_warm(struct displays *d, const struct display_size *size);
 /* How a server of this size comes to be: "warm" (forked), "plain", or "starting". */
 const char *displays_kind(struct displays *d, const struct display_size *size);
 
-/* ---- for display.c ------------------------------------------------------------------------ */
+/* ---- for session_display.c ------------------------------------------------------------------------ */
 
 void displays_add(struct displays *d, struct display *display);
 void displays_remove(struct displays *d, struct display *display);

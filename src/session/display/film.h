@@ -25,7 +25,7 @@ void film_close(struct film *f); /* ends its process; NULL is fine */
 /* 0 with its file, which stays the film's; -EINPROGRESS; else why there is none (slug "film_failed"). */
 int film_get(const struct film *f, struct error *e, int *ret_fd);
 
-/* ---- for displays.c --------------------------------------------------------------------------- */
+/* ---- for display_servers.c --------------------------------------------------------------------------- */
 
 /* The answer to displays_spawn(); the pidfd (-1 on failure) is ours from here on. */
 void film_spawned(struct film_list *films, uint32_t serial, int err, int pidfd);

@@ -23,7 +23,7 @@ void session_tell_continue(struct session *s, uint32_t serial)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	size_t start;
-	struct guest *guest = berth_guest(s->berth);
+	struct guest *guest = sandbox_guest(s->sandbox);
 	if (!guest || wire_begin(&b, WIRE_CONTINUE, serial, &start) < 0)
 		return; /* its wait has a limit */
 	wire_end(&b, start);

@@ -253,7 +253,7 @@ void display_forget_all(struct display *d, const void *userdata)
 			display_forget(d, d->question[i].serial);
 }
 
-void display_hurry(struct display *d, uint32_t serial, double timeout_s)
+void display_prioritise(struct display *d, uint32_t serial, double timeout_s)
 {
 	struct question *q = find_question(d, serial);
 	if (!q)
@@ -272,16 +272,16 @@ void display_hurry(struct display *d, uint32_t serial, double timeout_s)
 
 static int spawn_as(struct display *d, struct display_spawn q, int a, int b)
 {
-	struct cgroup_ticket ticket = { 0 };
+	struct cgroup_join_fds ticket = { 0 };
 	int fds[DISPLAY_SPAWN_FDS_MAX] = { -1, a, b };
-	int r = d->berth ? berth_ticket(d->berth, &fds[0], &ticket) : -ENOENT;
+	int r = d->sandbox ? sandbox_join_fds(d->sandbox, &fds[0], &ticket) : -ENOENT;
 	if (r < 0)
 		return r;
 	memcpy(q.cookie, d->cookie, sizeof(q.cookie));
 	q.into = (uint32_t)ticket.into;
 	memcpy(fds + DISPLAY_SPAWN_FDS, ticket.fds, ticket.n * sizeof(int));
 	r = displays_spawn(d->displays, &d->size, &q, fds, DISPLAY_SPAWN_FDS + ticket.n);
-	cgroup_ticket_close(&ticket);
+	cgroup_join_fds_close(&ticket);
 	return r;
 }
 
@@ -487,7 +487,7 @@ void display_detach(struct display *d)
 		d->closing++;
 		uv_close((uv_handle_t *)&d->listen_poll, listen_closed);
 	}
-	d->berth = NULL;
+	d->sandbox = NULL;
 	d->up_before = false;
 	if (d->state != DISPLAY_CLOSED)
 		d->state = DISPLAY_NOWHERE;
@@ -510,14 +510,14 @@ void display_close(struct display *d)
 
 /* ---- beginning -------------------------------------------------------------------------------------------- */
 
-void display_attach(struct display *d, struct berth *b)
+void display_attach(struct display *d, struct sandbox *b)
 {
-	d->berth = b;
+	d->sandbox = b;
 	if (getrandom(d->cookie, sizeof(d->cookie), 0) != (ssize_t)sizeof(d->cookie)) {
 		d->events->on_failed(d->owner, "no random numbers for a cookie");
 		return;
 	}
-	berth_open_display(b, d->cookie);
+	sandbox_open_display(b, d->cookie);
 }
 
 void display_take_socket(struct display *d, int *fds)

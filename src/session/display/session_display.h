@@ -16,7 +16,7 @@
 #include "display/protocol.h"
 #include "session/display/display_servers.h"
 
-struct berth;
+struct sandbox;
 
 /* Everything it points to is valid during the call only. */
 struct display_reply {
@@ -48,12 +48,12 @@ int display_create(struct displays *all, const struct display_size *size, bool l
 void display_close(struct display *d); /* open questions get no answer any more; NULL is fine */
 
 /* The session's jail: now this one (its socket is asked for), or none. */
-void display_attach(struct display *d, struct berth *b);
+void display_attach(struct display *d, struct sandbox *b);
 /* The jail is about to be swept: server and screen end now, and start again at the next connection. */
 void display_restart(struct display *d);
 
 void display_detach(struct display *d);
-void display_take_socket(struct display *d, int *fds); /* the berth's on_display */
+void display_take_socket(struct display *d, int *fds); /* the sandbox's on_display */
 
 /* How its X server or screen ended, when nobody here told them to, since the interpreter of now was started; NULL: they did not. Programs with windows end then. */
 const char *display_death(const struct display *d);
@@ -73,4 +73,4 @@ void display_forget(struct display *d, uint32_t serial);
 void display_forget_all(struct display *d, const void *userdata); /* all that was asked with it */
 
 /* To a question that waits already: DISPLAY_ASK_NOW. Starts the X server. */
-void display_hurry(struct display *d, uint32_t serial, double timeout_s);
+void display_prioritise(struct display *d, uint32_t serial, double timeout_s);

@@ -1,4 +1,4 @@
-/* What display.c and displays.c share; not for others. */
+/* What session_display.c and display_servers.c share; not for others. */
 #pragma once
 
 #include <sys/queue.h>
@@ -30,7 +30,7 @@ struct display {
 	struct display_size size;
 	const struct display_events *events;
 	void *owner;
-	struct berth *berth;
+	struct sandbox *sandbox;
 	enum display_state state;
 	uint8_t cookie[XSOCKET_COOKIE];
 	int listening, place;   /* xsocket.h */

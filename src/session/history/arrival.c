@@ -12,16 +12,16 @@
 #include "jail/mover.h"
 #include "sandbox/sandbox.h"
 
-static void refuse(struct berth *b, const char *text)
+static void refuse(struct sandbox *b, const char *text)
 {
 	if (b->arriving >= 0)
 		process_signal(b->arriving, SIGKILL); /* it was looked at before: it has the session's id, or is in its group */
 	fd_close_clear(&b->arriving);
-	berth_not_alive(b, text);
+	sandbox_not_alive(b, text);
 }
 
 /* It is where it belongs: it may put the files back now, which are the fork's own. */
-static void welcome(struct berth *b)
+static void welcome(struct sandbox *b)
 {
 	_cleanup_buffer_ struct buffer frames = BUFFER_INIT(0);
 	size_t start;
@@ -30,24 +30,24 @@ static void welcome(struct berth *b)
 		return;
 	}
 	wire_end(&frames, start);
-	berth_take_guest(b, TAKE_FD(b->arriving), b->arriving_pid);
-	if (b->guest && b->state == BERTH_STARTING)
+	sandbox_take_guest(b, TAKE_FD(b->arriving), b->arriving_pid);
+	if (b->guest && b->state == SANDBOX_STARTING)
 		guest_send(b->guest, &frames);
 }
 
 static void on_message(struct helper *h, const void *data, size_t len, int *fds, size_t n_fds)
 {
-	struct nursery *n = (struct nursery *)((char *)h - offsetof(struct nursery, mover));
+	struct sandbox_pool *n = (struct sandbox_pool *)((char *)h - offsetof(struct sandbox_pool, mover));
 	struct mover_answer a;
 	(void)fds, (void)n_fds;
 	if (len != sizeof(a))
 		return;
 	memcpy(&a, data, sizeof(a));
 	a.text[sizeof(a.text) - 1] = '\0';
-	struct berth *b = berth_find(n, a.serial);
+	struct sandbox *b = sandbox_find(n, a.serial);
 	if (!b || b->arriving < 0)
 		return;
-	if (b->state != BERTH_STARTING)
+	if (b->state != SANDBOX_STARTING)
 		fd_close_clear(&b->arriving);
 	else if (a.err)
 		refuse(b, a.text);
@@ -62,14 +62,14 @@ static void on_exit_of(struct helper *h)
 
 static void on_closed(struct helper *h)
 {
-	struct nursery *n = (struct nursery *)((char *)h - offsetof(struct nursery, mover));
+	struct sandbox_pool *n = (struct sandbox_pool *)((char *)h - offsetof(struct sandbox_pool, mover));
 	if (n->destroying)
-		nursery_finish_when_empty(n);
+		sandbox_pool_finish_when_empty(n);
 	else
 		log_warning("the mover ended; a new one is started when it is needed");
 }
 
-static int start(struct nursery *n)
+static int start(struct sandbox_pool *n)
 {
 	char *argv[] = { (char *)"glovebox", (char *)"mover", NULL };
 	char *envp[] = { (char *)"PATH=/usr/bin:/bin", NULL };
@@ -85,11 +85,11 @@ static int start(struct nursery *n)
 }
 
 /* Asks the mover; it answers, or dies and is asked again. */
-static int ask(struct berth *b)
+static int ask(struct sandbox *b)
 {
-	struct nursery *n = b->nursery;
+	struct sandbox_pool *n = b->pool;
 	struct mover_request q = { .order = MOVER_MOVE, .serial = b->serial, .host_id = geteuid() == 0 ? (int64_t)b->host_id : -1 };
-	struct cgroup_ticket ticket = { 0 };
+	struct cgroup_join_fds ticket = { 0 };
 	int fds[MOVER_FIXED_FDS + CGROUP_CONTROLLERS_MAX] = { b->arriving, b->namespaces[JAIL_NS_USER], b->namespaces[JAIL_NS_PID] };
 	int r = start(n);
 	if (r == 0)
@@ -98,11 +98,11 @@ static int ask(struct berth *b)
 		memcpy(fds + MOVER_FIXED_FDS, ticket.fds, ticket.n * sizeof(int));
 		r = helper_send(&n->mover, &q, sizeof(q), fds, MOVER_FIXED_FDS + ticket.n);
 	}
-	cgroup_ticket_close(&ticket);
+	cgroup_join_fds_close(&ticket);
 	return r;
 }
 
-void arrival_expect(struct nursery *n)
+void arrival_expect(struct sandbox_pool *n)
 {
 	struct mover_request q = { .order = MOVER_PREPARE };
 	int r = start(n);
@@ -112,7 +112,7 @@ void arrival_expect(struct nursery *n)
 		helper_send(&n->mover, &q, sizeof(q), NULL, 0);
 }
 
-void arrival_begin(struct berth *b, int pidfd, pid_t pid)
+void arrival_begin(struct sandbox *b, int pidfd, pid_t pid)
 {
 	char text[96];
 	fd_close(b->arriving);
@@ -125,17 +125,17 @@ void arrival_begin(struct berth *b, int pidfd, pid_t pid)
 	}
 }
 
-void arrival_restart(struct nursery *n)
+void arrival_restart(struct sandbox_pool *n)
 {
-	struct berth *b;
+	struct sandbox *b;
 	if (n->mover.running || n->mover.open_polls)
 		return;
-	TAILQ_FOREACH(b, &n->berths, link)
-		if (b->arriving >= 0 && b->state == BERTH_STARTING)
+	TAILQ_FOREACH(b, &n->sandboxes, link)
+		if (b->arriving >= 0 && b->state == SANDBOX_STARTING)
 			ask(b); /* the watchdog has a limit for it */
 }
 
-void arrival_destroy(struct nursery *n)
+void arrival_destroy(struct sandbox_pool *n)
 {
 	helper_close(&n->mover);
 }

@@ -14,20 +14,20 @@
 
 /* ---- looking ------------------------------------------------------------------- */
 
-static void describe(const struct session *s, struct copy *c, bool size, struct checkpoint_info *ret)
+static void describe(const struct session *s, struct snapshot *c, bool size, struct checkpoint_info *ret)
 {
-	const struct copy *parent = c->parent ? berth_copy(s->berth, c->parent) : NULL;
+	const struct snapshot *parent = c->parent ? sandbox_snapshot(s->sandbox, c->parent) : NULL;
 	*ret = (struct checkpoint_info){ .id = c->id, .name = c->name, .parent = parent ? parent->id : NULL, .cell = c->cell,
-		.created_wall_ns = c->wall_ns, .size_bytes = size ? room_size(c) : 0, .current = c->ticket == s->head, .files = !c->files_left };
+		.created_wall_ns = c->wall_ns, .size_bytes = size ? evict_snapshot_size(c) : 0, .current = c->ticket == s->head, .files = !c->files_left };
 }
 
 bool session_checkpoint_info(struct session *s, unsigned i, bool size, struct checkpoint_info *ret)
 {
-	struct copy *c;
-	if (!s->berth)
+	struct snapshot *c;
+	if (!s->sandbox)
 		return false;
-	TAILQ_FOREACH(c, &s->berth->copies, link) {
-		if (!copy_is_kept(c) || i--)
+	TAILQ_FOREACH(c, &s->sandbox->snapshots, link) {
+		if (!snapshot_is_kept(c) || i--)
 			continue;
 		describe(s, c, size, ret);
 		return true;
@@ -36,11 +36,11 @@ bool session_checkpoint_info(struct session *s, unsigned i, bool size, struct ch
 }
 
 /* By id, or the newest of that name. */
-struct copy *checkpoint_find(struct session *s, const char *which)
+struct snapshot *checkpoint_find(struct session *s, const char *which)
 {
-	struct copy *c;
-	TAILQ_FOREACH_REVERSE(c, &s->berth->copies, copy_list, link)
-		if (copy_is_kept(c) && (text_eq(c->id, which) || text_eq(c->name, which)))
+	struct snapshot *c;
+	TAILQ_FOREACH_REVERSE(c, &s->sandbox->snapshots, snapshot_list, link)
+		if (snapshot_is_kept(c) && (text_eq(c->id, which) || text_eq(c->name, which)))
 			return c;
 	return NULL;
 }
@@ -53,7 +53,7 @@ int checkpoint_not_found(const char *which, struct error *e)
 }
 
 /* Tells the asker of a checkpoint or rollback. */
-static void tell(struct session *s, checkpoint_done done, void *userdata, const struct error *e, struct copy *c, bool back)
+static void tell(struct session *s, checkpoint_done done, void *userdata, const struct error *e, struct snapshot *c, bool back)
 {
 	_cleanup_free_ char *let_go = done && !e ? TAKE_PTR(s->let_go) : NULL;
 	struct checkpoint_info info;
@@ -68,9 +68,9 @@ static void tell(struct session *s, checkpoint_done done, void *userdata, const 
 
 /* ---- checkpoints ------------------------------------------------------------------- */
 
-static void name_it(struct session *s, struct copy *c)
+static void name_it(struct session *s, struct snapshot *c)
 {
-	room_for_one(s);
+	evict_for_new(s);
 	c->name = TAKE_PTR(s->request->checkpoint.name);
 	c->used_ns = clock_now_ns();
 	s->table->stats.checkpoints++;
@@ -82,7 +82,7 @@ int checkpoint_ask(struct session *s, uint64_t *ret_ticket)
 	struct operation *o = s->request;
 	if (!s->setup_sent)
 		session_send_setup(s);
-	if (travel_park(s, ret_ticket) < 0) {
+	if (history_park(s, ret_ticket) < 0) {
 		operation_fail(s, -ENOMEM, NULL, NULL, "the interpreter takes no requests now");
 		return -ENOMEM;
 	}
@@ -119,7 +119,7 @@ static void died_before_checkpoint(struct session *s)
 	recovery_begin(s);
 }
 
-static void finish_checkpoint(struct session *s, struct operation *o, const struct error *e, struct copy *c)
+static void finish_checkpoint(struct session *s, struct operation *o, const struct error *e, struct snapshot *c)
 {
 	tell(s, o->checkpoint.done, o->userdata, e, c, false);
 }
@@ -142,8 +142,8 @@ const struct operation_ops checkpoint_operation = {
 
 static bool has_named(struct session *s)
 {
-	struct copy *c;
-	TAILQ_FOREACH(c, &s->berth->copies, link)
+	struct snapshot *c;
+	TAILQ_FOREACH(c, &s->sandbox->snapshots, link)
 		if (c->name)
 			return true;
 	return false;
@@ -162,16 +162,16 @@ static bool undo_in_path(struct session *s, struct operation *o)
 }
 
 /* The same, when the state is that of a copy: on the way to it from its parent. */
-static bool undo_to_parent(struct session *s, struct operation *o, struct copy *c)
+static bool undo_to_parent(struct session *s, struct operation *o, struct snapshot *c)
 {
-	struct copy *parent = c->parent ? berth_copy(s->berth, c->parent) : NULL;
+	struct snapshot *parent = c->parent ? sandbox_snapshot(s->sandbox, c->parent) : NULL;
 	if (parent && c->steps == 1) {
 		o->rollback.ticket = parent->ticket;
 		return true;
 	}
 	if (!c->path.len || !s->params.keep_files_bytes || (parent ? parent->files_left : !c->from_start || has_named(s)))
 		return false;
-	travel_forget_cells(s, true);
+	history_forget_cells(s, true);
 	if (buffer_append(&s->replay.frames, c->path.data, c->path.len) < 0)
 		return false;
 	s->replay.n = c->steps;
@@ -185,15 +185,15 @@ static bool undo_to_parent(struct session *s, struct operation *o, struct copy *
 
 static bool plan_undo(struct session *s, struct operation *o)
 {
-	struct copy *c = s->head ? berth_copy(s->berth, s->head) : NULL;
+	struct snapshot *c = s->head ? sandbox_snapshot(s->sandbox, s->head) : NULL;
 	if (s->replay.good && s->replay.n)
 		return undo_in_path(s, o);
 	if (s->since == 1 && c) {
 		o->rollback.ticket = c->ticket;
 		return true;
 	}
-	while (c && !s->since && !c->steps && c->parent) /* copies of one state */
-		c = berth_copy(s->berth, c->parent);
+	while (c && !s->since && !c->steps && c->parent) /* snapshots of one state */
+		c = sandbox_snapshot(s->sandbox, c->parent);
 	return c && !s->since && undo_to_parent(s, o, c);
 }
 
@@ -208,10 +208,10 @@ static void rollback_failed(struct session *s)
 	recovery_lose(s, "the copy did not come to life");
 }
 
-static void checkpoint_died(struct session *s, struct copy *c)
+static void checkpoint_died(struct session *s, struct snapshot *c)
 {
 	if (c)
-		travel_let_go(s, c);
+		history_let_go(s, c);
 	operation_fail(s, -ENOENT, "checkpoint_not_found", "The session goes on as it is. GET …/checkpoints lists what is left.",
 		"the checkpoint has died (was memory short?)");
 }
@@ -225,13 +225,13 @@ static void nothing_to_undo(struct session *s)
 }
 
 /* The interpreter was let go of already: the session goes on from the snapshot that its state came from. The cells to run again are those of the plan. */
-static void died_at_the_last_moment(struct session *s, struct copy *c)
+static void died_at_the_last_moment(struct session *s, struct snapshot *c)
 {
 	checkpoint_died(s, c);
 	if (s->ending)
 		return;
 	death_note(s, &(struct process_exit){ .signaled = true, .status = SIGKILL }, false);
-	travel_forget_cells(s, false);
+	history_forget_cells(s, false);
 	recovery_begin(s);
 }
 
@@ -243,10 +243,10 @@ static bool go_back(struct session *s)
 		nothing_to_undo(s);
 		return false;
 	}
-	struct copy *c = berth_copy(s->berth, o->rollback.ticket);
+	struct snapshot *c = sandbox_snapshot(s->sandbox, o->rollback.ticket);
 	if (o->rollback.from_start) {
 		s->replay.fresh = s->replay.good = true;
-		travel_start_again(s);
+		history_start_again(s);
 		return true;
 	}
 	if (!c || c->pidfd < 0 || process_signal(c->pidfd, 0) < 0) {
@@ -254,7 +254,7 @@ static bool go_back(struct session *s)
 		return false;
 	}
 
-	if (travel_go_back(s, c, o->rollback.replay) < 0)
+	if (history_go_back(s, c, o->rollback.replay) < 0)
 		died_at_the_last_moment(s, c);
 	return true;
 }
@@ -283,7 +283,7 @@ static void died_in_rollback(struct session *s)
 		recovery_begin(s);
 }
 
-static void finish_rollback(struct session *s, struct operation *o, const struct error *e, struct copy *c)
+static void finish_rollback(struct session *s, struct operation *o, const struct error *e, struct snapshot *c)
 {
 	tell(s, o->rollback.done, o->userdata, e, c, true);
 }
@@ -310,8 +310,8 @@ int checkpoint_check_idle(struct session *s, struct error *e)
 		error_remedy(e, "Wait for the answer of the running cell, or interrupt it.");
 		return error_slug(e, "session_busy");
 	}
-	if (s->berth && !travel_possible(s)) {
-		error_set(e, -ENOTSUP, "copies of a session need control groups, which this machine does not give");
+	if (s->sandbox && !history_possible(s)) {
+		error_set(e, -ENOTSUP, "snapshots of a session need control groups, which this machine does not give");
 		error_remedy(e, "`glovebox doctor` says what is missing.");
 		return error_slug(e, "cannot_checkpoint");
 	}
@@ -346,7 +346,7 @@ int session_rollback(struct session *s, const char *which, checkpoint_done done,
 	int r = checkpoint_check_idle(s, e);
 	if (r < 0)
 		return r;
-	struct copy *c = which && s->berth ? checkpoint_find(s, which) : NULL;
+	struct snapshot *c = which && s->sandbox ? checkpoint_find(s, which) : NULL;
 	if (which && !c)
 		return checkpoint_not_found(which, e);
 	struct operation *o = operation_new(OPERATION_ROLLBACK, userdata);
@@ -363,7 +363,7 @@ int session_rollback(struct session *s, const char *which, checkpoint_done done,
 int session_checkpoint_delete(struct session *s, const char *which, struct error *e)
 {
 	int r = checkpoint_check_idle(s, e);
-	struct copy *c = r < 0 || !s->berth ? NULL : checkpoint_find(s, which);
+	struct snapshot *c = r < 0 || !s->sandbox ? NULL : checkpoint_find(s, which);
 	if (r < 0)
 		return r;
 	if (!c)
@@ -372,7 +372,7 @@ int session_checkpoint_delete(struct session *s, const char *which, struct error
 		free(c->name);
 		c->name = NULL;
 	} else {
-		travel_let_go(s, c);
+		history_let_go(s, c);
 	}
 	return 0;
 }

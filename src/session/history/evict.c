@@ -17,7 +17,7 @@ enum {
 	WEIGH_LOOK_MS = 1000, /* how often somebody looks whether there is reason to */
 };
 
-uint64_t room_size(struct copy *c)
+uint64_t evict_snapshot_size(struct snapshot *c)
 {
 	char path[64];
 	_cleanup_free_ char *text = NULL;
@@ -30,16 +30,16 @@ uint64_t room_size(struct copy *c)
 }
 
 /* May it go? Not the one that the session's state is, or has just been made. */
-static bool may_go(const struct session *s, const struct copy *c)
+static bool may_go(const struct session *s, const struct snapshot *c)
 {
 	return c->name && !c->held && c->ticket != s->head;
 }
 
-static struct copy *least_used(struct session *s, unsigned *ret_n)
+static struct snapshot *least_used(struct session *s, unsigned *ret_n)
 {
-	struct copy *c, *found = NULL;
+	struct snapshot *c, *found = NULL;
 	*ret_n = 0;
-	TAILQ_FOREACH(c, &s->berth->copies, link) {
+	TAILQ_FOREACH(c, &s->sandbox->snapshots, link) {
 		if (!may_go(s, c))
 			continue;
 		++*ret_n;
@@ -50,10 +50,10 @@ static struct copy *least_used(struct session *s, unsigned *ret_n)
 }
 
 /* It is told with the next answer; should there be no memory for that, it only is not found when somebody goes back to it. */
-void room_lost(struct session *s, struct copy *c)
+void evict_note(struct session *s, struct snapshot *c)
 {
 	if (!c->name) {
-		travel_let_go(s, c);
+		history_let_go(s, c);
 		return;
 	}
 	char *told = NULL;
@@ -62,27 +62,27 @@ void room_lost(struct session *s, struct copy *c)
 		s->let_go = told;
 	}
 	s->table->stats.checkpoints_let_go++;
-	travel_let_go(s, c);
+	history_let_go(s, c);
 }
 
 void room_lose_named(struct session *s)
 {
-	for (struct copy *c = TAILQ_FIRST(&s->berth->copies), *next; c; c = next) {
+	for (struct snapshot *c = TAILQ_FIRST(&s->sandbox->snapshots), *next; c; c = next) {
 		next = TAILQ_NEXT(c, link);
 		if (c->name)
-			room_lost(s, c);
+			evict_note(s, c);
 	}
 }
 
 bool room_keep_named(struct session *s)
 {
 	bool any = false;
-	for (struct copy *c = TAILQ_FIRST(&s->berth->copies), *next; c; c = next) {
+	for (struct snapshot *c = TAILQ_FIRST(&s->sandbox->snapshots), *next; c; c = next) {
 		next = TAILQ_NEXT(c, link);
 		if (c->name && c->pidfd >= 0)
 			any = true;
 		else
-			room_lost(s, c);
+			evict_note(s, c);
 	}
 	return any;
 }
@@ -95,10 +95,10 @@ static uint64_t most_bytes(const struct session *s)
 /* Of all that have a name. */
 static uint64_t weigh(struct session *s)
 {
-	struct copy *c;
+	struct snapshot *c;
 	uint64_t all = 0, began = clock_now_ns();
-	TAILQ_FOREACH(c, &s->berth->copies, link)
-		all += c->name ? room_size(c) : 0;
+	TAILQ_FOREACH(c, &s->sandbox->snapshots, link)
+		all += c->name ? evict_snapshot_size(c) : 0;
 	uint64_t now = clock_now_ns();
 	s->weighed.rest_until_ns = now + (now - began) * WEIGH_REST;
 	return all;
@@ -106,14 +106,14 @@ static uint64_t weigh(struct session *s)
 
 /*
  * A share of memory is small while processes hold the same that are about to go (a copy that was let go, the guest before a rollback, what a cell left
- * running), and grows when they have gone, with nobody asking for anything. So copies are weighed until two looks agree, and again when what the
+ * running), and grows when they have gone, with nobody asking for anything. So snapshots are weighed until two looks agree, and again when what the
  * whole family holds, which one small file tells, has changed.
  */
 static bool worth_weighing(struct session *s, uint64_t now, bool at_once)
 {
 	if (!at_once && now < (s->weigh_due ? s->weighed.rest_until_ns : s->weighed.look_at_ns))
 		return false;
-	uint64_t family = berth_memory(s->berth);
+	uint64_t family = sandbox_memory(s->sandbox);
 	bool changed = family != s->weighed.family_bytes;
 	s->weighed.family_bytes = family;
 	s->weighed.look_at_ns = now + WEIGH_LOOK_MS * NSEC_PER_MSEC;
@@ -124,28 +124,28 @@ static bool worth_weighing(struct session *s, uint64_t now, bool at_once)
 	return family > most_bytes(s) && (s->weigh_due || at_once);
 }
 
-void room_for_memory(struct session *s, bool at_once)
+void evict_over_memory(struct session *s, bool at_once)
 {
 	unsigned n;
 	uint64_t now = clock_now_ns(), most = most_bytes(s);
-	struct copy *c = least_used(s, &n);
+	struct snapshot *c = least_used(s, &n);
 	if (!c || !most || !worth_weighing(s, now, at_once))
 		return;
 	uint64_t all = weigh(s), before = s->weighed.bytes, differ = all > before ? all - before : before - all;
 	s->weighed.bytes = all;
-	s->weigh_due = all > most || s->running || s->berth->copies_leaving || differ > all / WEIGH_SAME;
+	s->weigh_due = all > most || s->running || s->sandbox->snapshots_leaving || differ > all / WEIGH_SAME;
 	while (all > most && (c = least_used(s, &n))) {
 		log_info("session %s: checkpoint %s goes, they hold %llu MB", s->id, c->id, (unsigned long long)(all >> 20));
 		all -= c->size_bytes < all ? c->size_bytes : all;
-		room_lost(s, c);
+		evict_note(s, c);
 	}
 }
 
-void room_for_one(struct session *s)
+void evict_for_new(struct session *s)
 {
 	unsigned n;
-	struct copy *c = least_used(s, &n);
+	struct snapshot *c = least_used(s, &n);
 	if (c && n >= s->table->config.max_checkpoints)
-		room_lost(s, c);
-	room_for_memory(s, true);
+		evict_note(s, c);
+	evict_over_memory(s, true);
 }

@@ -1,4 +1,4 @@
-/* The pending operation of a session: its stages, which events reach it, and its end. The kinds are in checkpoints.c, fork.c and recovery.c. */
+/* The pending operation of a session: its stages, which events reach it, and its end. The kinds are in checkpoint.c, session_fork.c and recovery.c. */
 #include "session/history/operation.h"
 
 #include <assert.h>
@@ -71,7 +71,7 @@ void operation_waits(struct session *s)
 /* ---- the end ---------------------------------------------------------------------- */
 
 /* The operation leaves its session before anybody is told: whoever hears of its end may ask for the next one. */
-static void finish(struct session *s, const struct error *e, struct copy *c)
+static void finish(struct session *s, const struct error *e, struct snapshot *c)
 {
 	struct operation *o = TAKE_PTR(s->request);
 	if (!s->recovery && s->clock == CLOCK_RECOVERING)
@@ -82,7 +82,7 @@ static void finish(struct session *s, const struct error *e, struct copy *c)
 	session_start_next(s);
 }
 
-void operation_succeed(struct session *s, struct copy *c)
+void operation_succeed(struct session *s, struct snapshot *c)
 {
 	finish(s, NULL, c);
 }
@@ -110,7 +110,7 @@ void operation_cancel(struct session *s, const char *why)
 			s->ending ? "Make a new one with POST /v1/sessions; its variables and files are gone." : NULL, "%s", why);
 }
 
-void session_travel_abandon(struct session *s, void *userdata)
+void session_history_abandon(struct session *s, void *userdata)
 {
 	struct operation *o = s->request;
 	if (!o || o->userdata != userdata)
@@ -131,7 +131,7 @@ void operation_begin(struct session *s)
 	struct operation *o = operation_active(s);
 	if (!o || o->stage != OPERATION_WAITING || !s->guest_ready || s->running)
 		return;
-	if (travel_awaits(s)) { /* its snapshot comes by itself, if the interpreter is what it should be */
+	if (history_awaits(s)) { /* its snapshot comes by itself, if the interpreter is what it should be */
 		session_start_clock(s, CLOCK_RECOVERING, CHECKPOINT_MS);
 		return;
 	}
@@ -159,7 +159,7 @@ void operation_parked(struct session *s, uint64_t ticket, const char *why)
 void operation_ready(struct session *s)
 {
 	if (operation_restores(s))
-		travel_ready(s);
+		history_ready(s);
 }
 
 void operation_restored(struct session *s)

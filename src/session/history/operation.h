@@ -22,7 +22,7 @@
 
 #include "session/session.h"
 
-struct copy;
+struct snapshot;
 
 enum operation_kind { OPERATION_CHECKPOINT, OPERATION_ROLLBACK, OPERATION_FORK, OPERATION_RECOVERY, OPERATION_KINDS };
 
@@ -82,7 +82,7 @@ void operation_request(struct session *s, struct operation *o);
 /* ---- the end of a request, which tells its asker and frees it; cells that wait may start afterwards ---- */
 
 /* With the checkpoint that was made or gone back to, or NULL. */
-void operation_succeed(struct session *s, struct copy *c);
+void operation_succeed(struct session *s, struct snapshot *c);
 
 /* The text goes into the answer. Slug and remedy may be NULL: those of the kind. */
 void operation_fail(struct session *s, int err, const char *slug, const char *remedy, const char *format, ...)
@@ -110,7 +110,7 @@ struct operation_ops {
 	void (*restored)(struct session *s);                     /* RESTORE, REPLAY; NULL: it never is */
 	void (*guest_died)(struct session *s);                   /* any stage */
 	void (*restore_failed)(struct session *s);               /* RESTORE, REPLAY; NULL: it never is */
-	void (*finish)(struct session *s, struct operation *o, const struct error *e, struct copy *c); /* tells the asker; NULL: there is none */
+	void (*finish)(struct session *s, struct operation *o, const struct error *e, struct snapshot *c); /* tells the asker; NULL: there is none */
 	void (*release)(struct operation *o);                    /* frees what it owns; may be NULL */
 };
 

@@ -12,21 +12,21 @@ void recovery_lose(struct session *s, const char *why)
 	if (s->ending)
 		return;
 	if (why)
-		snprintf(s->no_copy, sizeof(s->no_copy), "%s", why);
+		snprintf(s->no_snapshot, sizeof(s->no_snapshot), "%s", why);
 
 	s->wipe = false;
 	session_stop_clock(s);
 	if (s->death.jail)
 		room_lose_named(s);
 	session_end_with_guest(s, false);
-	travel_forget(s);
+	history_forget(s);
 	if (s->ending)
 		return;
 
 	if (room_keep_named(s))
-		berth_restart_guest(s->berth); /* the variables are gone, the checkpoints are not */
+		sandbox_restart_guest(s->sandbox); /* the variables are gone, the checkpoints are not */
 	else
-		berth_replace_guest(s->berth);
+		sandbox_replace_guest(s->sandbox);
 }
 
 void recovery_begin(struct session *s)
@@ -38,7 +38,7 @@ void recovery_begin(struct session *s)
 		return;
 	}
 	s->death.back_to = s->cells;
-	if (!s->death.jail && (travel_recover(s) || (!s->running && travel_fall_back(s))))
+	if (!s->death.jail && (history_recover(s) || (!s->running && history_fall_back(s))))
 		return;
 
 	operation_free(TAKE_PTR(s->recovery));
@@ -47,7 +47,7 @@ void recovery_begin(struct session *s)
 
 bool recovery_retry(struct session *s, unsigned *tries)
 {
-	return ++*tries < TRIES_MAX && travel_retry(s);
+	return ++*tries < TRIES_MAX && history_retry(s);
 }
 
 /* The new interpreter died as well, or never came to life. */
@@ -65,7 +65,7 @@ static void fail(struct session *s)
 static void restored(struct session *s)
 {
 	operation_free(TAKE_PTR(s->recovery));
-	if (!s->running && s->params.keep_files_bytes && !*berth_files_left(s->berth))
+	if (!s->running && s->params.keep_files_bytes && !*sandbox_files_not_restored(s->sandbox))
 		s->files_touched = false; /* what the API wrote since is gone, too */
 	session_end_with_guest(s, true);
 	operation_begin(s); /* a request that waited for this */

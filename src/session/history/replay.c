@@ -47,7 +47,7 @@ void replay_add(struct session *s)
 		s->replay.same++; /* what comes behind another may use what that left behind */
 	s->replay.n++;
 	if (s->replay.n > REPLAY_CELLS || buffer_append(&s->replay.frames, c->frame.data, c->frame.len) < 0)
-		travel_forget_cells(s, false);
+		history_forget_cells(s, false);
 }
 
 void replay_drop_last(struct session *s)

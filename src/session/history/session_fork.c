@@ -64,7 +64,7 @@ static int make_child(struct session *s, struct fork_source *from, struct error 
 }
 
 /* Asks for all of them; each says fork_child_ready() when it is there. */
-static void spread(struct session *s, struct copy *c)
+static void spread(struct session *s, struct snapshot *c)
 {
 	struct operation *o = s->request;
 	struct error e = { 0 };
@@ -90,7 +90,7 @@ static void begin(struct session *s)
 {
 	struct operation *o = s->request;
 	if (o->fork.ticket)
-		spread(s, berth_copy(s->berth, o->fork.ticket));
+		spread(s, sandbox_snapshot(s->sandbox, o->fork.ticket));
 	else if (checkpoint_is_current(s))
 		spread(s, s->latest);
 	else
@@ -110,9 +110,9 @@ static void guest_died(struct session *s)
 	recovery_begin(s);
 }
 
-static void finish(struct session *s, struct operation *o, const struct error *e, struct copy *c)
+static void finish(struct session *s, struct operation *o, const struct error *e, struct snapshot *c)
 {
-	struct copy *source = s->berth && o->stage == OPERATION_SPREAD ? berth_copy(s->berth, o->fork.ticket) : NULL;
+	struct snapshot *source = s->sandbox && o->stage == OPERATION_SPREAD ? sandbox_snapshot(s->sandbox, o->fork.ticket) : NULL;
 	(void)c;
 	if (source)
 		source->held = false;
@@ -179,7 +179,7 @@ void fork_child_failed(struct session *child, const char *why)
 struct session *sessions_find_checkpoint(struct sessions *t, const char *id, uint64_t owner)
 {
 	for (struct session *s = sessions_next(t, NULL); s; s = sessions_next(t, s)) {
-		struct copy *c = s->params.owner == owner && s->berth ? checkpoint_find(s, id) : NULL;
+		struct snapshot *c = s->params.owner == owner && s->sandbox ? checkpoint_find(s, id) : NULL;
 		if (c && text_eq(c->id, id))
 			return s;
 	}
@@ -188,7 +188,7 @@ struct session *sessions_find_checkpoint(struct sessions *t, const char *id, uin
 
 const char *session_fork_note(const struct session *s)
 {
-	return s->berth ? berth_note(s->berth) : "";
+	return s->sandbox ? sandbox_note(s->sandbox) : "";
 }
 
 /* What a fork cannot have two of. */
@@ -215,7 +215,7 @@ int session_fork(struct session *s, const struct fork_request *q, fork_done done
 	int r = checkpoint_check_idle(s, e);
 	if (r == 0)
 		r = check_forkable(s, q, e);
-	struct copy *c = r == 0 && q->at && s->berth ? checkpoint_find(s, q->at) : NULL;
+	struct snapshot *c = r == 0 && q->at && s->sandbox ? checkpoint_find(s, q->at) : NULL;
 	if (r < 0)
 		return r;
 	if (q->at && !c)
@@ -235,7 +235,7 @@ int session_fork(struct session *s, const struct fork_request *q, fork_done done
 		o->fork.own = *q->own;
 		*q->own = (struct session_params){ 0 };
 	}
-	arrival_expect(s->table->nursery); /* takes some milliseconds on its own, while the snapshot and the jails are made */
+	arrival_expect(s->table->pool); /* takes some milliseconds on its own, while the snapshot and the jails are made */
 	operation_request(s, o);
 	return 0;
 }

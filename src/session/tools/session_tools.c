@@ -66,7 +66,7 @@ static void send_result(
 		r = wire_put(&b, tag, text, len);
 	if (r == 0) {
 		wire_end(&b, start);
-		guest_send(berth_guest(s->berth), &b);
+		guest_send(sandbox_guest(s->sandbox), &b);
 	}
 	buffer_finish(&b);
 }
@@ -552,7 +552,7 @@ void tools_send(struct session *s, bool fresh_guest)
 		r = wire_put(&b, WIRE_JSON, text, strlen(text));
 	if (r == 0) {
 		wire_end(&b, start);
-		guest_send(berth_guest(s->berth), &b);
+		guest_send(sandbox_guest(s->sandbox), &b);
 		s->tools->unsent = false;
 	}
 	free(text);

@@ -78,7 +78,7 @@ static void *zeros(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-bool trace_begin(void)
+bool access_trace_begin(void)
 {
 	struct map *maps = zeros(MAPS_MAX * sizeof(*maps));
 	size_t n = maps ? maps_look(maps, MAPS_MAX) : 0;
@@ -97,7 +97,7 @@ bool trace_begin(void)
 	return n_ranges > 0;
 }
 
-void trace_watch(const void *block, size_t size)
+void access_trace_watch(const void *block, size_t size)
 {
 	uintptr_t at = (uintptr_t)block;
 	struct range *r = range_of(at);
@@ -124,7 +124,7 @@ static void forget(struct range *r)
 			r->patience[i] = 0;
 }
 
-void trace_run(enum trace what, void (*code)(void))
+void access_trace_run(enum trace what, void (*code)(void))
 {
 	stack_t stack = { .ss_sp = zeros(STACK), .ss_size = STACK }, old_stack;
 	struct sigaction access = { .sa_sigaction = on_access, .sa_flags = SA_SIGINFO | SA_ONSTACK }, step = access, old_access, old_step;
@@ -147,7 +147,7 @@ void trace_run(enum trace what, void (*code)(void))
 	munmap(stack.ss_sp, STACK);
 }
 
-bool trace_touched(const void *block, size_t size)
+bool access_trace_touched(const void *block, size_t size)
 {
 	uintptr_t at = (uintptr_t)block;
 	const struct range *r = range_of(at);
@@ -161,22 +161,22 @@ bool trace_touched(const void *block, size_t size)
 
 #else
 
-bool trace_begin(void)
+bool access_trace_begin(void)
 {
 	return false;
 }
 
-void trace_watch(const void *block, size_t size)
+void access_trace_watch(const void *block, size_t size)
 {
 	(void)block, (void)size;
 }
 
-void trace_run(enum trace what, void (*code)(void))
+void access_trace_run(enum trace what, void (*code)(void))
 {
 	(void)what, (void)code;
 }
 
-bool trace_touched(const void *block, size_t size)
+bool access_trace_touched(const void *block, size_t size)
 {
 	(void)block, (void)size;
 	return false;

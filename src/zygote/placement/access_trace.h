@@ -12,11 +12,11 @@ enum trace { TRACE_WRITES, TRACE_ALL };
 
 /* Looks at the memory there is; then the blocks that are of interest. Those in mappings that came later, or in small ones, are not watched. False where
  * nothing can be traced. */
-bool trace_begin(void);
-void trace_watch(const void *block, size_t size);
+bool access_trace_begin(void);
+void access_trace_watch(const void *block, size_t size);
 
 /* Runs the code and notes where it writes, or also where it reads. What the kernel reads or writes for it in such pages fails then (EFAULT). */
-void trace_run(enum trace what, void (*code)(void));
+void access_trace_run(enum trace what, void (*code)(void));
 
 /* Whether the last run touched any of these bytes. */
-bool trace_touched(const void *block, size_t size);
+bool access_trace_touched(const void *block, size_t size);

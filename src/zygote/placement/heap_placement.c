@@ -27,13 +27,13 @@ enum {
 };
 
 static enum { IDLE, SCOUT, PLACING } doing;
-static int book_fd = -1;
+static int placement_cache_fd = -1;
 static PyMemAllocatorEx usual; /* of both domains whose blocks are Python's own */
 
 static struct report {
 	int status; /* of the process that traced */
 	size_t n;
-	struct book_entry entries[BOOK_ENTRIES_MAX];
+	struct placement_cache_entry entries[BOOK_ENTRIES_MAX];
 } *report; /* shared by the scout and the zygote */
 
 static void *zeros(size_t size, int flags)
@@ -54,7 +54,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 33;
 }
 
-void layout_mark(const char *what)
+void heap_placement_mark(const char *what)
 {
 	mark = 0;
 	for (; *what; what++)
@@ -75,7 +75,7 @@ static PyObject *on_import(PyObject *self, PyObject *args, PyObject *keywords)
 	const char *name = module ? PyUnicode_AsUTF8(module) : NULL;
 	(void)self, (void)keywords;
 	if (name)
-		layout_mark(name);
+		heap_placement_mark(name);
 	PyErr_Clear();
 	Py_RETURN_NONE;
 }
@@ -149,12 +149,12 @@ static const void *address_of(const struct record *r)
 }
 
 /* What was touched, and is not in the report yet. */
-static void add_to_report(enum book_use use)
+static void add_to_report(enum placement_cache_use use)
 {
 	for (struct record *r = records; r < records + RECORDS && report->n < BOOK_ENTRIES_MAX; r++) {
-		if (!size_of(r) || !trace_touched(address_of(r), size_of(r)))
+		if (!size_of(r) || !access_trace_touched(address_of(r), size_of(r)))
 			continue;
-		report->entries[report->n++] = (struct book_entry){ r->name, (uint32_t)size_of(r), use };
+		report->entries[report->n++] = (struct placement_cache_entry){ r->name, (uint32_t)size_of(r), use };
 		forget(address_of(r));
 	}
 }
@@ -169,14 +169,14 @@ static void __attribute__((noreturn)) trace(void (*first_cell)(void))
 	sigprocmask(SIG_UNBLOCK, &its, NULL);
 	alarm(TRACE_SECONDS);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (!trace_begin())
+	if (!access_trace_begin())
 		_exit(1);
 	for (const struct record *r = records; r < records + RECORDS; r++)
 		if (size_of(r))
-			trace_watch(address_of(r), size_of(r));
-	trace_run(TRACE_WRITES, first_cell);
+			access_trace_watch(address_of(r), size_of(r));
+	access_trace_run(TRACE_WRITES, first_cell);
 	add_to_report(BOOK_WRITTEN);
-	trace_run(TRACE_ALL, first_cell);
+	access_trace_run(TRACE_ALL, first_cell);
 	add_to_report(BOOK_READ);
 	_exit(0);
 }
@@ -219,7 +219,7 @@ static void *take_place(uint64_t name, size_t size)
 
 static int by_use_and_size(const void *a, const void *b)
 {
-	const struct book_entry *x = a, *y = b;
+	const struct placement_cache_entry *x = a, *y = b;
 	return x->use != y->use ? (x->use < y->use ? -1 : 1) : x->size < y->size ? -1 : x->size > y->size;
 }
 
@@ -229,7 +229,7 @@ static void set_places_aside(void)
 	size_t class = 0;
 	qsort(report->entries, report->n, sizeof(report->entries[0]), by_use_and_size);
 	for (size_t i = 0; i < report->n; i++) {
-		const struct book_entry *e = &report->entries[i];
+		const struct placement_cache_entry *e = &report->entries[i];
 		size_t size = heap_block_size(e->size);
 		if (size != class)
 			heap_fill(class = size);
@@ -305,7 +305,7 @@ static const PyMemAllocatorDomain domains[] = { PYMEM_DOMAIN_OBJ, PYMEM_DOMAIN_M
 
 static void begin(void)
 {
-	layout_mark("start");
+	heap_placement_mark("start");
 	for (int i = 0; i < 2; i++)
 		PyMem_SetAllocator(domains[i], &ours);
 	watch_imports();
@@ -324,7 +324,7 @@ static void end(void)
 
 /* ---- both ---------------------------------------------------------------------------------- */
 
-bool layout_is_scout(void)
+bool heap_placement_is_scout(void)
 {
 	return doing == SCOUT;
 }
@@ -355,18 +355,18 @@ static void send_scout(void)
 		int sig = WIFSIGNALED(status) ? WTERMSIG(status) : WIFSIGNALED(report->status) ? WTERMSIG(report->status) : 0;
 		fprintf(stderr, "what a session's first cell touches could not be learnt%s%s; the next start tries again\n", sig ? ": " : "", sig ? strsignal(sig) : "");
 		report->n = 0;
-	} else if ((r = book_write(book_fd, report->entries, report->n)) < 0) {
+	} else if ((r = placement_cache_write(placement_cache_fd, report->entries, report->n)) < 0) {
 		fprintf(stderr, "what a session's first cell touches could not be kept in the state directory: %s; make room there, or each start imports the modules twice\n", strerror(-r));
 	}
 }
 
-void layout_begin(int book)
+void heap_placement_begin(int book)
 {
-	book_fd = book;
+	placement_cache_fd = book;
 	fcntl(book, F_SETFD, FD_CLOEXEC);
 	if (book < 0 || !is_usual() || !(report = zeros(sizeof(*report), MAP_SHARED)))
 		return;
-	report->n = book_read(book, report->entries);
+	report->n = placement_cache_read(book, report->entries);
 	if (!report->n)
 		send_scout();
 	if (doing != SCOUT) {
@@ -379,7 +379,7 @@ void layout_begin(int book)
 	begin();
 }
 
-void layout_end(void (*first_cell)(void))
+void heap_placement_end(void (*first_cell)(void))
 {
 	if (doing != IDLE)
 		end();
@@ -393,10 +393,10 @@ void layout_end(void (*first_cell)(void))
 	if (doing == PLACING) {
 		leave_places();
 		if (n_met < report->n / 8 * 7)
-			book_write(book_fd, NULL, 0); /* other modules than when it was written */
+			placement_cache_write(placement_cache_fd, NULL, 0); /* other modules than when it was written */
 	}
 	doing = IDLE;
 	if (report)
 		munmap(report, sizeof(*report));
-	fd_close_clear(&book_fd);
+	fd_close_clear(&placement_cache_fd);
 }

@@ -10,7 +10,7 @@
  * cell under a trace: the names of what was touched are its report. The second time, the blocks of these names come from a place of their own,
  * set aside before all others. They are blocks of Python's own allocator, which is the only one again when the import is done.
  *
- * Imports repeat themselves well: on the next start more than nineteen of twenty names are still right. So the report is kept in a file (book.h), and
+ * Imports repeat themselves well: on the next start more than nineteen of twenty names are still right. So the report is kept in a file (placement_cache.h), and
  * only the first start sends a scout; another one when too few names were met.
  */
 #pragma once
@@ -19,14 +19,14 @@
 
 /*
  * Before the import of a template. `book`: the file, open for reading and writing, or -1: then nothing is laid out. Where it is empty, returns twice: first
- * in the scout, a child that is to do exactly what the zygote will do up to layout_end(), and once that has ended, in the zygote.
+ * in the scout, a child that is to do exactly what the zygote will do up to heap_placement_end(), and once that has ended, in the zygote.
  */
-void layout_begin(int book);
+void heap_placement_begin(int book);
 
-bool layout_is_scout(void); /* of which the daemon must hear nothing */
+bool heap_placement_is_scout(void); /* of which the daemon must hear nothing */
 
 /* Names the allocations that follow, beside those of imports. */
-void layout_mark(const char *what);
+void heap_placement_mark(const char *what);
 
 /* After the import: `first_cell` is run by the scout, which ends here. */
-void layout_end(void (*first_cell)(void));
+void heap_placement_end(void (*first_cell)(void));

@@ -13,7 +13,7 @@ struct head {
 
 static const char kind[8] = "gbbook1";
 
-static uint64_t sum_of(const struct book_entry *entries, size_t n)
+static uint64_t sum_of(const struct placement_cache_entry *entries, size_t n)
 {
 	uint64_t sum = n;
 	for (size_t i = 0; i < n; i++)
@@ -21,7 +21,7 @@ static uint64_t sum_of(const struct book_entry *entries, size_t n)
 	return sum;
 }
 
-size_t book_read(int fd, struct book_entry *ret)
+size_t placement_cache_read(int fd, struct placement_cache_entry *ret)
 {
 	struct head head;
 	if (lseek(fd, 0, SEEK_SET) < 0 || fd_read_full(fd, &head, sizeof(head)) < 0 || memcmp(head.kind, kind, sizeof(kind)) != 0)
@@ -34,7 +34,7 @@ size_t book_read(int fd, struct book_entry *ret)
 	return head.n;
 }
 
-int book_write(int fd, const struct book_entry *entries, size_t n)
+int placement_cache_write(int fd, const struct placement_cache_entry *entries, size_t n)
 {
 	struct head head = { .n = n, .sum = sum_of(entries, n) };
 	memcpy(head.kind, kind, sizeof(kind));

@@ -12,16 +12,16 @@ enum {
 	BOOK_SIZE_MAX = 4096, /* larger blocks have pages of their own */
 };
 
-enum book_use { BOOK_WRITTEN, BOOK_READ, BOOK_USES };
+enum placement_cache_use { BOOK_WRITTEN, BOOK_READ, BOOK_USES };
 
-struct book_entry {
+struct placement_cache_entry {
 	uint64_t name; /* not 0 */
 	uint32_t size; /* 1 to BOOK_SIZE_MAX */
-	uint32_t use;  /* enum book_use */
+	uint32_t use;  /* enum placement_cache_use */
 };
 
 /* Returns how many entries there are now in ret, which has room for BOOK_ENTRIES_MAX: 0 when it is no book. */
-size_t book_read(int fd, struct book_entry *ret);
+size_t placement_cache_read(int fd, struct placement_cache_entry *ret);
 
 /* Replaces what the file holds; no entries empty it. */
-int book_write(int fd, const struct book_entry *entries, size_t n);
+int placement_cache_write(int fd, const struct placement_cache_entry *entries, size_t n);

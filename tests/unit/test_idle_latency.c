@@ -29,38 +29,38 @@ static int wishes(int32_t *ret)
 static void test_where(uv_loop_t *loop)
 {
 	name_driver("intel_idle");
-	OK(!awake_create(loop, driver, device));
-	OK(!awake_create(loop, "/nowhere", device));
+	OK(!idle_latency_create(loop, driver, device));
+	OK(!idle_latency_create(loop, "/nowhere", device));
 	name_driver("haltpoll");
-	OK(!awake_create(loop, driver, "/nowhere"));
-	awake_touch(NULL);
-	awake_destroy(NULL);
+	OK(!idle_latency_create(loop, driver, "/nowhere"));
+	idle_latency_touch(NULL);
+	idle_latency_destroy(NULL);
 }
 
 static void test_series(uv_loop_t *loop)
 {
 	int32_t last = 1;
-	struct awake *a = awake_create(loop, driver, device);
+	struct idle_latency *a = idle_latency_create(loop, driver, device);
 	OK(a && wishes(&last) == 0);
-	awake_touch(a);
+	idle_latency_touch(a);
 	OK(wishes(&last) == 0); /* one alone */
-	awake_touch(a);
+	idle_latency_touch(a);
 	OK(wishes(&last) == 1 && last == 0);
-	awake_touch(a);
+	idle_latency_touch(a);
 	OK(wishes(&last) == 1);
 	uv_run(loop, UV_RUN_DEFAULT); /* until nothing is left to do */
 	OK(wishes(&last) == 2 && last == -1);
 
 	uv_sleep(50);
 	uv_update_time(loop);
-	awake_touch(a);
+	idle_latency_touch(a);
 	uv_sleep(50);
 	uv_update_time(loop);
-	awake_touch(a);
+	idle_latency_touch(a);
 	OK(wishes(&last) == 2); /* now and then */
-	awake_touch(a);
+	idle_latency_touch(a);
 	OK(wishes(&last) == 3 && last == 0);
-	awake_destroy(a);
+	idle_latency_destroy(a);
 	uv_run(loop, UV_RUN_DEFAULT);
 }
 

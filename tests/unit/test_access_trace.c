@@ -29,20 +29,20 @@ static void touch_some(void)
 static void writes(void)
 {
 	memory[9 * PAGE] = 'x';
-	trace_run(TRACE_WRITES, touch_some);
-	OK(trace_touched(memory, 1));
-	OK(trace_touched(memory, 16));
-	OK(!trace_touched(memory + 16, 16));
-	OK(trace_touched(memory + PAGE + 96, 16));
-	OK(trace_touched(memory + PAGE, PAGE));
-	OK(!trace_touched(memory + 2 * PAGE, PAGE));
-	OK(!trace_touched(memory + 3 * PAGE, PAGE)); /* read */
-	OK(trace_touched(memory + 4 * PAGE, PAGE));
-	OK(trace_touched(memory + 5 * PAGE, 96));
-	OK(trace_touched(memory + 7 * PAGE, 1));
-	OK(!trace_touched(memory + 8 * PAGE, 12 * PAGE));
-	OK(!trace_touched(&memory, sizeof(memory))); /* not the heap's */
-	OK(!trace_touched(memory + 20 * PAGE, PAGE)); /* not watched */
+	access_trace_run(TRACE_WRITES, touch_some);
+	OK(access_trace_touched(memory, 1));
+	OK(access_trace_touched(memory, 16));
+	OK(!access_trace_touched(memory + 16, 16));
+	OK(access_trace_touched(memory + PAGE + 96, 16));
+	OK(access_trace_touched(memory + PAGE, PAGE));
+	OK(!access_trace_touched(memory + 2 * PAGE, PAGE));
+	OK(!access_trace_touched(memory + 3 * PAGE, PAGE)); /* read */
+	OK(access_trace_touched(memory + 4 * PAGE, PAGE));
+	OK(access_trace_touched(memory + 5 * PAGE, 96));
+	OK(access_trace_touched(memory + 7 * PAGE, 1));
+	OK(!access_trace_touched(memory + 8 * PAGE, 12 * PAGE));
+	OK(!access_trace_touched(&memory, sizeof(memory))); /* not the heap's */
+	OK(!access_trace_touched(memory + 20 * PAGE, PAGE)); /* not watched */
 	OK(memory[5 * PAGE - 100] == 'x'); /* it was run, and once */
 	OK(memory[PAGE + 100] == 1);
 	OK((unsigned char)memory[7 * PAGE] == 1000 % 256);
@@ -50,12 +50,12 @@ static void writes(void)
 
 static void reads_too(void)
 {
-	trace_run(TRACE_ALL, touch_some);
-	OK(trace_touched(memory + 3 * PAGE + 64, 1));
-	OK(!trace_touched(memory + 3 * PAGE, 64));
-	OK(trace_touched(memory + 9 * PAGE, 200));
-	OK(trace_touched(memory, 1));
-	OK(!trace_touched(memory + 2 * PAGE, PAGE));
+	access_trace_run(TRACE_ALL, touch_some);
+	OK(access_trace_touched(memory + 3 * PAGE + 64, 1));
+	OK(!access_trace_touched(memory + 3 * PAGE, 64));
+	OK(access_trace_touched(memory + 9 * PAGE, 200));
+	OK(access_trace_touched(memory, 1));
+	OK(!access_trace_touched(memory + 2 * PAGE, PAGE));
 	memory[2 * PAGE] = 1; /* all is as it was */
 }
 
@@ -81,9 +81,9 @@ static void use_old_block(void)
 
 static void with_malloc(void)
 {
-	trace_run(TRACE_ALL, use_old_block);
-	OK(trace_touched(old_block + 40000, 1));
-	OK(!trace_touched(old_block + 50000, 40000));
+	access_trace_run(TRACE_ALL, use_old_block);
+	OK(access_trace_touched(old_block + 40000, 1));
+	OK(!access_trace_touched(old_block + 50000, 40000));
 }
 
 static void crash(void)
@@ -98,7 +98,7 @@ static void faults(void)
 	int status = 0;
 	pid_t child = fork();
 	if (child == 0) {
-		trace_run(TRACE_WRITES, crash);
+		access_trace_run(TRACE_WRITES, crash);
 		_exit(0);
 	}
 	waitpid(child, &status, 0);
@@ -113,17 +113,17 @@ int main(void)
 	old_block = blocks[7];
 	memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 #ifdef __x86_64__
-	OK(trace_begin());
-	trace_watch(memory, 20 * PAGE);
-	trace_watch(memory + 21 * PAGE, SIZE - 21 * PAGE);
+	OK(access_trace_begin());
+	access_trace_watch(memory, 20 * PAGE);
+	access_trace_watch(memory + 21 * PAGE, SIZE - 21 * PAGE);
 	for (int i = 0; i < 32; i++)
-		trace_watch(blocks[i], 100000);
+		access_trace_watch(blocks[i], 100000);
 	writes();
 	reads_too();
 	with_malloc();
 	faults();
 #else
-	OK(!trace_begin());
+	OK(!access_trace_begin());
 #endif
 	return tap_done();
 }

@@ -13,7 +13,7 @@
 static const char *closing(const char *code)
 {
 	size_t start = 0;
-	switch (closing_find(code, strlen(code), &start)) {
+	switch (last_expression_find(code, strlen(code), &start)) {
 	case CLOSING_EXPRESSION:
 		return code + start;
 	case CLOSING_STATEMENT:
@@ -112,7 +112,7 @@ static void unclear(void)
 	OK(!closing("'x"));
 	OK(!closing("'x\\"));
 	OK(!closing("x = \\"));
-	OK(closing_find("x\0y", 3, &(size_t){ 0 }) == CLOSING_UNSURE);
+	OK(last_expression_find("x\0y", 3, &(size_t){ 0 }) == CLOSING_UNSURE);
 }
 
 static int answer(void)
@@ -124,7 +124,7 @@ static int answer(void)
 		if (!text || fread(text, 1, len, stdin) != len)
 			return 1;
 		text[len] = '\0';
-		int found = closing_find(text, len, &start);
+		int found = last_expression_find(text, len, &start);
 		printf("%d %zu\n", found, start);
 		free(text);
 	}
