@@ -18,7 +18,7 @@ SETTLE_SECONDS = 120  # the kernel takes namespaces and control groups apart whe
 MEMORY_SLACK = 1.15  # of the daemon: allocators keep some of what they once had
 
 LIMITS = {
-    'memory_bytes': 200_000_000, 'processes': 32, 'disk_bytes': 50_000_000, 'inodes': 2000, 'printed_bytes': 5_000_000, 'open_files': 256,
+    'memory_bytes': 200_000_000, 'processes': 32, 'disk_bytes': 50_000_000, 'inodes': 2000, 'total_output_bytes': 5_000_000, 'open_files': 256,
 }  # fmt: skip
 TIME = 2  # seconds, of cells that would never end
 PATIENCE = 100  # seconds, of all others: a starved machine must not change how they end

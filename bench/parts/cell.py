@@ -61,8 +61,8 @@ def cell(effort):
     has_kernel = kernel_available()
     theirs = section.row('ipykernel: x = 1 + 1', 'µs')
     rows = [section.row(f'glovebox: {name}', 'µs', theirs if has_kernel else health) for name in CELLS]
-    asleep = section.row('glovebox --no-keep-awake: x = 1 + 1', 'µs', rows[0])
-    with Daemon() as daemon, Daemon('--no-keep-awake') as sleeper, contextlib.ExitStack() as stack:
+    asleep = section.row('glovebox --no-low-idle-latency: x = 1 + 1', 'µs', rows[0])
+    with Daemon() as daemon, Daemon('--no-low-idle-latency') as sleeper, contextlib.ExitStack() as stack:
         connection, other = (stack.enter_context(contextlib.closing(d.connect())) for d in (daemon, sleeper))
         session = connection.create()['id']
         slow = request_bytes('POST', f'/v1/sessions/{other.create()["id"]}/execute', {'code': 'x = 1 + 1'})

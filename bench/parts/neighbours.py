@@ -26,7 +26,7 @@ class Greedy:
 
     def __enter__(self):
         self.connection = self.daemon.connect()
-        self.session = self.connection.create(limits={'printed_bytes': 1 << 50})['id']
+        self.session = self.connection.create(limits={'total_output_bytes': 1 << 50})['id']
         self.connection.cell(self.session, '1')
         self.thread = threading.Thread(target=self.run)
         self.thread.start()

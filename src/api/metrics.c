@@ -121,7 +121,7 @@ static void write_sessions(struct buffer *b, const struct sessions_stats *s)
 	one(b, "cells_rolled_back_total", "counter", "Cells that ended their interpreter and cost nothing.",
 		(double)s->cells_rolled_back);
 	one(b, "checkpoints_total", "counter", "Checkpoints that were asked for.", (double)s->checkpoints);
-	one(b, "checkpoints_let_go_total", "counter", "Checkpoints that had to go for their number or memory.", (double)s->checkpoints_let_go);
+	one(b, "checkpoints_evicted_total", "counter", "Checkpoints that had to go for their number or memory.", (double)s->checkpoints_evicted);
 	one(b, "sessions_forked_total", "counter", "Sessions made from another one's state.", (double)s->forks);
 	one(b, "rollbacks_total", "counter", "Times a session went back to a checkpoint.", (double)s->rollbacks);
 	one(b, "zygote_restarts_total", "counter", "Times a zygote was started again.",

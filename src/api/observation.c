@@ -234,10 +234,10 @@ void answer_put_observation(struct json_writer *w, const struct observation *o)
 	put_files(w, o);
 	json_field_bool(w, "state_lost", o->state_lost);
 	put_packages(w, o->packages);
-	if (o->let_go)
-		answer_put_words(w, "checkpoints_let_go", o->let_go);
+	if (o->evicted)
+		answer_put_words(w, "checkpoints_evicted", o->evicted);
 	else
-		json_field_null(w, "checkpoints_let_go");
+		json_field_null(w, "checkpoints_evicted");
 	json_field_bool(w, "rolled_back", o->rolled_back);
 	json_field_bool(w, "files_rolled_back", o->files_rolled_back);
 	json_field_bool(w, "files_lost", o->files_lost);

@@ -65,7 +65,7 @@ const struct route routes[] = {
 	{ HTTP_METHOD_POST, "/v1/sessions/{id}/checkpoints", 0, handle_checkpoint_create, NULL, "createCheckpoint",
 		"Take a checkpoint",
 		"A copy of the session's variables and files to go back to, taken between cells. When there are too many, the one that was "
-		"not used for longest goes, also when they hold too much memory; `let_go` names those.",
+		"not used for longest goes, also when they hold too much memory; `evicted` names those.",
 		&checkpoint_fields, NULL, 201, JSON, &shape_checkpoint_answer,
 		"curl -s $URL/v1/sessions/$ID/checkpoints -H 'Content-Type: application/json' -d '{\"name\":\"clean\"}'" },
 	{ HTTP_METHOD_GET, "/v1/sessions/{id}/checkpoints", 0, handle_checkpoint_list, NULL, "listCheckpoints",

@@ -21,7 +21,7 @@ enum { SIGNAL_BASE = 128 }; /* exit codes of what a signal ended, as shells coun
 
 struct options {
 	double timeout;
-	uint64_t memory, disk, inodes, file_size, printed;
+	uint64_t memory, disk, inodes, file_size, total_output;
 	unsigned processes, open_files;
 	double cpus, cpu_time;
 	int exec;
@@ -71,7 +71,7 @@ static const struct option_row rows[] = {
 	  .help = "processors' worth of time, such as 0.5 (default: as much as there is)" },
 	{ "cpu-time", 0, OPTION_SECONDS, AT(cpu_time), 0.1, 0, "SECONDS",
 	  .help = "end the code after so much processor time (default: no limit)" },
-	{ "printed", 0, OPTION_SIZE, AT(printed), 1024, 0, "SIZE",
+	{ "total-output", 0, OPTION_SIZE, AT(total_output), 1024, 0, "SIZE",
 	  .help = "end the code when it printed more than this (default 1G)" },
 	{ "env", 'e', OPTION_ITEMS, AT(env), .value = "NAME=VALUE",
 	  .help = "a variable of the code's environment; may be repeated (yours is not passed on)" },
@@ -437,7 +437,7 @@ static int print_json(struct run *run)
 static struct session_limits limits_of(const struct options *o)
 {
 	return (struct session_limits){ .disk_bytes = o->disk, .inodes = o->inodes, .file_bytes = o->file_size, .open_files = o->open_files,
-		.processes = o->processes, .printed_bytes = o->printed, .cpus = o->cpus, .cpu_s = o->cpu_time };
+		.processes = o->processes, .total_output_bytes = o->total_output, .cpus = o->cpus, .cpu_s = o->cpu_time };
 }
 
 /* "1280x800" */

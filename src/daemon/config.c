@@ -82,9 +82,9 @@ const struct option_row config_rows[] = {
 	  .help = "guests kept ready, so that a session starts at once" },
 	{ "renew", 0, OPTION_SECONDS, AT(renew), 0, 1e9, "SECONDS", "3600",
 	  .help = "after this time sessions are forked from a newly started interpreter, with another address layout and hash seed; 0: never" },
-	{ "keep-awake", 0, OPTION_FLAG, AT(keep_awake), .fallback = "yes",
+	{ "low-idle-latency", 0, OPTION_FLAG, AT(low_idle_latency), .fallback = "yes",
 	  .help = "on a virtual machine, while cells follow each other closely: idle CPUs wait for work instead of being given back to the host, "
-		  "so that small cells take a fifth to a third less (on unless --no-keep-awake)" },
+		  "so that small cells take a fifth to a third less (on unless --no-low-idle-latency)" },
 	{ "max-sessions", 0, OPTION_COUNT, AT(max_sessions), 1, 100000, "N", "2000",
 	  .help = "sessions alive at once" },
 	{ "max-sessions-per-token", 0, OPTION_COUNT, AT(max_sessions_per_token), 0, 100000, "N", "0",
@@ -150,9 +150,9 @@ const struct option_row config_rows[] = {
 	  .help = "files that one process of a session may have open" },
 	{ "max-open-files", 0, OPTION_COUNT, AT(max_open_files), 16, 4096, "N", "4096",
 	  .help = "the most a session may ask for" },
-	{ "printed", 0, OPTION_SIZE, AT(printed), 1024, 0, "SIZE", "1G",
+	{ "total-output", 0, OPTION_SIZE, AT(total_output), 1024, 0, "SIZE", "1G",
 	  .help = "what a cell may print at all, shown or not, before it is stopped" },
-	{ "max-printed", 0, OPTION_SIZE, AT(max_printed), 0, 0, "SIZE", "0",
+	{ "max-total-output", 0, OPTION_SIZE, AT(max_total_output), 0, 0, "SIZE", "0",
 	  .help = "the most a session may ask for; 0: no limit" },
 	{ "exec", 0, OPTION_CHOICE, AT(exec), .value = "WHICH", .fallback = "system", .choices = exec_names,
 	  .help = "programs that code may start when a session does not say: those of the system, none, or any" },
@@ -402,7 +402,7 @@ static int check_values(struct config *c, struct error *e)
 	if (r == 0)
 		r = check_order("open-files", c->open_files, "max-open-files", c->max_open_files, e);
 	if (r == 0)
-		r = check_order("printed", (double)c->printed, "max-printed", (double)c->max_printed, e);
+		r = check_order("total-output", (double)c->total_output, "max-total-output", (double)c->max_total_output, e);
 	if (r == 0)
 		r = check_order("disk", (double)c->disk, "max-disk", (double)c->max_disk, e);
 	if (r == 0)

@@ -43,7 +43,7 @@ struct config {
 	int displays;   /* enum config_displays */
 	char *profile, **additional_imports; /* of every session; profile NULL: python */
 	unsigned ready, max_sessions, max_sessions_per_token, queue;
-	bool keep_awake;
+	bool low_idle_latency;
 	double ttl, idle_timeout, renew;
 	uint64_t log, max_log;
 	/* dialects */
@@ -63,7 +63,7 @@ struct config {
 	uint64_t checkpoint_memory;
 	unsigned processes, max_processes, open_files, max_open_files;
 	double cpus, max_cpus, cpu_time, max_cpu_time, session_cpu_time, max_session_cpu_time;
-	uint64_t inodes, max_inodes, file_size, max_file_size, printed, max_printed;
+	uint64_t inodes, max_inodes, file_size, max_file_size, total_output, max_total_output;
 	int exec, max_exec; /* enum jail_exec */
 	uint64_t output, max_output, memory, max_memory, disk, max_disk;
 	struct packages_settings packages;

@@ -21,7 +21,7 @@ static struct session_limits default_limits(const struct config *c)
 		.inodes = c->inodes,
 		.file_bytes = c->file_size,
 		.open_files = c->open_files,
-		.printed_bytes = c->printed,
+		.total_output_bytes = c->total_output,
 		.log_bytes = c->log,
 	};
 }
@@ -48,7 +48,7 @@ static struct session_limits most_limits(const struct config *c)
 		.inodes = c->max_inodes,
 		.file_bytes = c->max_file_size,
 		.open_files = c->max_open_files,
-		.printed_bytes = c->max_printed,
+		.total_output_bytes = c->max_total_output,
 		.log_bytes = c->max_log,
 	};
 }
@@ -75,7 +75,7 @@ int config_sessions(const struct config *c, struct error *e, struct sessions_con
 	ret->guest_module = module;
 	ret->warm_display = c->displays == DISPLAYS_READY;
 	ret->plain_displays = c->displays == DISPLAYS_PLAIN;
-	ret->keep_awake = c->keep_awake;
+	ret->low_idle_latency = c->low_idle_latency;
 	ret->state_dir = c->state_dir;
 	ret->preload = c->preload;
 	ret->learn = true;

@@ -104,7 +104,7 @@ static void override_limits(struct sessions_config *sc, const struct session_lim
 		uint64_t asked, *fallback, *most;
 	} counts[] = { { l->disk_bytes, &d->disk_bytes, &m->disk_bytes }, { l->inodes, &d->inodes, &m->inodes },
 		{ l->file_bytes, &d->file_bytes, &m->file_bytes }, { l->open_files, &d->open_files, &m->open_files },
-		{ l->processes, &d->processes, &m->processes }, { l->printed_bytes, &d->printed_bytes, &m->printed_bytes } };
+		{ l->processes, &d->processes, &m->processes }, { l->total_output_bytes, &d->total_output_bytes, &m->total_output_bytes } };
 	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
 		if (!counts[i].asked)
 			continue;

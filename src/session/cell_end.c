@@ -119,7 +119,7 @@ static void add_death(struct session *s, struct observation *o)
 void session_report_cell(struct session *s, struct cell *c, enum cell_status status, int exit_code, enum state_after after)
 {
 	struct outcome *o = &s->outcome;
-	_cleanup_free_ char *let_go = c->abandoned ? NULL : TAKE_PTR(s->let_go);
+	_cleanup_free_ char *evicted = c->abandoned ? NULL : TAKE_PTR(s->evicted);
 	struct observation obs = { .id = c->id,
 		.session = s->id,
 		.cell = c->started ? s->cells : 0,
@@ -128,7 +128,7 @@ void session_report_cell(struct session *s, struct cell *c, enum cell_status sta
 		.state_lost = after == STATE_LOST,
 		.rolled_back = after == STATE_BEFORE,
 		.packages = s->packages_news ? s->params.packages_report : NULL,
-		.let_go = let_go,
+		.evicted = evicted,
 		.replayed = c->abandoned ? (struct replayed){ 0 } : replay_tell(s),
 		.result = o->has_result ? &o->result : NULL,
 		.displays = o->displays,

@@ -72,7 +72,7 @@ struct session {
 	uint64_t oom_kills, process_refusals; /* of its control group, when last looked at */
 	uint64_t cell_cpu_ns, first_cpu_ns;   /* used before this cell, before the first */
 	bool has_first_cpu;
-	uint64_t printed_bytes;               /* by the running cell, or since the last one */
+	uint64_t total_output_bytes;               /* by the running cell, or since the last one */
 	uint64_t created_ns, created_wall_ns, used_ns, used_wall_ns;
 
 	struct cell_queue queue; /* waiting; the running one is not in it */
@@ -137,7 +137,7 @@ struct session {
 	struct session_death died; /* between cells; told with the next observation */
 	TAILQ_HEAD(, session_listener) listeners;
 	char from[SESSION_ID_LEN + 1]; /* whom it was forked from; "" for nobody */
-	char *let_go;          /* ids of checkpoints that had to go, until somebody is told; owned */
+	char *evicted;          /* ids of checkpoints that had to go, until somebody is told; owned */
 	bool weigh_due;        /* its checkpoints may hold too much */
 	struct {
 		uint64_t bytes, family_bytes;         /* what they held at the last look, and the whole family */
@@ -284,7 +284,7 @@ bool history_possible(const struct session *s); /* snapshots can be had at all *
 void history_cell_done(struct session *s, bool repeatable); /* the running cell ended, its guest goes on */
 void history_ready(struct session *s);  /* the restored guest is there; operation_restored() follows, now or when cells were run again */
 void history_forget(struct session *s); /* its snapshots are gone, or about to be */
-void history_let_go(struct session *s, struct snapshot *c);
+void history_evict(struct session *s, struct snapshot *c);
 bool history_awaits(struct session *s); /* a copy that has become the guest is about to leave another in its place */
 int history_park(struct session *s, uint64_t *ret_ticket);                            /* asks the idle guest for a copy */
 int history_go_back(struct session *s, struct snapshot *c, bool replay);                  /* a new guest from it, in place of the idle one */

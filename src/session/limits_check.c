@@ -27,7 +27,7 @@ static const struct {
 	size_t offset;
 	bool is_double;
 } rows[] = { NUMBER(timeout_s, "timeout"), NUMBER(cpus, "cpus"), NUMBER(cpu_s, "cpu-time"), NUMBER(session_cpu_s, "session-cpu-time"),
-	COUNT(output_bytes, "output"), COUNT(printed_bytes, "printed"), COUNT(memory_bytes, "memory"), COUNT(processes, "processes"),
+	COUNT(output_bytes, "output"), COUNT(total_output_bytes, "total-output"), COUNT(memory_bytes, "memory"), COUNT(processes, "processes"),
 	COUNT(disk_bytes, "disk"), COUNT(inodes, "inodes"), COUNT(file_bytes, "file-size"), COUNT(open_files, "open-files"), COUNT(log_bytes, "log") };
 
 static double value_at(const struct session_limits *l, size_t row)
@@ -89,7 +89,7 @@ static uint64_t cpu_used_ns(struct session *s)
 void session_begin_limits(struct session *s)
 {
 	const struct session_limits *l = &s->params.limits;
-	s->printed_bytes = 0;
+	s->total_output_bytes = 0;
 	if (l->cpu_s <= 0 && l->session_cpu_s <= 0)
 		return;
 	s->cell_cpu_ns = cpu_used_ns(s);
@@ -129,15 +129,15 @@ void session_watch_cpu(struct session *s)
 
 void session_count_output(struct session *s, size_t len)
 {
-	uint64_t limit = s->params.limits.printed_bytes;
-	s->printed_bytes += len;
-	if (!limit || s->printed_bytes <= limit)
+	uint64_t limit = s->params.limits.total_output_bytes;
+	s->total_output_bytes += len;
+	if (!limit || s->total_output_bytes <= limit)
 		return;
 	if (s->running) {
 		session_stop_cell(s, STOP_OUTPUT);
 	} else if (s->guest_ready) { /* threads of an earlier cell flood, and nobody is there to interrupt */
 		log_warning("session %s printed more than %llu bytes between cells; its interpreter is killed", s->id, (unsigned long long)limit);
-		s->printed_bytes = 0;
+		s->total_output_bytes = 0;
 		guest_signal(sandbox_guest(s->sandbox), SIGKILL);
 	}
 }
@@ -153,9 +153,9 @@ void session_say_stop(struct session *s, bool killed, char *text, size_t size, s
 		*ret = (struct cell_error){ .type = "TimeoutError", .code = "cpu_limit",
 			.remedy = "Make the code do less work in one cell, or make the session with a larger limits.cpu_s (--cpu-time)." };
 	} else {
-		snprintf(text, size, "the cell printed more than %llu bytes and was %s", (unsigned long long)l->printed_bytes, how);
+		snprintf(text, size, "the cell printed more than %llu bytes and was %s", (unsigned long long)l->total_output_bytes, how);
 		*ret = (struct cell_error){ .type = "OutputLimitError", .code = "output_limit",
-			.remedy = "Print less, write to files instead, or make the session with a larger limits.printed_bytes (--printed)." };
+			.remedy = "Print less, write to files instead, or make the session with a larger limits.total_output_bytes (--total-output)." };
 	}
 }
 

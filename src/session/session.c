@@ -286,7 +286,7 @@ static void session_freed(uv_handle_t *h)
 	struct sessions *t = s->table;
 	session_params_finish(&s->params);
 	profile_choice_finish(&s->profile);
-	free(s->let_go);
+	free(s->evicted);
 	free(s);
 	t->closing_sessions--;
 }

@@ -45,7 +45,7 @@ struct session_limits {
 	uint64_t inodes;       /* files and directories in each of them */
 	uint64_t file_bytes;   /* of one file */
 	uint64_t open_files;   /* descriptors of one process */
-	uint64_t printed_bytes; /* of stdout and stderr together that a cell may print at all, shown or not */
+	uint64_t total_output_bytes; /* of stdout and stderr together that a cell may print at all, shown or not */
 	uint64_t log_bytes;    /* output kept for GET …/logs */
 };
 
@@ -128,7 +128,7 @@ struct sessions_config {
 	void (*on_session_end)(void *userdata, const char *id, const char *why);
 	bool warm_display;        /* what displays need is started ahead, not when a first session wants one */
 	bool plain_displays;      /* X servers are started, not forked from a warm one */
-	bool keep_awake;          /* CPUs of a virtual machine, while cells come */
+	bool low_idle_latency;          /* CPUs of a virtual machine, while cells come */
 	void *userdata;
 };
 
@@ -184,7 +184,7 @@ extern const char *const picture_outcome_names[PICTURE_OUTCOMES];
 
 struct sessions_stats {
 	uint64_t live, created, ended, taken_ready, forked, guests_replaced, zygote_restarts;
-	uint64_t snapshots_parked, snapshots_refused, cells_rolled_back, checkpoints, checkpoints_let_go, rollbacks, forks;
+	uint64_t snapshots_parked, snapshots_refused, cells_rolled_back, checkpoints, checkpoints_evicted, rollbacks, forks;
 	unsigned ready_guests;
 	uint64_t limit; /* sessions that may be alive at once */
 	/* By the built-in profile that the session's comes down to. */
@@ -389,7 +389,7 @@ struct observation {
 	bool files_lost;      /* and all files: the jail ended too */
 	const struct session_death *died; /* the interpreter died between the cell before and this one; or NULL */
 	const char *packages; /* JSON text: what became of packages since the cell before, or NULL */
-	const char *let_go;   /* ids of checkpoints that had to go since the last answer, with blanks between, or NULL */
+	const char *evicted;   /* ids of checkpoints that had to go since the last answer, with blanks between, or NULL */
 	bool rolled_back;       /* variables are as before the cell, or were put back before it (`died`) … */
 	bool files_rolled_back; /* … and so are the files */
 	unsigned rolled_back_to; /* the cell after which they were so; 0: before the first */
@@ -508,7 +508,7 @@ struct checkpoint_info {
 /* Where a checkpoint or a rollback led to. */
 struct arrival {
 	const struct checkpoint_info *checkpoint; /* or NULL: to a state without one */
-	const char *let_go;       /* ids, with blanks between, of those that had to go since the last answer; or NULL */
+	const char *evicted;       /* ids, with blanks between, of those that had to go since the last answer; or NULL */
 	bool back;                /* it was a rollback … */
 	struct replayed replayed; /* … with these cells */
 };

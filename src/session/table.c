@@ -43,7 +43,7 @@ void sessions_config_init(struct sessions_config *c)
 		.default_ttl_s = 24 * 3600,
 		.default_idle_timeout_s = 3600,
 		.defaults = { .timeout_s = 30, .output_bytes = 1 << 20, .memory_bytes = 2ULL << 30, .processes = 256,
-			.disk_bytes = 256 << 20, .inodes = JAIL_INODES, .file_bytes = 1ULL << 30, .open_files = 1024, .printed_bytes = 1ULL << 30,
+			.disk_bytes = 256 << 20, .inodes = JAIL_INODES, .file_bytes = 1ULL << 30, .open_files = 1024, .total_output_bytes = 1ULL << 30,
 			.log_bytes = 16 << 20 },
 		.maxima = { .timeout_s = 3600, .output_bytes = 4 << 20, .memory_bytes = 0, .processes = 4096,
 			.disk_bytes = 4ULL << 30, .inodes = 1 << 20, .open_files = 4096, .log_bytes = 256 << 20 },
@@ -144,7 +144,7 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 		error_set(e, r, "out of memory");
 		goto fail;
 	}
-	if (config->keep_awake)
+	if (config->low_idle_latency)
 		t->idle_latency = idle_latency_create(config->loop, AWAKE_DRIVER, AWAKE_DEVICE);
 	uv_timer_init(config->loop, &t->sweep);
 	t->sweep.data = t;

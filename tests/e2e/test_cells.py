@@ -23,7 +23,7 @@ def test_observation_has_every_field(session):
     seen = session.execute('1')
     assert set(seen) == {
         'id', 'session', 'cell', 'status', 'exit_code', 'stdout', 'stderr', 'result', 'displays', 'error',
-        'is_final_answer', 'final_answer', 'screenshot', 'files', 'truncated', 'usage', 'state_lost', 'rolled_back', 'files_rolled_back', 'replayed', 'may_differ', 'files_lost', 'interpreter_died', 'checkpoints_let_go', 'packages', 'recording', 'film',
+        'is_final_answer', 'final_answer', 'screenshot', 'files', 'truncated', 'usage', 'state_lost', 'rolled_back', 'files_rolled_back', 'replayed', 'may_differ', 'files_lost', 'interpreter_died', 'checkpoints_evicted', 'packages', 'recording', 'film',
     }  # fmt: skip
     assert seen.status == 'ok' and seen.exit_code == 0 and seen.error is None
     assert seen.displays == [] and seen.files == [] and seen.state_lost is False

@@ -142,7 +142,7 @@ def test_the_least_used_goes(api):
         ids.append(answer['checkpoint']['id'])
         if i == 3:
             rollback(session, '0')
-    assert answer['let_go'] == [ids[1]], 'the first was used since'
+    assert answer['evicted'] == [ids[1]], 'the first was used since'
     assert session.api.delete(f'{session.path}/checkpoints/5').status_code == 204
     assert not [c for c in tree(session) if c['name'] == '5']
     rollback(session, '0')
@@ -210,7 +210,7 @@ def test_a_death_right_after_a_way_back(session):
         if answer.status_code == 200:
             assert session.value('x') == f'{i}'
         else:
-            assert answer.status_code == 404 and (seen.state_lost or seen.checkpoints_let_go), (seen, answer.text)
+            assert answer.status_code == 404 and (seen.state_lost or seen.checkpoints_evicted), (seen, answer.text)
 
 
 # ---- what a copy costs ----------------------------------------------------------------
@@ -253,11 +253,11 @@ def test_memory_is_bounded(api):
     session.execute(FILL.format(1)).ok()
     second = checkpoint(session, 'second')
     assert {c['name'] for c in tree(session)} >= {'first', 'second'}
-    before = api.metrics()['glovebox_checkpoints_let_go_total']
-    told = session.execute(FILL.format(2)).ok().checkpoints_let_go  # where it went while the cell was still running
-    gb.wait_until(lambda: api.metrics()['glovebox_checkpoints_let_go_total'] > before, 'a checkpoint goes')
-    assert (told or session.execute('x[0]').ok().checkpoints_let_go) == [first['id']]
-    assert session.execute('x[0]').ok().checkpoints_let_go is None, 'it is told once'
+    before = api.metrics()['glovebox_checkpoints_evicted_total']
+    told = session.execute(FILL.format(2)).ok().checkpoints_evicted  # where it went while the cell was still running
+    gb.wait_until(lambda: api.metrics()['glovebox_checkpoints_evicted_total'] > before, 'a checkpoint goes')
+    assert (told or session.execute('x[0]').ok().checkpoints_evicted) == [first['id']]
+    assert session.execute('x[0]').ok().checkpoints_evicted is None, 'it is told once'
     assert 'first' not in sizes(session)
     gb.wait_until(lambda: sizes(session)['second'] > 100 << 20, 'what only it holds is its size')
     answer = session.api.post(f'{session.path}/rollback', json={'checkpoint': 'first'})
@@ -277,11 +277,11 @@ def test_memory_that_becomes_theirs(api):
     session.execute(FILL.format(2)).ok()
     gb.wait_until(lambda: sizes(session)['first'] > 100 << 20, 'it holds what was before alone')
     assert sizes(session)['second'] < 70 << 20
-    before = api.metrics()['glovebox_checkpoints_let_go_total']
+    before = api.metrics()['glovebox_checkpoints_evicted_total']
     assert session.api.put(f'{session.path}/files/end', data=b'').status_code < 300
-    gb.wait_until(lambda: api.metrics()['glovebox_checkpoints_let_go_total'] > before, 'a checkpoint goes')
+    gb.wait_until(lambda: api.metrics()['glovebox_checkpoints_evicted_total'] > before, 'a checkpoint goes')
     gb.wait_until(lambda: set(sizes(session)) & {'first', 'second'} == {'second'}, 'the least used one')
-    assert first['id'] in session.execute('1').ok().checkpoints_let_go
+    assert first['id'] in session.execute('1').ok().checkpoints_evicted
 
 
 def test_memory_for_checkpoints_alone():
@@ -290,14 +290,14 @@ def test_memory_for_checkpoints_alone():
         session, gone, ids = api.session(), [], []
 
         def run(code):
-            gone.extend(session.execute(code).ok().checkpoints_let_go or [])
+            gone.extend(session.execute(code).ok().checkpoints_evicted or [])
             return gone
 
         for i in range(4):
             run(f'x = bytearray(b"{i}" * (40 << 20))')
             answer = session.api.post(f'{session.path}/checkpoints', json={'name': str(i)}).json()
             ids.append(answer['checkpoint']['id'])
-            gone += answer['let_go']
+            gone += answer['evicted']
         gb.wait_until(lambda: run('1'), 'an answer names those that went')
         assert gone == ids[: len(gone)] and ids[-1] not in gone
         rollback(session, ids[-1])

@@ -487,7 +487,7 @@ def takes_wishes():
     return driver.exists() and driver.read_text() == 'haltpoll\n' and wish() is not None
 
 
-@pytest.mark.parametrize(('flags', 'wanted'), [((), True), (('--no-keep-awake',), False)])
+@pytest.mark.parametrize(('flags', 'wanted'), [((), True), (('--no-low-idle-latency',), False)])
 def test_cpus_are_kept_while_cells_follow_each_other(flags, wanted):
     before = wish()
     wanted = wanted and takes_wishes()

@@ -133,7 +133,7 @@ def test_checkpoints_outlive_lost_variables(session):
     assert session.api.post(f'{session.path}/checkpoints', json={'name': 'there'}).status_code == 201
     session.execute('x = 2; open("f", "w").write("two")', transaction=False).ok()
     seen = session.execute('import os; os._exit(1)', transaction=False)
-    assert seen.state_lost and not seen.checkpoints_let_go
+    assert seen.state_lost and not seen.checkpoints_evicted
     assert session.value('"x" in globals()') == 'False'
     assert session.api.post(f'{session.path}/rollback', json={'checkpoint': 'there'}).status_code == 200
     assert session.value('x, open("f").read()') == "(1, 'one')"
@@ -143,4 +143,4 @@ def test_checkpoints_that_a_reset_ends_are_named(session):
     session.execute('x = 1').ok()
     made = session.api.post(f'{session.path}/checkpoints', json={'name': 'there'}).json()['checkpoint']
     session.reset()
-    assert session.execute('1').ok().checkpoints_let_go == [made['id']]
+    assert session.execute('1').ok().checkpoints_evicted == [made['id']]

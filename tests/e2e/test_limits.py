@@ -28,8 +28,8 @@ REACHED = {
         ['12 processes', 'limits.processes'],
     ),
     'cpu time': ({'cpu_s': 0.3}, 'while True: pass', 'timeout', 'cpu_limit', ['limits.cpu_s']),
-    'output': ({'printed_bytes': 100_000}, 'while True: print("x" * 99)', 'error', 'output_limit', ['limits.printed_bytes']),
-    'errors': ({'printed_bytes': 100_000}, 'import sys\nwhile True: sys.stderr.write("x" * 99)', 'error', 'output_limit', ['limits.printed_bytes']),
+    'output': ({'total_output_bytes': 100_000}, 'while True: print("x" * 99)', 'error', 'output_limit', ['limits.total_output_bytes']),
+    'errors': ({'total_output_bytes': 100_000}, 'import sys\nwhile True: sys.stderr.write("x" * 99)', 'error', 'output_limit', ['limits.total_output_bytes']),
     'memory': ({'memory_bytes': 64 * MB}, 'x = bytearray(200_000_000)', 'out_of_memory', 'out_of_memory', ['may use 67108864 bytes', 'limits.memory_bytes']),
     'time': ({'timeout_s': 0.5}, 'while True: pass', 'timeout', 'cell_timeout', ['timeout_s']),
 }
@@ -63,7 +63,7 @@ def test_cpu_time_of_a_session_ends_it(api):
 
 def test_output_that_does_not_stop_is_killed(api):
     code = 'import signal, os\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: os.write(1, b"x" * 4096)'
-    o = api.session(limits={'printed_bytes': 1_000_000, 'timeout_s': 60}).execute(code)
+    o = api.session(limits={'total_output_bytes': 1_000_000, 'timeout_s': 60}).execute(code)
     assert (o.status, o.error['code']) == ('killed', 'output_limit')
     assert '1000000 bytes' in o.error['message']
 
@@ -82,11 +82,11 @@ def test_an_error_that_only_looks_like_a_limit(api):
 
 MAXIMA = {
     'cpus': (2, 4), 'cpu_s': (5, 10), 'session_cpu_s': (50, 100), 'inodes': (1000, 2000), 'file_bytes': (MB, 2 * MB),
-    'open_files': (100, 200), 'printed_bytes': (MB, 2 * MB), 'processes': (10, 20), 'disk_bytes': (MB, 2 * MB),
+    'open_files': (100, 200), 'total_output_bytes': (MB, 2 * MB), 'processes': (10, 20), 'disk_bytes': (MB, 2 * MB),
     'memory_bytes': (64 * MB, 128 * MB),
 }  # fmt: skip
 FLAGS = {
-    'cpu_s': 'cpu-time', 'session_cpu_s': 'session-cpu-time', 'file_bytes': 'file-size', 'open_files': 'open-files', 'printed_bytes': 'printed',
+    'cpu_s': 'cpu-time', 'session_cpu_s': 'session-cpu-time', 'file_bytes': 'file-size', 'open_files': 'open-files', 'total_output_bytes': 'total-output',
     'disk_bytes': 'disk', 'memory_bytes': 'memory',
 }  # fmt: skip
 

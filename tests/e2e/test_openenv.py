@@ -502,7 +502,7 @@ def test_checkpoints_and_back(env):
     env.reset()
     env.step('x = 1; open("f", "w").write("1")')
     point = travel(env, 'checkpoint', name='one')
-    assert point['type'] == 'checkpoint' and point['data']['checkpoint']['name'] == 'one' and point['data']['let_go'] == []
+    assert point['type'] == 'checkpoint' and point['data']['checkpoint']['name'] == 'one' and point['data']['evicted'] == []
     env.step('x = 2; open("f", "w").write("2")')
     back = travel(env, 'rollback', checkpoint='one')
     assert back['type'] == 'rollback' and back['data']['checkpoint']['id'] == point['data']['checkpoint']['id']

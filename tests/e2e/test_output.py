@@ -99,7 +99,7 @@ def test_cap_does_not_split_characters(api):
 
 def test_a_gigabyte_of_printing(api, daemon):
     """Ends normally, with head and tail, and the daemon's memory stays flat."""
-    session = api.session(limits={'printed_bytes': 2 << 30})
+    session = api.session(limits={'total_output_bytes': 2 << 30})
     session.execute('1').ok()
     before = daemon.rss()
     seen = session.execute(
@@ -115,7 +115,7 @@ def test_a_gigabyte_of_printing(api, daemon):
 
 
 def test_flood_does_not_slow_others_much(api):
-    loud, quiet = api.session(limits={'printed_bytes': 1 << 40}), api.session()
+    loud, quiet = api.session(limits={'total_output_bytes': 1 << 40}), api.session()
     quiet.execute('1').ok()
     running = loud.in_background('while True: print("x" * 1000)', timeout_s=60)
     gb.wait_until(lambda: loud.logs(limit=1)['entries'], 'it prints')

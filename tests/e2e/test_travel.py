@@ -91,7 +91,7 @@ class Walker:
         answer = self.post('checkpoints')
         assert answer.status_code == 201, answer.text
         self.saved[answer.json()['checkpoint']['id']] = self.way
-        for gone in answer.json()['let_go']:
+        for gone in answer.json()['evicted']:
             del self.saved[gone]
 
     def rollback(self, id):

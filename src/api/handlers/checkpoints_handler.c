@@ -34,7 +34,7 @@ void answer_put_arrival(struct json_writer *w, const struct arrival *a)
 		put_checkpoint(w, a->checkpoint);
 	else
 		json_put_null(w);
-	answer_put_words(w, "let_go", a->let_go);
+	answer_put_words(w, "evicted", a->evicted);
 	if (a->back)
 		answer_put_replayed(w, &a->replayed);
 }

@@ -39,7 +39,7 @@ static void put_limits(struct json_writer *w, const struct session_limits *l)
 	json_field_uint(w, "inodes", l->inodes);
 	json_field_uint(w, "file_bytes", l->file_bytes);
 	json_field_uint(w, "open_files", l->open_files);
-	json_field_uint(w, "printed_bytes", l->printed_bytes);
+	json_field_uint(w, "total_output_bytes", l->total_output_bytes);
 	json_field_uint(w, "log_bytes", l->log_bytes);
 	json_close(w);
 }

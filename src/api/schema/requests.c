@@ -35,7 +35,7 @@ static const struct field limits_table[] = {
 		.default_text = "1 GiB", .help = "Size of one file; writing beyond it fails with EFBIG." },
 	{ "open_files", FIELD_UINT, .offset = offsetof(struct session_limits, open_files), .min = 16, .max = 1 << 20,
 		.default_text = "1024", .help = "Descriptors of one process." },
-	{ "printed_bytes", FIELD_UINT, .offset = offsetof(struct session_limits, printed_bytes), .min = 1024, .max = SIZE_MOST,
+	{ "total_output_bytes", FIELD_UINT, .offset = offsetof(struct session_limits, total_output_bytes), .min = 1024, .max = SIZE_MOST,
 		.default_text = "1 GiB", .help = "What a cell may print at all, shown or not; beyond it it is stopped (output_limit)." },
 	{ "disk_bytes", FIELD_UINT, .offset = offsetof(struct session_limits, disk_bytes), .min = 1 << 20,
 		.max = SIZE_MOST, .default_text = "the server's",

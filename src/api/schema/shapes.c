@@ -30,7 +30,7 @@ static const struct shape_row limits_rows[] = {
 	{ "inodes", "integer", NULL, 0, NULL },
 	{ "file_bytes", "integer", NULL, 0, NULL },
 	{ "open_files", "integer", NULL, 0, NULL },
-	{ "printed_bytes", "integer", NULL, 0, NULL },
+	{ "total_output_bytes", "integer", NULL, 0, NULL },
 	{ "log_bytes", "integer", NULL, 0, NULL },
 };
 static SHAPE(shape_limits, "EffectiveLimits", limits_rows);
@@ -207,7 +207,7 @@ static const struct shape_row observation_rows[] = {
 	{ "files", "array", &shape_file, 0, "What the cell created, changed or deleted below /workspace." },
 	{ "state_lost", "boolean", NULL, 0, "The interpreter had to be replaced, by this cell or before it (`interpreter_died`): variables are gone." },
 	{ "packages", "object", &shape_packages, 1, "What became of packages since the cell before." },
-	{ "checkpoints_let_go", "any", NULL, 1, "Ids of checkpoints that had to go since the last answer, for their number or memory." },
+	{ "checkpoints_evicted", "any", NULL, 1, "Ids of checkpoints that had to go since the last answer, for their number or memory." },
 	{ "rolled_back", "boolean", NULL, 0, "The interpreter had to be replaced: variables are as they were before the cell, or were put back before it (`interpreter_died`)." },
 	{ "files_rolled_back", "boolean", NULL, 0, "And so are the files under /workspace, /tmp and /dev/shm." },
 	{ "files_lost", "boolean", NULL, 0, "The session's jail had to be replaced, too: /workspace is empty." },
@@ -334,7 +334,7 @@ static SHAPE(shape_checkpoint, "Checkpoint", checkpoint_rows);
 static const struct shape_row checkpoint_answer_rows[] = {
 	{ "session", "string", NULL, 0, NULL },
 	{ "checkpoint", "object", &shape_checkpoint, 0, NULL },
-	{ "let_go", "array", NULL, 0, "Ids of those that had to go since the last answer." },
+	{ "evicted", "array", NULL, 0, "Ids of those that had to go since the last answer." },
 };
 SHAPE(shape_checkpoint_answer, "CheckpointAnswer", checkpoint_answer_rows);
 
@@ -344,7 +344,7 @@ SHAPE(shape_checkpoint_list, "CheckpointList", checkpoint_list_rows);
 static const struct shape_row rollback_answer_rows[] = {
 	{ "session", "string", NULL, 0, NULL },
 	{ "checkpoint", "object", &shape_checkpoint, 1, "Where the session is now; null: before its first cells." },
-	{ "let_go", "array", NULL, 0, "Ids of those that had to go since the last answer." },
+	{ "evicted", "array", NULL, 0, "Ids of those that had to go since the last answer." },
 	{ "replayed", "integer", NULL, 0, "So many cells were run again, silently, to get to this state; 0: none." },
 	{ "may_differ", "array", NULL, 0, "Numbers of those cells that may have left another state behind than the first time: they used clocks, random "
 		"numbers, files, programs or threads, or follow one that did." },

@@ -55,9 +55,9 @@ int checkpoint_not_found(const char *which, struct error *e)
 /* Tells the asker of a checkpoint or rollback. */
 static void tell(struct session *s, checkpoint_done done, void *userdata, const struct error *e, struct snapshot *c, bool back)
 {
-	_cleanup_free_ char *let_go = done && !e ? TAKE_PTR(s->let_go) : NULL;
+	_cleanup_free_ char *evicted = done && !e ? TAKE_PTR(s->evicted) : NULL;
 	struct checkpoint_info info;
-	struct arrival a = { .checkpoint = c ? &info : NULL, .let_go = let_go, .back = back };
+	struct arrival a = { .checkpoint = c ? &info : NULL, .evicted = evicted, .back = back };
 	if (c)
 		describe(s, c, false, &info);
 	if (back && done && !e)
@@ -211,7 +211,7 @@ static void rollback_failed(struct session *s)
 static void checkpoint_died(struct session *s, struct snapshot *c)
 {
 	if (c)
-		history_let_go(s, c);
+		history_evict(s, c);
 	operation_fail(s, -ENOENT, "checkpoint_not_found", "The session goes on as it is. GET …/checkpoints lists what is left.",
 		"the checkpoint has died (was memory short?)");
 }
@@ -372,7 +372,7 @@ int session_checkpoint_delete(struct session *s, const char *which, struct error
 		free(c->name);
 		c->name = NULL;
 	} else {
-		history_let_go(s, c);
+		history_evict(s, c);
 	}
 	return 0;
 }

@@ -53,16 +53,16 @@ static struct snapshot *least_used(struct session *s, unsigned *ret_n)
 void evict_note(struct session *s, struct snapshot *c)
 {
 	if (!c->name) {
-		history_let_go(s, c);
+		history_evict(s, c);
 		return;
 	}
 	char *told = NULL;
-	if (asprintf(&told, "%s%s%s", s->let_go ? s->let_go : "", s->let_go ? " " : "", c->id) >= 0) {
-		free(s->let_go);
-		s->let_go = told;
+	if (asprintf(&told, "%s%s%s", s->evicted ? s->evicted : "", s->evicted ? " " : "", c->id) >= 0) {
+		free(s->evicted);
+		s->evicted = told;
 	}
-	s->table->stats.checkpoints_let_go++;
-	history_let_go(s, c);
+	s->table->stats.checkpoints_evicted++;
+	history_evict(s, c);
 }
 
 void room_lose_named(struct session *s)

@@ -63,7 +63,7 @@ static void join_path(const struct snapshot *c, struct snapshot *o)
 }
 
 /* Lets go of a copy; those that came from it now come from where it came from. */
-void history_let_go(struct session *s, struct snapshot *c)
+void history_evict(struct session *s, struct snapshot *c)
 {
 	struct snapshot *o;
 	TAILQ_FOREACH(o, &s->sandbox->snapshots, link)
@@ -88,7 +88,7 @@ static void prune(struct session *s)
 	for (struct snapshot *c = TAILQ_LAST(&s->sandbox->snapshots, snapshot_list), *older; c; c = older) {
 		older = TAILQ_PREV(c, snapshot_list, link);
 		if (!c->name && !c->held && c->pidfd >= 0 && n++ >= stay && c->ticket != before && c->ticket != s->head)
-			history_let_go(s, c);
+			history_evict(s, c);
 	}
 	s->weigh_due = true;
 	evict_over_memory(s, false);
@@ -180,7 +180,7 @@ static void look_after_fragile(struct session *s)
 	struct snapshot *c = s->latest;
 	if (!c || !c->fragile || !copy_has_ended(c))
 		return;
-	history_let_go(s, c);
+	history_evict(s, c);
 	session_ran_out_of_memory(s); /* that was it, and not the next death */
 	snprintf(s->no_snapshot, sizeof(s->no_snapshot), "the copy of the state before was given up, because memory ran short");
 }
@@ -287,7 +287,7 @@ bool history_frame(struct session *s, const struct wire_frame *f)
 	s->latest = c;
 	struct snapshot *same = c->steps || !c->parent ? NULL : sandbox_snapshot(s->sandbox, c->parent);
 	if (same && !same->name && !same->held)
-		history_let_go(s, same); /* it was taken by itself a moment ago */
+		history_evict(s, same); /* it was taken by itself a moment ago */
 	prune(s);
 	operation_parked(s, ticket, NULL);
 	return true;

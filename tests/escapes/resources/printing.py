@@ -1,6 +1,6 @@
 """Output without end, past Python, by processes of its own."""
 
-# limits: {"printed_bytes": 4194304}
+# limits: {"total_output_bytes": 4194304}
 # ends: error killed
 
 import subprocess

@@ -164,7 +164,7 @@ class Observation:
         self.interpreter_died: Optional[dict[str, Any]] = raw.get('interpreter_died')
         self.replayed: int = raw.get('replayed') or 0
         self.may_differ: list[int] = raw.get('may_differ') or []
-        self.checkpoints_let_go: list[str] = raw.get('checkpoints_let_go') or []
+        self.checkpoints_evicted: list[str] = raw.get('checkpoints_evicted') or []
         self.truncated: dict[str, Any] = raw.get('truncated') or {}
         self.usage: dict[str, Any] = raw.get('usage') or {}
         self.screenshot: Optional[Screenshot] = Screenshot(raw['screenshot']) if raw.get('screenshot') else None
