@@ -268,11 +268,16 @@ def test_a_crash_rolls_back(server):
     assert call(server, 'run_python', code='x', session_id=s)['structuredContent']['result'] == '1'
 
 
-def test_figures_are_pictures(server):
-    result = call(server, 'run_python', code='import matplotlib.pyplot as plt\nplt.plot([1, 4, 9])')
+@pytest.mark.parametrize('show', ['', '\nplt.show()'])
+def test_figures_are_pictures_and_prevent_no_rollback(server, show):
+    result = call(server, 'run_python', code='import matplotlib.pyplot as plt\nkept = 3\nplt.plot([1, 4, 9])' + show)
     picture = result['content'][1]
     assert (picture['type'], picture['mimeType']) == ('image', 'image/png')
     assert base64.b64decode(picture['data'])[:4] == b'\x89PNG'
+    s = result['structuredContent']['session_id']
+    crashed = call(server, 'run_python', code='import os\nos._exit(1)', session_id=s)['structuredContent']
+    assert (crashed['rolled_back'], crashed['state_lost']) == (True, False)
+    assert call(server, 'run_python', code='kept', session_id=s)['structuredContent']['result'] == '3'
 
 
 def test_a_window_is_pictured(server):

@@ -28,11 +28,14 @@ static char **copy_words(char *const *list)
 /* The operator's choice for sessions that MCP makes, and the packages that this call names. */
 static void fill_params(struct mcp_request *r, struct session_params *p)
 {
+	static char pictures[] = "MPLBACKEND=agg"; /* figures are pictures; a window would prevent a snapshot */
 	const struct mcp_config *c = &r->home->config;
 	p->owner = r->owner;
 	p->name = strdup("mcp");
 	p->profile = c->profile ? strdup(c->profile) : NULL;
 	p->has_display = c->display;
+	if (c->display)
+		p->env = copy_words((char *const[]){ pictures, NULL });
 	if (r->arguments->packages)
 		p->want_packages = copy_words(r->arguments->packages);
 	else if (c->packages)

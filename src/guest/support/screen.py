@@ -88,10 +88,11 @@ def use_display():
         os.environ.pop('MPLBACKEND', None)
         return
     backend = os.environ.get('MPLBACKEND') or 'TkAgg'
-    if 'matplotlib' in sys.modules:
+    figures_stay_pictures = backend.lower() == 'agg'  # as without a screen: they open no window, which would prevent a snapshot
+    if 'matplotlib' in sys.modules and not figures_stay_pictures:
         sys.modules['matplotlib'].rcParams['backend'] = backend
     pyplot = sys.modules.get('matplotlib.pyplot')
-    if pyplot is not None:
+    if pyplot is not None and not figures_stay_pictures:
         if hasattr(pyplot, '_get_backend_mod'):
             pyplot._backend_mod = None  # asked for anew at the first figure
         else:
