@@ -53,6 +53,7 @@ ONLY = {
         'urgent_data': 'urgent data on unix sockets, the way of a fault of the kernel',
         'userfaultfd': 'faults of its own pages',
         'x32_abi': 'system calls of another ABI',
+        'watches': 'watches that show who opens and reads the files of the system',
     },
 }
 
