@@ -177,6 +177,23 @@ def test_a_task(server):
     assert post(server, other, modern_headers(other)).json()['error']['code'] == -32602
 
 
+def test_the_tasks_of_a_token_are_bounded(server):
+    meta = {META + 'clientCapabilities': {'extensions': {META + 'tasks': {}}}}
+    s = call(server, 'run_python', code='1')['structuredContent']['session_id']
+    tasks = []
+    for _ in range(40):
+        message = modern('tools/call', {'name': 'run_python', 'arguments': {'code': '1', 'detach': True, 'session_id': s}}, **meta)
+        answer = post(server, message, modern_headers(message)).json()['result']
+        if answer.get('taskId'):
+            tasks.append(answer['taskId'])
+        gb.wait_until(lambda: not busy(server, s), 'the cell')
+    known = 0
+    for task in tasks:
+        ask = modern('tasks/get', {'taskId': task})
+        known += 'result' in post(server, ask, modern_headers(ask)).json()
+    assert 0 < known <= 32
+
+
 # ---- wrong input -------------------------------------------------------------------------------
 
 

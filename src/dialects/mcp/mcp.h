@@ -39,8 +39,8 @@ enum {
 	MCP_IMAGE_MAX = 1024 * 1024, /* base64 characters of one picture */
 	MCP_IMAGE_SIDE = 1568,      /* pixels; models scale larger pictures down themselves */
 	MCP_RESULT_IMAGES = 8,
-	MCP_CLIENTS_MAX = 4096,     /* handshakes that are remembered; the least recently used one is evicted */
-	MCP_TASKS_MAX = 1024,
+	MCP_CLIENTS_MAX = 256,      /* handshakes of one token that are remembered; its least recently used one is evicted */
+	MCP_TASKS_MAX = 32,         /* tasks of one token, ended ones included; its oldest ended one is evicted */
 };
 
 /* Codes of JSON-RPC errors. */
@@ -126,7 +126,6 @@ struct mcp {
 	struct api *api;
 	struct mcp_config config;
 	struct mcp_client_list clients; /* least recently used first */
-	unsigned n_clients, n_tasks;
 	struct mcp_request_list requests;
 	struct mcp_task_list tasks; /* oldest first */
 	uv_timer_t tick;            /* runs while requests are under way */

@@ -12,24 +12,28 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-/* A client without a stream or a request under way, the least recently used one. */
-static void evict_client(struct mcp *home)
+/* Makes room for one more client of the token, among that token's own. False: all of them have a stream. */
+static bool make_room(struct mcp *home, uint64_t owner)
 {
-	struct mcp_client *c;
+	struct mcp_client *c, *oldest = NULL;
+	unsigned n = 0;
+
 	TAILQ_FOREACH (c, &home->clients, link) {
-		if (!c->stream) {
-			mcp_client_destroy(c);
-			return;
-		}
+		if (c->owner != owner)
+			continue;
+		n++;
+		if (!oldest && !c->stream)
+			oldest = c;
 	}
+	if (n >= MCP_CLIENTS_MAX && oldest)
+		mcp_client_destroy(oldest);
+	return n < MCP_CLIENTS_MAX || oldest;
 }
 
 struct mcp_client *mcp_client_create(struct mcp *home, uint64_t owner)
 {
 	uint8_t random[MCP_CLIENT_ID / 2];
-	if (home->n_clients >= MCP_CLIENTS_MAX)
-		evict_client(home);
-	if (home->n_clients >= MCP_CLIENTS_MAX || getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+	if (!make_room(home, owner) || getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return NULL;
 
 	struct mcp_client *c = calloc(1, sizeof(*c));
@@ -42,7 +46,6 @@ struct mcp_client *mcp_client_create(struct mcp *home, uint64_t owner)
 	c->used_ns = clock_now_ns();
 	LIST_INIT(&c->sessions);
 	TAILQ_INSERT_TAIL(&home->clients, c, link);
-	home->n_clients++;
 	return c;
 }
 
@@ -97,7 +100,6 @@ void mcp_client_destroy(struct mcp_client *c)
 	if (c->stream)
 		outbox_finish(&c->out);
 	TAILQ_REMOVE(&c->home->clients, c, link);
-	c->home->n_clients--;
 	free(c);
 }
 

@@ -7,6 +7,7 @@
 #include "dialects/mcp/mcp.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/memory_account.h"
 #include "base/text.h"
 
 enum { TASK_ID = 32, POLL_MS = 500, KEEP_MS = 3600 * 1000 };
@@ -18,6 +19,7 @@ struct mcp_task {
 	struct mcp_request *request; /* NULL once it is over */
 	bool cancelled;
 	struct buffer result; /* the result object, once it is there */
+	struct hold held;     /* its bytes */
 };
 
 static void task_free(struct mcp *home, struct mcp_task *t)
@@ -25,7 +27,7 @@ static void task_free(struct mcp *home, struct mcp_task *t)
 	if (t->request)
 		t->request->task = NULL;
 	TAILQ_REMOVE(&home->tasks, t, link);
-	home->n_tasks--;
+	hold_set(&t->held, 0);
 	buffer_finish(&t->result);
 	free(t);
 }
@@ -45,25 +47,34 @@ bool mcp_wants_task(const struct mcp_request *r)
 
 /* ---- the record ------------------------------------------------------------------------------ */
 
-/* Room for one more: finished tasks go first, the oldest before the others. */
-static bool make_room(struct mcp *home)
+/* Makes room for one more task of the token: its ended tasks whose time is over, then its oldest ended one. */
+static bool make_room(struct mcp *home, uint64_t owner)
 {
-	struct mcp_task *t;
-	if (home->n_tasks < MCP_TASKS_MAX)
-		return true;
-	TAILQ_FOREACH (t, &home->tasks, link) {
-		if (!t->request) {
+	uint64_t now_ns = clock_wall_ns();
+	struct mcp_task *t, *next, *oldest = NULL;
+	unsigned n = 0;
+
+	for (t = TAILQ_FIRST(&home->tasks); t; t = next) {
+		next = TAILQ_NEXT(t, link);
+		if (t->owner != owner)
+			continue;
+		if (!t->request && now_ns - t->updated_ns > (uint64_t)KEEP_MS * 1000000) {
 			task_free(home, t);
-			return true;
+			continue;
 		}
+		n++;
+		if (!oldest && !t->request)
+			oldest = t;
 	}
-	return false;
+	if (n >= MCP_TASKS_MAX && oldest)
+		task_free(home, oldest);
+	return n < MCP_TASKS_MAX || oldest;
 }
 
 static struct mcp_task *task_create(struct mcp_request *r)
 {
 	uint8_t random[TASK_ID / 2];
-	struct mcp_task *t = make_room(r->home) ? calloc(1, sizeof(*t)) : NULL;
+	struct mcp_task *t = make_room(r->home, r->owner) ? calloc(1, sizeof(*t)) : NULL;
 	if (!t || getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
 		free(t);
 		return NULL;
@@ -75,7 +86,6 @@ static struct mcp_task *task_create(struct mcp_request *r)
 	t->request = r;
 	buffer_init(&t->result, 0);
 	TAILQ_INSERT_TAIL(&r->home->tasks, t, link);
-	r->home->n_tasks++;
 	return t;
 }
 
@@ -147,10 +157,16 @@ bool mcp_task_begin(struct mcp_request *r)
 
 void mcp_task_take(struct mcp_request *r, struct buffer *result)
 {
+	static const char full[] = "{\"content\":[{\"type\":\"text\",\"text\":\"The server is out of memory: the result was dropped. Run the code again.\"}],"
+				   "\"structuredContent\":{\"error\":{\"type\":\"ToolError\",\"message\":\"out of memory\"}},\"isError\":true}";
 	struct mcp_task *t = r->task;
+	t->updated_ns = clock_wall_ns();
+	if (hold_set(&t->held, result->len) < 0) {
+		buffer_append(&t->result, full, sizeof(full) - 1);
+		return;
+	}
 	t->result = *result;
 	*result = (struct buffer){ 0 };
-	t->updated_ns = clock_wall_ns();
 }
 
 /* ---- methods ------------------------------------------------------------------------------------- */
