@@ -121,6 +121,7 @@ static void hold_lease(struct http_client *client, struct error *e)
 	_cleanup_buffer_ struct buffer seen = BUFFER_INIT(0);
 	_cleanup_http_response_ struct http_client_response answer = { 0 };
 	struct http_client_request q = {
+		.silence_ms = 60000, /* the server sends a sign of life every 15 s */
 		.method = "GET", .target = "/mcp/lease", .accept = "text/event-stream", .on_data = on_lease, .userdata = &seen
 	};
 	int r = http_client_call(client, &q, e, &answer);
@@ -142,8 +143,14 @@ static void *lease_main(void *unused)
 	struct http_client *client = NULL;
 	struct error e = { 0 };
 	(void)unused;
-	if (http_client_create(bridge.config->address, &e, &client) < 0)
+	if (http_client_create(bridge.config->address, &e, &client) < 0) {
+		pthread_mutex_lock(&bridge.lock);
+		bridge.lease_tried = bridge.lease_failed = true;
+		bridge.lease_error = e;
+		pthread_cond_broadcast(&bridge.changed);
+		pthread_mutex_unlock(&bridge.lock);
 		return NULL;
+	}
 	http_client_set_token(client, bridge.config->token);
 	for (unsigned failures = 0; !ended && failures < LEASE_PATIENCE_S * 2;) {
 		e = (struct error){ 0 };

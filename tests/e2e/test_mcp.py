@@ -111,6 +111,16 @@ def test_a_batch_of_the_oldest_revision(server):
     assert second['id'] == 2 and second['error']['code'] == -32601
 
 
+def test_a_batch_whose_answer_becomes_a_stream(server):
+    code = 'import time\nfor i in range(4):\n    print(i)\n    time.sleep(0.15)'
+    run = {'jsonrpc': '2.0', 'id': 2, 'method': 'tools/call', 'params': {'name': 'run_python', 'arguments': {'code': code}, '_meta': {'progressToken': 1}}}
+    answer = post(server, [{'jsonrpc': '2.0', 'id': 1, 'method': 'ping'}, run])
+    first, *rest = messages(answer)
+    assert first == [{'jsonrpc': '2.0', 'id': 1, 'result': {}}]
+    assert rest[-1]['id'] == 2 and rest[-1]['result']['structuredContent']['stdout'] == '0\n1\n2\n3\n'
+    assert post(server, [{'jsonrpc': '2.0', 'id': 1, 'method': 'ping'}] * 9).json()['error']['code'] == -32600
+
+
 # ---- the modern era ------------------------------------------------------------------------
 
 
@@ -168,11 +178,13 @@ def test_a_task(server):
 
     gb.wait_until(lambda: look()['status'] == 'completed', 'the task')
     assert look()['result']['structuredContent']['result'] == "'done'"
-    message['params']['arguments']['code'] = 'import time\ntime.sleep(60)'
+    s = call(server, 'run_python', code='1')['structuredContent']['session_id']
+    message['params']['arguments'] = {'code': 'import time\ntime.sleep(60)', 'detach': True, 'session_id': s}
     task = post(server, message, modern_headers(message)).json()['result']
     stop = modern('tasks/cancel', {'taskId': task['taskId']})
     assert post(server, stop, modern_headers(stop)).json()['result']['resultType'] == 'complete'
     assert look()['status'] == 'cancelled'
+    gb.wait_until(lambda: not busy(server, s), 'the interrupt')
     other = modern('tasks/get', {'taskId': 'x' * 32})
     assert post(server, other, modern_headers(other)).json()['error']['code'] == -32602
 
@@ -329,6 +341,10 @@ def test_files(server):
     page = call(server, 'read_file', session_id=s, path='long.txt')
     assert page['structuredContent']['truncated'] is True and text_of(page) == 'ä' * 15000 and 'offset 30000' in page['content'][1]['text']
     assert text_of(call(server, 'read_file', session_id=s, path='long.txt', offset=79998, limit=10)) == 'ä'
+    picture = base64.b64encode(b'\xff\xfe' * 20 + b'\xff\xd9').decode()  # ends like a cut character
+    call(server, 'write_file', session_id=s, path='end.bin', content=picture, encoding='base64')
+    end = post(server, {'jsonrpc': '2.0', 'id': 1, 'method': 'resources/read', 'params': {'uri': f'glovebox://{s}/end.bin'}}).json()['result']
+    assert end['contents'][0]['blob'] == picture
     uri = f'glovebox://{s}/d/%C3%BC.txt'
     read = post(server, {'jsonrpc': '2.0', 'id': 1, 'method': 'resources/read', 'params': {'uri': uri}}).json()['result']
     assert read['contents'][0]['text'] == 'line\n'
@@ -591,6 +607,7 @@ def test_a_private_server_ends_with_the_bridge(tmp_path):
 def test_a_server_that_is_not_there_is_an_error():
     answer = gb.cli('mcp', '--url', 'http://127.0.0.1:1', input='')
     assert answer.returncode == 1 and 'cannot connect' in answer.stderr and answer.stdout == ''
+    assert gb.cli('mcp', '--url', 'ftp://nowhere', input='').returncode == 1
 
 
 # ---- configuration of hosts -----------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 /*
- * Whether a cell ends with an expression. With the argument `-`: tells it of every text on standard input, for tests/guest/test_closing.py, which
+ * Whether a cell ends with an expression. With the argument `-`: tells it of every text on standard input, for tests/guest/test_last_expression.py, which
  * compares it with what Python says; each text comes with its length in a line before it.
  */
 #include <stdio.h>

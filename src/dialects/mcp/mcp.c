@@ -118,6 +118,7 @@ static void request_free(struct mcp_request *r)
 	}
 
 	TAILQ_REMOVE(&r->home->requests, r, link);
+	hold_set(&r->held, 0);
 	if (r->arguments)
 		fields_finish(&mcp_all_fields, r->arguments);
 	free(r->arguments);
@@ -312,7 +313,7 @@ static void tell_progress(struct mcp_request *r, uint64_t now_ns)
 	}
 }
 
-static void wait_for_files(struct mcp_request *r, uint64_t age_ms)
+static void wait_for_files(struct mcp_request *r)
 {
 	enum { FILES_MS = 10000 };
 	struct error e = { 0 };
@@ -323,7 +324,7 @@ static void wait_for_files(struct mcp_request *r, uint64_t age_ms)
 		void (*then)(struct mcp_request *, struct session *) = r->then;
 		r->then = NULL;
 		then(r, s);
-	} else if (age_ms > FILES_MS) {
+	} else if (clock_now_ns() - r->files_ns > (uint64_t)FILES_MS * 1000000) {
 		mcp_tool_error(r, "the session did not start in time", "Try again.");
 	}
 }
@@ -342,7 +343,7 @@ static void on_tick(uv_timer_t *timer)
 		if (r->sink->tick)
 			r->sink->tick(r, age_ms);
 		if (r->then)
-			wait_for_files(r, age_ms); /* may free it */
+			wait_for_files(r); /* may free it */
 	}
 	if (TAILQ_EMPTY(&m->requests))
 		uv_timer_stop(&m->tick);
@@ -449,7 +450,7 @@ static bool check_meta(struct mcp_request *r)
 	}
 	if (!text_eq(version, MCP_MODERN_VERSION)) {
 		snprintf(data, sizeof(data), "{\"supported\":[\"" MCP_MODERN_VERSION "\"],\"requested\":\"%.40s\"}",
-			strpbrk(version, "\"\\\n\r\t") ? "?" : version);
+			strspn(version, "0123456789-.") == strlen(version) ? version : "?");
 		mcp_fail(r, MCP_UNKNOWN_VERSION, 400, "unsupported protocol version", data);
 		return false;
 	}

@@ -21,6 +21,7 @@
 #include "api/outbox.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/memory_account.h"
 #include "json/json_write.h"
 #include "session/session.h"
 
@@ -100,7 +101,8 @@ struct mcp_request {
 	void *target;              /* the sink's */
 	json_t *message;           /* owned; the next four point into it */
 	const json_t *id, *params, *meta, *progress_token;
-	uint64_t started_ns;
+	uint64_t started_ns, files_ns; /* since when it waits for files */
+	struct hold held;          /* bytes of the message */
 
 	/* progress */
 	uint64_t progress, told_ns;

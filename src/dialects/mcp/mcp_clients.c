@@ -65,7 +65,17 @@ struct mcp_client *mcp_client_find(struct mcp *home, uint64_t owner, const char 
 
 void mcp_client_own(struct mcp_client *c, const char *session)
 {
-	struct mcp_owned *o = calloc(1, sizeof(*o));
+	struct mcp_owned *o, *next;
+	struct session *s;
+	for (o = LIST_FIRST(&c->sessions); o; o = next) { /* sessions that have ended meanwhile */
+		next = LIST_NEXT(o, link);
+		if (session_find(c->home->api->sessions, o->id, NULL, &s) < 0) {
+			LIST_REMOVE(o, link);
+			free(o);
+		}
+	}
+
+	o = calloc(1, sizeof(*o));
 	if (!o)
 		return; /* the session's idle timeout ends it */
 	snprintf(o->id, sizeof(o->id), "%s", session);

@@ -161,8 +161,9 @@ int mcp_file_read(struct session *s, const char *path, uint64_t offset, uint64_t
 	ret->mime = whole && ret->data.len == ret->size ? picture_type(&ret->data) : NULL;
 	if (!ret->mime && whole && ret->data.len > READ_DEFAULT)
 		ret->data.len = READ_DEFAULT;
-	if (!ret->mime) /* a page must not end inside a character */
-		ret->data.len = json_utf8_whole(ret->data.data, ret->data.len);
+	size_t fit = json_utf8_whole(ret->data.data, ret->data.len);
+	if (!ret->mime && fit && offset + ret->data.len < ret->size) /* a page must not end inside a character */
+		ret->data.len = fit;
 	ret->truncated = offset + ret->data.len < ret->size;
 	ret->is_text = !ret->mime && text_is_utf8(ret->data.data ? ret->data.data : "", ret->data.len) &&
 		       !(ret->data.len && memchr(ret->data.data, '\0', ret->data.len));

@@ -16,15 +16,17 @@
 #include "json/json_read.h"
 
 enum {
+	BATCH_BYTES = 32 * 1024 * 1024, /* of all answers of a batch */
 	STREAM_AFTER_MS = 3000, /* an answer that takes longer becomes an event stream, so that proxies see signs of life */
-	BATCH_MAX = 64,
+	BATCH_MAX = 8, /* all of them start in one turn of the loop */
 };
 
 /* One POST: its requests, and what was answered so far. */
 struct exchange {
 	struct call *call; /* NULL once it is answered */
 	struct mcp *home;
-	bool accepts_stream, batch, begun, starting;
+	bool accepts_stream, batch, begun, starting, lost;
+	size_t bytes; /* of each message */
 	unsigned pending;
 	int status;
 	struct buffer body;
@@ -45,12 +47,17 @@ static int send_piece(void *target, const char *data, size_t len)
 	return http_stream_write(target, data, len);
 }
 
+static void send_event(struct exchange *x, struct buffer *message);
+
+/* Answers of a batch that were ready before the stream began are its first event. */
 static void begin_stream(struct exchange *x)
 {
 	if (x->begun)
 		return;
 	x->begun = true;
 	http_sse_begin(x->call->x);
+	if (x->body.len && buffer_append_char(&x->body, ']') == 0)
+		send_event(x, &x->body);
 }
 
 static void send_event(struct exchange *x, struct buffer *message)
@@ -92,7 +99,9 @@ static void finish(struct exchange *x)
 		buffer_append_char(&x->body, ']');
 	c->work = NULL;
 	c->ops = NULL;
-	if (x->body.len)
+	if (x->lost)
+		call_problem(c, 503, "server_memory", "the answers of the batch are larger than the server may hold", "Send the requests one by one.");
+	else if (x->body.len)
 		call_respond_as(c, x->status, "application/json", &x->body);
 	else
 		call_respond_as(c, 202, NULL, NULL);
@@ -107,8 +116,9 @@ static void add_answer(struct exchange *x, struct buffer *message, int status)
 		*message = (struct buffer){ 0 };
 		return;
 	}
-	buffer_append_char(&x->body, x->body.len ? ',' : '[');
-	buffer_append(&x->body, message->data, message->len);
+	if (x->body.len + message->len > BATCH_BYTES || buffer_append_char(&x->body, x->body.len ? ',' : '[') < 0 ||
+		buffer_append(&x->body, message->data, message->len) < 0)
+		x->lost = true;
 	buffer_finish(message);
 }
 
@@ -289,6 +299,10 @@ static void start_message(struct exchange *x, struct mcp_client *client, json_t 
 	r->owner = x->call->owner;
 	r->client = client;
 	x->pending++;
+	if (hold_set(&r->held, x->bytes) < 0) {
+		mcp_fail(r, MCP_INTERNAL, 503, "the server holds as much for its clients as it may: try again in a second", NULL);
+		return;
+	}
 	if (!r->modern || headers_match(r, x->call))
 		mcp_dispatch(r);
 }
@@ -310,10 +324,13 @@ static void start_exchange(struct call *c, struct mcp_client *client, json_t *me
 	outbox_init(&x->out, send_piece, c->x);
 	c->ops = &exchange_ops;
 	c->work = x;
+	http_body(c->x, &x->bytes);
+	if (x->batch)
+		x->bytes /= json_array_size(message);
 	http_drop_body(c->x);
 
 	if (x->batch)
-		for (size_t i = 0; i < json_array_size(message); i++)
+		for (size_t i = 0; i < json_array_size(message) && !x->lost; i++)
 			start_message(x, client, json_array_get(message, i));
 	else
 		start_message(x, client, message);
@@ -365,7 +382,7 @@ static void handle_message(struct call *c, json_t *message)
 	struct mcp_client *client;
 
 	if (json_is_array(message) && (!json_array_size(message) || json_array_size(message) > BATCH_MAX)) {
-		answer_error(c, 400, NULL, MCP_INVALID_REQUEST, "a batch has 1 to 64 messages");
+		answer_error(c, 400, NULL, MCP_INVALID_REQUEST, "a batch has 1 to 8 messages");
 		return;
 	}
 	if (!modern && !known_version(http_header(c->x, "MCP-Protocol-Version"))) {

@@ -13,7 +13,7 @@
 
 #define SCHEME "glovebox://"
 
-enum { RESOURCES_MAX = 1000, RESOURCES_SCAN = 2048, RESOURCE_BYTES = 4 * 1024 * 1024 };
+enum { RESOURCES_MAX = 1000, RESOURCES_SCAN = 2048, RESOURCE_BYTES = 4 * 1024 * 1024, OPEN_COST = 16 /* entries that opening a workspace is worth */ };
 
 static void put_resource(struct json_writer *w, const char *session, const struct workspace_entry *entry)
 {
@@ -32,7 +32,7 @@ static unsigned put_files_of(struct json_writer *w, struct session *s, const cha
 	struct workspace_walk *walk = NULL;
 	const struct workspace_entry *entry;
 	if (workspace_walk_create(session_workspace_fd(s), "", false, NULL, &walk) < 0)
-		return 1;
+		return OPEN_COST;
 	if (workspace_walk_step(walk, scan) != 0)
 		workspace_walk_stop(walk);
 	while (*n < RESOURCES_MAX && (entry = workspace_walk_next(walk))) {
@@ -41,7 +41,7 @@ static unsigned put_files_of(struct json_writer *w, struct session *s, const cha
 			(*n)++;
 		}
 	}
-	unsigned looked = (unsigned)workspace_walk_count(walk) + 1;
+	unsigned looked = (unsigned)workspace_walk_count(walk) + OPEN_COST;
 	workspace_walk_destroy(walk);
 	return looked;
 }
@@ -148,6 +148,8 @@ void mcp_resources_read(struct mcp_request *r)
 		err = error_set(&e, -ENOENT, "the session has not started yet");
 	if (!err)
 		err = mcp_file_read(s, path, 0, RESOURCE_BYTES, &f, &e);
+	if (!err && f.truncated)
+		err = error_set(&e, -EFBIG, "the file is larger than 4 MB: page through it with the tool read_file");
 	if (err < 0) {
 		mcp_file_finish(&f);
 		not_found(r, e.text);

@@ -9,6 +9,7 @@
 #include "dialects/common/reset_packages.h"
 #include "api/provision.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/text.h"
 
 /* ---- the session ------------------------------------------------------------------------- */
@@ -47,7 +48,7 @@ static void fill_params(struct mcp_request *r, struct session_params *p)
 static void go_on(struct mcp_request *r, struct session *s, void (*then)(struct mcp_request *r, struct session *s), bool files)
 {
 	if (files && session_workspace_fd(s) < 0)
-		r->then = then; /* the tick calls it */
+		r->then = then, r->files_ns = clock_now_ns(); /* the tick calls it */
 	else
 		then(r, s);
 }
@@ -193,7 +194,6 @@ static void run_code(struct mcp_request *r, struct session *s)
 		.code = a->code.data,
 		.code_len = a->code.len,
 		.timeout_s = a->timeout_s,
-		.detach = r->task != NULL,
 		.has_screenshot = a->screenshot,
 		.on_block = info.has_display ? ON_BLOCK_CLOSE : ON_BLOCK_AUTO, /* an open window must not hold the call until its limit */
 	};
@@ -302,6 +302,8 @@ void mcp_call_run_shell(struct mcp_request *r, struct session *s)
 
 static void run_in_own(struct mcp_request *r, struct session *s)
 {
+	if (r->client && *r->client->session && !text_eq(r->client->session, r->session))
+		api_end_later(r->home->api, r->client->session); /* made at the same time by another call: one is enough */
 	if (r->client)
 		snprintf(r->client->session, sizeof(r->client->session), "%s", r->session);
 	run_code(r, s);

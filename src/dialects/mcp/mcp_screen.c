@@ -1,5 +1,6 @@
 /* Tools about a session's screen: a picture of it, and mouse and keyboard. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +160,7 @@ static void scale_coordinate(json_t *action, const char *key, double scale)
 	json_t *pair = json_object_get(action, key), *value;
 	size_t i;
 	json_array_foreach (pair, i, value)
-		if (json_is_number(value))
+		if (json_is_number(value) && fabs(json_number_value(value)) < 1e6)
 			json_array_set_new(pair, i, json_integer((json_int_t)(json_number_value(value) / scale)));
 }
 

@@ -80,7 +80,7 @@ void handle_mcp_sse(struct call *call)
 
 /* ---- messages --------------------------------------------------------------------------------- */
 
-static void take_message(struct mcp_client *c, json_t *message)
+static void take_message(struct mcp_client *c, json_t *message, size_t len)
 {
 	const char *method = json_string_value(json_object_get(message, "method"));
 	struct mcp_request *r;
@@ -94,7 +94,10 @@ static void take_message(struct mcp_client *c, json_t *message)
 	r->modern = false;
 	r->client = c;
 	r->owner = c->owner;
-	mcp_dispatch(r);
+	if (hold_set(&r->held, len) < 0)
+		mcp_fail(r, MCP_INTERNAL, 503, "the server holds as much for its clients as it may: try again in a second", NULL);
+	else
+		mcp_dispatch(r);
 }
 
 void handle_mcp_messages(struct call *call)
@@ -119,5 +122,5 @@ void handle_mcp_messages(struct call *call)
 	static const char accepted[] = "Accepted";
 	struct mcp_client *client = c;
 	call_respond_static(call, 202, "text/plain", accepted, sizeof(accepted) - 1);
-	take_message(client, message);
+	take_message(client, message, len);
 }

@@ -149,7 +149,8 @@ bool mcp_task_begin(struct mcp_request *r)
 	r->sink->send(r, &b, true, 200);
 	r->sink = &task_sink;
 	r->target = NULL;
-	r->client = NULL;
+	if (r->client && !r->client->lease)
+		r->client = NULL; /* the task outlives the handshake, but not a lease */
 	r->progress_token = NULL;
 	r->task = t;
 	return true;

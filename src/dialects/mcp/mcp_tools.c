@@ -22,7 +22,7 @@
 #define CODE_ROW \
 	{ .name = "code", .type = FIELD_TEXT, .flags = FIELD_REQUIRED, AT(code), .max = LIMIT_CODE_BYTES, .help = "Python source to run." }
 #define COMMAND_ROW \
-	{ .name = "command", .type = FIELD_TEXT, .flags = FIELD_REQUIRED, AT(command), .max = LIMIT_CODE_BYTES, .help = "Shell command, run by bash." }
+	{ .name = "command", .type = FIELD_TEXT, .flags = FIELD_REQUIRED, AT(command), .max = 128 * 1024 - 1, .help = "Shell command, run by bash." }
 #define TIMEOUT_ROW \
 	{ .name = "timeout_s", .type = FIELD_NUMBER, AT(timeout_s), .min = 0.1, .max = 3600, .default_text = "30", .help = "Time limit in seconds." }
 #define CWD_ROW { .name = "cwd", .type = FIELD_WORD, AT(cwd), .max = LIMIT_PATH_BYTES, .help = "Working directory; /workspace when left out." }

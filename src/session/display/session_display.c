@@ -162,6 +162,15 @@ static void flush(struct display *d)
 		buffer_finish(&d->queue);
 }
 
+static void tell_start_error(struct display *d)
+{
+	char text[160];
+	snprintf(text, sizeof(text), "the session's X server could not be started: %s", strerror(-d->start_error));
+	d->start_error = 0;
+	d->retries = RETRIES_MAX;
+	stop(d, "display_failed", text, "Try again; `glovebox doctor` checks the machine.");
+}
+
 static void on_tick(uv_timer_t *t)
 {
 	struct display *d = t->data;
@@ -169,6 +178,8 @@ static void on_tick(uv_timer_t *t)
 	if (d->held_back && d->stream_open)
 		watch_stream(d, d->writing);
 	d->held_back = false;
+	if (d->state == DISPLAY_STARTING && d->start_error < 0)
+		tell_start_error(d);
 	/* Our connection waits in the socket's queue, where the end of a server that never took it does not show. */
 	if (d->state == DISPLAY_STARTING && d->server >= 0 && process_signal(d->server, 0) == -ESRCH)
 		stop(d, "display_failed", "the session's X server ended while it started", "`glovebox doctor` checks the machine.");
@@ -343,13 +354,8 @@ static void start(struct display *d)
 	if (!displays_ready(d->displays, &d->size) || d->stream_open || d->closing)
 		return;
 	d->state = DISPLAY_STARTING;
-	int r = start_processes(d);
-	if (r < 0) {
-		char text[160];
-		snprintf(text, sizeof(text), "the session's X server could not be started: %s", strerror(-r));
-		d->retries = RETRIES_MAX;
-		stop(d, "display_failed", text, "Try again; `glovebox doctor` checks the machine.");
-	}
+	/* Told by the next tick: questions are answered in another turn of the loop, and a socket that code keeps full costs ten tries a second. */
+	d->start_error = start_processes(d);
 }
 
 void display_helpers_changed(struct display *d)

@@ -38,6 +38,7 @@ struct display {
 	int server, screen;     /* pidfds */
 	uint32_t spawn_serial;
 	unsigned retries;
+	int start_error; /* why start() failed; the next tick tells it */
 	uint64_t start_ns;
 	uv_poll_t listen_poll, stream_poll;
 	uv_timer_t timer;

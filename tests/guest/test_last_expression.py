@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.filterwarnings('ignore::DeprecationWarning', 'ignore::SyntaxWarning')  # of what is parsed
 
 ROOT = Path(__file__).parent.parent.parent
-PROGRAM = ROOT / os.environ.get('BUILD', 'build') / 'tests' / 'unit' / 'test_closing'
+PROGRAM = ROOT / os.environ.get('BUILD', 'build') / 'tests' / 'unit' / 'test_last_expression'
 UNSURE, STATEMENT, EXPRESSION = range(3)
 NOISE = list('()[]{}\'"#=:;\\\n\n ,.@*f') + ['==', ':=', ' lambda x=1: x', '"""', 'if ', 'else', '\nx = 1', '\nx', '\n  ', 'f"{x=}"', '>>=', '<=']
 
