@@ -95,3 +95,31 @@ def test_other_ends_are_told_as_before(screen):
     screen.execute(WINDOW, screenshot=True).ok()
     seen = screen.execute('import os; os._exit(1)')
     assert seen.error['code'] == 'interpreter_died' and 'os._exit' in seen.error['message']
+
+
+FILL_THE_QUEUE = """
+import socket
+kept = []
+for _ in range(400):
+    client = socket.socket(socket.AF_UNIX)
+    client.setblocking(False)
+    kept.append(client)
+    try:
+        client.connect('/tmp/.X11-unix/X99')
+    except OSError:
+        break
+len(kept)
+"""
+
+
+def test_a_full_queue_of_the_display_harms_nobody_else():
+    """The X server cannot be started while code holds every place in the socket's queue: so in a server's first display, which takes a while."""
+    with gb.running_daemon() as fresh:
+        api = gb.Api(fresh.url)
+        session = api.session(display=True)
+        assert session.execute(FILL_THE_QUEUE)['result']['application/json'] > 100
+        for _ in range(4):
+            answer = api.get(f'/v1/sessions/{session.id}/screenshot')
+            assert answer.status_code in (200, 503), answer.text
+        assert api.get('/health').status_code == 200
+        assert session.execute('[client.close() for client in kept] and 1')['status'] == 'ok'
