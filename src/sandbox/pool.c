@@ -229,6 +229,21 @@ static void close_jailer(struct sandbox_pool *n)
 		uv_close((uv_handle_t *)&n->restart, timer_closed);
 }
 
+/* Requests that a full socket did not take: without this their sessions would start for ever. */
+static void ask_refused_again(struct sandbox_pool *n)
+{
+	struct sandbox *b;
+	if (!n->requests_refused || n->destroying)
+		return;
+	n->requests_refused = false;
+	TAILQ_FOREACH(b, &n->sandboxes, link) {
+		if (b->state == SANDBOX_JAIL)
+			sandbox_ask_jail(b);
+		else if (b->state == SANDBOX_GUEST && !b->spare && !b->moving)
+			sandbox_ask_guest(b);
+	}
+}
+
 static void on_jailer_message(struct helper *h, const void *data, size_t len, int *fds, size_t n_fds)
 {
 	struct sandbox_pool *n = (struct sandbox_pool *)((char *)h - offsetof(struct sandbox_pool, jailer));
@@ -244,6 +259,7 @@ static void on_jailer_message(struct helper *h, const void *data, size_t len, in
 			sandbox_take_jail(b, &a, fds, n_fds);
 		else if (n_fds)
 			process_signal(fds[0], SIGKILL);
+		ask_refused_again(n);
 		if (n->destroying && !jails_on_their_way(n))
 			close_jailer(n);
 		return;
@@ -290,6 +306,7 @@ static void on_zygote_message(struct helper *h, const void *data, size_t len, in
 	switch (m.event) {
 	case WIRE_ZYGOTE_SPAWNED:
 		sandbox_pool_spawned(n, &m, fds, n_fds);
+		ask_refused_again(n);
 		break;
 	case WIRE_ZYGOTE_WARM:
 		memcpy(n->report, m.text, sizeof(n->report));

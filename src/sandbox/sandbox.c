@@ -270,6 +270,8 @@ void sandbox_ask_jail(struct sandbox *b)
 	m.q.nested = b->outer != NULL;
 	if (helper_send(&n->jailer, &m, allow ? sizeof(m) : sizeof(m.q), b->outer ? &b->outer->init_pidfd : NULL, b->outer ? 1 : 0) == 0)
 		b->jail_asked = true;
+	else
+		n->requests_refused = true;
 }
 
 int sandbox_new_guest(struct sandbox *b)
@@ -314,6 +316,8 @@ void sandbox_ask_guest(struct sandbox *b)
 	q.into = (uint32_t)ticket.into;
 	if (helper_send(t ? template_helper(t) : &n->zygote, &q, sizeof(q), fds, WIRE_SPAWN_FDS + ticket.n) == 0)
 		b->state = SANDBOX_STARTING;
+	else
+		n->requests_refused = true;
 	b->asked_ns = clock_now_ns();
 	cgroup_join_fds_close(&ticket);
 }

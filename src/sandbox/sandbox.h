@@ -75,6 +75,7 @@ struct sandbox_pool {
 	char (*unremoved)[CGROUP_NAME_MAX]; /* groups that were busy when their sandbox ended; owned */
 	unsigned n_unremoved;
 	bool jailer_up, zygote_warm, destroying;
+	bool requests_refused; /* a helper's socket was full: what was to be asked is asked again with its next answer */
 	bool stock_failed; /* the last sandbox that was made for the stock */
 	unsigned stock_failures; /* in a row */
 	struct {

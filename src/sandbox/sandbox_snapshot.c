@@ -68,7 +68,7 @@ static size_t snapshot_pids(const struct sandbox *b, pid_t *ret, size_t max)
 	size_t n = 0;
 	struct snapshot *c;
 	TAILQ_FOREACH(c, &b->snapshots, link)
-		if (c->pid && n < max)
+		if (c->pid && !copy_has_ended(c) && n < max) /* a dead copy's number may be another process by now */
 			ret[n++] = c->pid;
 	return n;
 }

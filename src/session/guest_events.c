@@ -148,6 +148,8 @@ void session_guest_ready(struct session *s)
 	}
 	if (!s->warm && !s->cells)
 		stats_observe(&s->table->stats.create_seconds, (double)(clock_now_ns() - s->created_ns) / 1e9);
+	if (s->setup_sent)
+		session_send_paths(s); /* a fork: its parent's interpreter may have lacked some */
 	fork_child_ready(s);
 	operation_begin(s);
 	session_start_next(s);

@@ -143,7 +143,8 @@ struct session {
 		uint64_t bytes, family_bytes;         /* what they held at the last look, and the whole family */
 		uint64_t rest_until_ns, look_at_ns;
 	} weighed;
-	struct session *fork_of; /* while it is being made: who waits for it */
+	struct session *fork_of; /* while the fork is under way: the session it comes from */
+	bool fork_ready;         /* counted by that fork */
 	struct operation *request;  /* a checkpoint, rollback or fork that somebody waits for; NULL for none */
 	struct operation *recovery; /* the interpreter died, and another one is on its way from a snapshot or from the zygote; NULL for none */
 	unsigned since;        /* cells since its state was that of `head` */
@@ -334,6 +335,7 @@ int sessions_check_shortage(struct sessions *t, struct error *e);
 
 void session_guest_ready(struct session *s);
 void session_send_path(struct session *s, const struct session_package *p);
+void session_send_paths(struct session *s); /* all packages again: a snapshot may be older than some of them */
 void session_guest_frame(struct session *s, const struct wire_frame *f);
 void session_guest_output(struct session *s, enum stream stream, const char *data, size_t len);
 void session_guest_exit(struct session *s, const struct process_exit *end, bool broken);

@@ -28,6 +28,16 @@ void session_send_path(struct session *s, const struct session_package *p)
 	}
 }
 
+void session_send_paths(struct session *s)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	size_t start;
+	if (s->params.packages && wire_begin(&b, WIRE_SETUP, 0, &start) == 0 && put_paths(&b, s->params.packages)) {
+		wire_end(&b, start);
+		guest_send(sandbox_guest(s->sandbox), &b);
+	}
+}
+
 void session_send_setup(struct session *s)
 {
 	struct buffer b = BUFFER_INIT(0);

@@ -439,7 +439,7 @@ int session_add_package(struct session *s, struct session_package *p, char *repo
 		s->packages_news = true;
 	}
 	s->used_ns = clock_now_ns();
-	if (p && s->setup_sent) /* else the set-up before its first cell brings it */
+	if (p && s->setup_sent && s->guest_ready) /* else it is sent when the interpreter is ready, or before its first cell */
 		session_send_path(s, p);
 	return 0;
 }
@@ -449,6 +449,11 @@ int session_reset(struct session *s, struct error *e)
 	if (s->ending || s->table->draining) {
 		error_set(e, -ESHUTDOWN, "the session is about to end");
 		return error_slug(e, "draining");
+	}
+	if (s->fork_of && !s->guest_ready) {
+		error_set(e, -EBUSY, "the session is still being forked");
+		error_remedy(e, "Try again when the fork is ready.");
+		return error_slug(e, "session_busy");
 	}
 	if (!s->guest_ready && !operation_restores(s))
 		return 0; /* a fresh one is on its way already */

@@ -4,6 +4,7 @@ answer with the reason, /readyz tells, sessions that are there go on, and the se
 import contextlib
 import os
 import resource
+import signal
 import socket
 import subprocess
 import time
@@ -241,3 +242,17 @@ def test_descriptors_of_a_session():
         for _ in range(many):
             api.session().execute('x = 1').ok()
         assert daemon.settled_fds() - before <= 9 * many + 2
+
+
+def test_many_sessions_with_a_network_at_once():
+    """Their requests to the jailer are long: more than its socket takes at once, while the jailer has no time for them."""
+    rules = [f'host{n}.example:443' for n in range(60)]
+    with gb.running_daemon('--network', 'any') as d:
+        with d.api() as api:
+            jailer = next(p for p, _ in gb.descendants(d.pid) if gb.command_of(p).endswith('jailer'))
+            os.kill(jailer, signal.SIGSTOP)
+            try:
+                sessions = [api.session(network={'allow': rules}) for _ in range(80)]
+            finally:
+                os.kill(jailer, signal.SIGCONT)
+            assert [s.execute('1 + 1')['status'] for s in sessions] == ['ok'] * 80

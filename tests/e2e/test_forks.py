@@ -3,6 +3,7 @@
 import os
 import re
 import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -351,3 +352,27 @@ def test_shell():
     seen = gb.cli('shell', input='\n'.join(lines) + '\n')
     assert 'x 1\n' in seen.stdout and 'fork 1\n' in seen.stdout, seen
     assert 'no checkpoint nothing' in seen.stderr and '%tree lists' in seen.stderr
+
+
+def test_forks_that_are_deleted_while_others_are_made(daemon, api):
+    """Whoever lists sessions sees forks before all of them are ready, and may end one: all or none of them are there then."""
+    parent = api.session()
+    parent.execute('x = 1').ok()
+    answers = []
+
+    def fork():
+        with daemon.api() as other:
+            answers.append(other.post(f'/v1/sessions/{parent.id}/fork', json={'count': 8}).status_code)
+
+    for _ in range(8):
+        before = {s['id'] for s in api.get('/v1/sessions').json()['sessions']}
+        thread = threading.Thread(target=fork)
+        thread.start()
+        while thread.is_alive():
+            for s in api.get('/v1/sessions').json()['sessions']:
+                if s['id'] not in before and s['state'] == 'idle':
+                    api.delete(f'/v1/sessions/{s["id"]}')
+                    break
+        thread.join(gb.PATIENCE)
+    assert len(answers) == 8 and set(answers) <= {201, 409}, answers
+    assert parent.execute('x')['result']['text/plain'] == '1'

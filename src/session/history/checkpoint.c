@@ -255,7 +255,7 @@ static bool go_back(struct session *s)
 	}
 
 	if (history_go_back(s, c, o->rollback.replay) < 0)
-		died_at_the_last_moment(s, c);
+		died_at_the_last_moment(s, sandbox_snapshot(s->sandbox, o->rollback.ticket)); /* c itself may be gone */
 	return true;
 }
 

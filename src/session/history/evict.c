@@ -32,7 +32,7 @@ uint64_t evict_snapshot_size(struct snapshot *c)
 /* May it go? Not the one that the session's state is, or has just been made. */
 static bool may_go(const struct session *s, const struct snapshot *c)
 {
-	return c->name && !c->held && c->ticket != s->head;
+	return c->name && !c->held && !c->again && c != s->latest && c->ticket != s->head;
 }
 
 static struct snapshot *least_used(struct session *s, unsigned *ret_n)

@@ -402,6 +402,7 @@ static void send_replay(struct session *s)
 static void recovered(struct session *s)
 {
 	s->guest_ready = true;
+	session_send_paths(s); /* one may have come while cells were run again */
 	session_stop_clock(s);
 	s->head = s->latest ? s->latest->ticket : 0;
 	s->since = s->replay.n;
@@ -438,6 +439,7 @@ int history_go_back(struct session *s, struct snapshot *c, bool replay)
 		end_display(s);
 	else
 		sweep(s);
+	s->guest_ready = false; /* it is let go of, whatever comes of the snapshot */
 	int r = sandbox_revive(s->sandbox, c, s->params.keep_files_bytes > 0, quiet, &s->latest);
 	if (r < 0)
 		return r;
@@ -453,8 +455,10 @@ void history_ready(struct session *s)
 	s->guest_ready = false;
 	if (!s->setup_sent)
 		session_send_setup(s);
-	else
+	else {
+		session_send_paths(s);
 		tools_send(s, true); /* they may have changed since the copy was made */
+	}
 	if (s->replay.n)
 		send_replay(s);
 	else

@@ -116,6 +116,9 @@ static void finish(struct session *s, struct operation *o, const struct error *e
 	(void)c;
 	if (source)
 		source->held = false;
+	for (unsigned i = 0; i < o->fork.born; i++)
+		if (o->fork.children[i])
+			o->fork.children[i]->fork_of = NULL;
 
 	if (o->fork.done)
 		o->fork.done(o->userdata, e, o->fork.children, e ? 0 : o->fork.count);
@@ -143,30 +146,33 @@ const struct operation_ops fork_operation = {
 
 /* ---- the new sessions ------------------------------------------------------------------ */
 
-/* The fork that waits for this session; NULL when none does any more. */
-static struct operation *forget_parent(struct session *child, struct session **ret_parent)
+/* The fork that waits for this session, ready or not; NULL when none does any more. */
+static struct operation *waiting_fork(const struct session *child)
 {
-	struct session *s = TAKE_PTR(child->fork_of);
-	struct operation *o = s ? s->request : NULL;
-	*ret_parent = s;
+	struct operation *o = child->fork_of ? child->fork_of->request : NULL;
 	return o && o->kind == OPERATION_FORK && o->stage == OPERATION_SPREAD ? o : NULL;
 }
 
 void fork_child_ready(struct session *child)
 {
-	struct session *s;
-	struct operation *o = forget_parent(child, &s);
-	if (!o || ++o->fork.ready < o->fork.count)
+	struct session *s = child->fork_of;
+	struct operation *o = waiting_fork(child);
+	if (!o || child->fork_ready)
 		return;
 
+	child->fork_ready = true;
+	if (++o->fork.ready < o->fork.count)
+		return;
 	s->table->stats.forks += o->fork.count;
 	operation_succeed(s, NULL);
 }
 
+/* Also when the session ends after it was ready: the operation must not keep a pointer to it. */
 void fork_child_failed(struct session *child, const char *why)
 {
-	struct session *s;
-	struct operation *o = forget_parent(child, &s);
+	struct session *s = child->fork_of;
+	struct operation *o = waiting_fork(child);
+	child->fork_of = NULL;
 	if (!o)
 		return;
 

@@ -64,9 +64,10 @@ static void send_result(
 		r = wire_put(&b, WIRE_ERROR_TYPE, type, strlen(type));
 	if (r == 0)
 		r = wire_put(&b, tag, text, len);
-	if (r == 0) {
+	struct guest *guest = s->sandbox && !operation_restores(s) ? sandbox_guest(s->sandbox) : NULL;
+	if (r == 0 && guest) { /* else the interpreter that called is dead */
 		wire_end(&b, start);
-		guest_send(sandbox_guest(s->sandbox), &b);
+		guest_send(guest, &b);
 	}
 	buffer_finish(&b);
 }
