@@ -55,8 +55,9 @@ _glovebox() {
 	fi
 	case $verb in
 	packages) mapfile -t COMPREPLY < <(compgen -W "list add warm remove check gc" -- "$current") ;;
+	cp) mapfile -t COMPREPLY < <(compgen -f -W "$(_glovebox_sessions "$program" | sed 's/$/:/')" -- "$current") ;;
 	run) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
-	kill | logs | checkpoint | rollback | fork | tree) mapfile -t COMPREPLY < <(compgen -W "$(_glovebox_sessions "$program")" -- "$current") ;;
+	kill | pause | resume | exec | attach | open | ports | logs | checkpoint | rollback | fork | tree) mapfile -t COMPREPLY < <(compgen -W "$(_glovebox_sessions "$program")" -- "$current") ;;
 	help) mapfile -t COMPREPLY < <(compgen -W "$(_glovebox_verbs "$program")" -- "$current") ;;
 	esac
 }

@@ -53,8 +53,8 @@ def cell(effort):
     """the round trip of small cells over one connection, beside ipykernel and an in-process exec"""
     section = Section(
         'cell',
-        'A small cell in a session that is there',
-        'Over one kept-alive connection, one after another.',
+        'A small cell in an existing session',
+        'Cells run one after another over one kept-alive connection.',
     )
     plain = section.row('in-process exec of x = 1 + 1', 'µs')
     health = section.row('GET /health: HTTP alone', 'µs')

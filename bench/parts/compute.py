@@ -107,9 +107,9 @@ def compute(effort):
     section = Section(
         'compute',
         'Speed of code inside a session',
-        'CPU time of the same function, alternately in a session and in python3, both replaced by new ones several '
-        'times; the best of three calls in a cell. On a machine that others use too, the best times say more than the '
-        'medians. The first call in a cell also pays for pages of memory that a parked copy shares with the session.',
+        'CPU time of the same function, measured alternately in a session and in python3, which are restarted several '
+        'times; the best of three calls in a cell. On a shared machine the best times are more meaningful than the '
+        'medians. The first call in a cell also copies memory pages that a snapshot shares with the session.',
     )
     pairs = {name: _Pair(section, name) for name in PROGRAMS}
     code = {name: _TIMED.format(body=body.strip('\n')) for name, body in PROGRAMS.items()}

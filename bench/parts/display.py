@@ -227,7 +227,7 @@ def many(section, daemon, connection, n):
 
 def display(effort):
     """windows: from the last paint to a picture in hand, beside Xvfb + sleep + import; memory of many displays"""
-    section = Section('display', 'Pictures of windows', f'The old way: an Xvfb that runs already and shows the same window, {SLEEP} s, ImageMagick.')
+    section = Section('display', 'Pictures of windows', f'For comparison: a running Xvfb with the same window, a wait of {SLEEP} s, ImageMagick.')
     for tool in ('Xvfb', 'import'):
         if not shutil.which(tool):
             section.trouble = f'{tool} is not installed (scripts/install-deps --bench)'

@@ -111,7 +111,7 @@ def episodes(effort):
     section = Section(
         'episodes',
         'Episodes (a session, ten steps, its end) and single runs',
-        'Each client begins the next one when one has ended. All clients are one Python program, which needs a CPU too.',
+        'Each client starts the next episode or run when the previous one has ended. All clients are one Python program, which also needs CPU time.',
     )
     peer = section.row('a bare python3 per episode, one at a time', 'ms')
     curve = section.curve('rate', 'Done in a second', 'clients', 'a second')

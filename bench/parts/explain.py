@@ -77,7 +77,7 @@ def explain(effort):
     section = Section(
         'explain',
         'Where the time goes, step by step',
-        'Told by the daemon and the guests themselves (`glovebox_step_seconds` in /metrics), one at a time.',
+        'Measured by the daemon and the guests themselves (`glovebox_step_seconds` in /metrics), one session at a time.',
     )
     start = Split(section, 'create and a first cell with pandas, forked on demand', {**START, **CELLS})
     ready = Split(section, 'the same in a guest that was ready', CELLS)

@@ -36,8 +36,8 @@ def first_use(effort):
     section = Section(
         'first_use',
         'First use of large modules in a fresh session',
-        'CPU time of the first and the second such cell, and memory that the guest did not share any more after '
-        'the first. Beside it: python3 that has imported the same modules, its first and its second run of the same code.',
+        'CPU time of the first and the second such cell, and memory that the guest no longer shared after '
+        'the first. For comparison: the first and the second run of the same code in a python3 that has imported the modules.',
     )
     rows = {}
     for name in USES:

@@ -60,7 +60,7 @@ def idle(effort):
     section = Section(
         'idle',
         f'{n:,} idle sessions at once',
-        'The default template; each has run one trivial cell. PSS divides what is shared among those who share it.',
+        'The default template; each session has run one trivial cell. PSS divides shared memory among the processes that share it.',
     )
     took = section.row('create and one trivial cell, as their number grows', 'ms')
     alone = section.row('PSS of one session when it is the only one (guest)', 'MB')

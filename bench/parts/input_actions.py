@@ -38,7 +38,7 @@ def act(connection, session, action, settle):
 
 def input_actions(effort):
     """mouse and keyboard: an action over HTTP, before and after the screen settled, beside xdotool"""
-    section = Section('input', 'Mouse and keyboard', 'xdotool: one process for each action, on an Xvfb that shows nothing.')
+    section = Section('input', 'Mouse and keyboard', 'xdotool: one process for each action, on an Xvfb without windows.')
     for tool in ('Xvfb', 'xdotool'):
         if not shutil.which(tool):
             section.trouble = f'{tool} is not installed (scripts/install-deps --bench)'

@@ -13,7 +13,7 @@ def jail(effort):
     section = Section(
         'jail',
         'The cost of the jail',
-        'A process is cloned, ends at once and is waited for: plainly, and into a jail that stands ready, with namespaces, rlimits, privileges, Landlock and the filter. '
+        'A process is cloned, exits at once and is waited for: without a jail, and in a prepared jail with namespaces, rlimits, privileges, Landlock and the filter. '
         'No Python and no daemon: the difference is the jail (bench/programs/jail_cost.c).',
     )
     bare = section.row('clone and wait', 'µs')

@@ -49,8 +49,8 @@ def modes(effort):
     section = Section(
         'modes',
         'Time to the first result, three ways',
-        f'The cell of the first table, by a new connection each. One after another; one every {STAGGER * 1e3:.0f} ms whether or '
-        f'not the one before has ended; {BURST} at once (python3: {PEERS_AT_ONCE} at once).',
+        f'The cell of the first table, each over a new connection: one after another; one every {STAGGER * 1e3:.0f} ms whether or '
+        f'not the previous one has ended; {BURST} at once (python3: {PEERS_AT_ONCE} at once).',
     )
     names = 'one after another', 'every 200 ms', 'all at once'
     peers = [section.row(f'{name}: python3 -c', 'ms') for name in names]

@@ -66,7 +66,7 @@ def neighbours(effort):
     section = Section(
         'neighbours',
         'Neighbours',
-        'One session takes all it can; another runs trivial cells, 5 ms apart. Two processors, both busy.',
+        'One session uses all resources that it can get; another runs trivial cells, 5 ms apart. Both CPUs are busy.',
     )
     with Daemon() as daemon:
         idle = look(daemon, section, IDLE, n, None)

@@ -44,8 +44,8 @@ def others(effort):
     section = Section(
         'others',
         'A fresh sandbox for one line, beside others',
-        f'`{BARE}`, and the same answer by numpy, pandas and matplotlib, in a sandbox that is new and gone after it. All '
-        'run this machine’s python3; Pyodide and Monty have Pythons of their own, without these libraries.',
+        f'`{BARE}`, and the same answer by numpy, pandas and matplotlib, in a new sandbox that is removed afterwards. All '
+        'run this machine’s python3; Pyodide and Monty have their own Python, without these libraries.',
     )
     with contextlib.ExitStack() as stack:
         contenders = [c for c in all_contenders() if takes_part(c, stack, section)]

@@ -103,7 +103,7 @@ def packages(effort):
     section = Section(
         'packages',
         'Sessions with packages',
-        'Create a session, run a cell, have its answer; with a package that needs another, or none. The index is on loopback, so that pip’s own time is what counts. '
+        'Create a session, run a cell, wait for its answer; with a package that has a dependency, or none. The index is on loopback, so that pip’s own time is what counts. '
         '`pip install --target` and `python3 -c` is what a container does whose entrypoint installs at every start; once without the container, then in one.',
     )
     each = section.row('pip install, then python3 -c', 'ms')

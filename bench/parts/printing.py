@@ -87,8 +87,8 @@ def printing(effort):
     section = Section(
         'printing',
         'Printing 100 MB',
-        'To the cap of 1 MiB, from the request to the answer. Meanwhile a neighbour runs `x = 1 + 1` in a session '
-        'of its own; beside it the same while the first session only computes, which takes a CPU as well.',
+        'The answer keeps 1 MiB; time from the request to the answer. Meanwhile a neighbour runs `x = 1 + 1` in its own '
+        'session. For comparison, the first session only computes, which also uses a CPU.',
     )
     quiet = section.row('neighbour: x = 1 + 1, nothing else', 'µs')
     busy = section.row('neighbour: while another computes', 'µs', quiet)

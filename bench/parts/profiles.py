@@ -96,8 +96,8 @@ def profiles(effort):
     section = Section(
         'profiles',
         'Speed under executor profiles',
-        'CPU time of the same function in sessions of three profiles by turns, and the CPU time of a cell of a hundred lines that only '
-        'defines functions, parsed into a tree under each: what it takes more than under python is the check.',
+        'CPU time of the same function in sessions of three profiles, alternately, and the CPU time of a cell of a hundred lines that only '
+        'defines functions, parsed under each profile: the time beyond that of the profile python is the check.',
     )
     rows, peers, lines = {}, {}, {}
     for name, (_, *limits) in PROGRAMS.items():

@@ -115,7 +115,7 @@ def start(effort):
     section = Section(
         'start',
         'From nothing to the first answer',
-        'Create a session, run `import pandas as pd; pd.DataFrame({"a": [1, 2, 3]})["a"].sum()`, have its answer; '
+        'Create a session, run `import pandas as pd; pd.DataFrame({"a": [1, 2, 3]})["a"].sum()`, and wait for its answer, '
         'over HTTP. '
         '`python3 -c` and ipykernel run the same line.',
     )

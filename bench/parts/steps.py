@@ -24,7 +24,7 @@ def steps(effort):
     section = Section(
         'steps',
         'Where the time goes',
-        f'Cells are `{CELL}`; guests that are ready have waited for {PAUSE * 1e3:.0f} ms.',
+        f'Cells are `{CELL}`; ready guests have waited for {PAUSE * 1e3:.0f} ms.',
     )
     http = section.row('HTTP alone: GET /health', 'ms')
     create = section.row('create, guest ready', 'ms', http)

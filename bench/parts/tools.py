@@ -85,7 +85,7 @@ def tools(effort):
     section = Section(
         'tools',
         'A call of a tool',
-        'Measured by the code in the session, over the WebSocket of the Python client; arguments and result are held to their schemas.',
+        'Measured by the code in the session, over the WebSocket of the Python client; arguments and result are checked against their schemas.',
     )
     floor = section.row('two Python threads: JSON over a socket, nothing between', 'µs')
     one = section.row('glovebox: add(i, b=1), one after another', 'µs', floor)

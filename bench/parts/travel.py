@@ -141,7 +141,7 @@ def overhead(section, driver, rounds):
 
 def travel(effort):
     """checkpoints, rollbacks, forks and transactions, over heap sizes, beside CRIU and running the cells again"""
-    remark = 'Over one kept-alive connection; the heap is made once, then copied. CRIU dumps and restores a plain python3 with the same heap.'
+    remark = 'Over one kept-alive connection; the heap is created once, then copied. CRIU dumps and restores a plain python3 with the same heap.'
     section = Section('travel', 'Time travel', remark)
     rounds = effort(10)
     absent = Criu.missing()

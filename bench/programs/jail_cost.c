@@ -1,9 +1,11 @@
 /*
- * What the jail adds to the start of a session: a small process is cloned and waited for, plainly and into a jail with all its walls
- * (namespaces, mounts, rlimits, privileges, Landlock, filter), in turn. Prints two numbers of microseconds a line: plain, jailed; then
- * "made N": what making the jail itself takes, which happens ahead of need.
+ * What the jail adds to the start of a session: a small process is cloned and waited for, plainly
+ * and into a jail with all its walls (namespaces, mounts, rlimits, privileges, Landlock, filter),
+ * in turn. Prints two numbers of microseconds a line: plain, jailed; then "made N": what making the
+ * jail itself takes, which happens ahead of need.
  *
- * The same steps as the zygote's (src/zygote/zygote.c), with a process that has next to no memory, so that the difference is the jail's.
+ * The same steps as the zygote's (src/zygote/zygote.c), with a process that has next to no memory,
+ * so that the difference is the jail's.
  */
 #include <errno.h>
 #include <sched.h>
@@ -37,7 +39,9 @@ static int start_jailer(void)
 
 static struct real_jail make(int jailer, uint32_t serial)
 {
-	struct jail_request q = { .serial = serial, .host_id = JAIL_HOST_ID + serial, .disk_bytes = 1 << 20 };
+	struct jail_request q = {
+		.serial = serial, .host_id = JAIL_HOST_ID + serial, .disk_bytes = 1 << 20
+	};
 	struct jail_answer a = { 0 };
 	struct real_jail j;
 	if (real_jail_make(jailer, &q, &j, &a)) {
@@ -70,8 +74,10 @@ static double plain(void)
 	return us_since(start);
 }
 
-/* Aiming at a pid namespace cannot be undone by the next aim of a process that has children there; so each in a process of its own, as far
- * as it is not measured. */
+/*
+ * Aiming at a pid namespace cannot be undone by the next aim of a process that has children there;
+ * so each in a process of its own, as far as it is not measured.
+ */
 static double jailed(const struct real_jail *j)
 {
 	int report[2];
@@ -84,7 +90,8 @@ static double jailed(const struct real_jail *j)
 		uint64_t start = clock_now_ns();
 		pid_t pid = jail_aim_children(j->init) < 0 ? -1 : fork();
 		if (pid == 0)
-			_exit(jail_enter(j->init, JAIL_EXEC_SYSTEM, JAIL_NET_NONE, &step) < 0 || filter_load(&filter) < 0);
+			_exit(jail_enter(j->init, JAIL_EXEC_SYSTEM, JAIL_NET_NONE, &step) < 0 ||
+				filter_load(&filter) < 0);
 		took = pid > 0 && wait_for(pid) == 0 ? us_since(start) : -1;
 		_exit(write(report[1], &took, sizeof(took)) != sizeof(took));
 	}

@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api_words.h"
 #include "api/call.h"
 #include "api/provision.h"
 #include "base/cleanup.h"
-#include "json/json_read.h"
 #include "packages/packages.h"
+#include "json/json_read.h"
 
 struct cell_packages {
 	LIST_ENTRY(cell_packages) link;
@@ -28,7 +29,8 @@ static void destroy(struct cell_packages *p)
 	free(p);
 }
 
-static void answer(struct cell_packages *p, struct session_package *one, const char *report, const char *why)
+static void answer(
+	struct cell_packages *p, struct session_package *one, const char *report, const char *why)
 {
 	struct session *s;
 	char *copy = report ? strdup(report) : NULL;
@@ -45,21 +47,27 @@ static void on_done(void *userdata, const struct packages_answer *a)
 {
 	struct cell_packages *p = userdata;
 	struct session_package *one = NULL;
-	char why[ERROR_TEXT_MAX + ERROR_REMEDY_MAX + 4];
+	char why[ERROR_TEXT_MAX + EDGE_TEXT_MAX + 4], remedy[EDGE_TEXT_MAX];
+
 	p->wait = NULL;
 	if (a->error) {
-		snprintf(why, sizeof(why), "%s. %s", a->error->text, a->error->remedy);
+		snprintf(why, sizeof(why), "%s. %s", a->error->text,
+			api_remedy(a->error->remedy, remedy));
 		answer(p, NULL, NULL, why);
 		return;
 	}
+
 	if (a->replaces) {
-		answer(p, NULL, NULL, "they replace versions that this session's interpreter has from the start; make a new session with `packages`");
+		answer(p, NULL, NULL,
+			"the packages replace versions that this session's interpreter has already loaded; create a new session with `packages`");
 		return;
 	}
+
 	if (a->set && !(one = provision_package(p->api->packages, a->set, a->path))) {
-		answer(p, NULL, NULL, "the server is short of memory");
+		answer(p, NULL, NULL, "out of memory");
 		return;
 	}
+
 	answer(p, one, a->report, NULL);
 }
 
@@ -92,6 +100,7 @@ static void ask(void *userdata, const char *id, uint64_t number, const char *jso
 	struct error e = { 0 };
 	_cleanup_json_ json_t *tree = NULL;
 	struct cell_packages *p = calloc(1, sizeof(*p));
+
 	if (!p)
 		return; /* the cell's own time limit ends it */
 	*p = (struct cell_packages){ .api = a, .number = number };
@@ -99,15 +108,18 @@ static void ask(void *userdata, const char *id, uint64_t number, const char *jso
 	LIST_INSERT_HEAD(&a->cell_packages, p, link);
 	_cleanup_free_ char **names = json_read(json, len, &e, &tree) < 0 ? NULL : list_of(tree);
 	if (!names) {
-		answer(p, NULL, NULL, "the request cannot be read");
+		answer(p, NULL, NULL, "the request for packages is invalid");
 		return;
 	}
+
 	bool over = false;
 	struct packages_wait *wait = NULL;
 	p->over = &over;
 	char client[GUARD_CLIENT_LEN + 1];
 	client_of(a, id, client);
-	int r = packages_ask(a->packages, &(struct packages_request){ .packages = names, .client = client }, &listener, p, &e, &wait);
+	int r = packages_ask(a->packages,
+		&(struct packages_request){ .packages = names, .client = client }, &listener, p, &e,
+		&wait);
 	if (over)
 		return;
 	p->over = NULL;

@@ -1,4 +1,7 @@
-/* Packages that cells ask for themselves, answered by the same store and under the same policy. */
+/*
+ * Packages requested by a running cell, served by the same store and under the same policy as
+ * packages of a session.
+ */
 #pragma once
 
 struct api;

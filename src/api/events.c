@@ -21,7 +21,8 @@ void events_finish(struct events *ev)
 }
 
 /* Opens the message's object. */
-static void begin(const struct events *ev, struct json_writer *w, struct buffer *b, const char *type)
+static void begin(
+	const struct events *ev, struct json_writer *w, struct buffer *b, const char *type)
 {
 	json_writer_init(w, b);
 	json_open_object(w);
@@ -31,9 +32,12 @@ static void begin(const struct events *ev, struct json_writer *w, struct buffer 
 	json_field_uint(w, "cell", ev->cell);
 }
 
-/* Sends a whole JSON text in the target's clothes. An event that cannot be made is left out: `done` has it
- * all. */
-static int send_json(struct events *ev, const struct json_writer *w, struct buffer *json, const char *type)
+/*
+ * Sends a whole JSON text in the target's clothes. An event that cannot be made is left out: `done`
+ * has it all.
+ */
+static int send_json(
+	struct events *ev, const struct json_writer *w, struct buffer *json, const char *type)
 {
 	_cleanup_buffer_ struct buffer framed = BUFFER_INIT(0);
 	int r = json_writer_end(w);
@@ -45,7 +49,8 @@ static int send_json(struct events *ev, const struct json_writer *w, struct buff
 	return r < 0 ? r : outbox_send(ev->out, &framed);
 }
 
-static void send_event(struct events *ev, struct json_writer *w, struct buffer *json, const char *type)
+static void send_event(
+	struct events *ev, struct json_writer *w, struct buffer *json, const char *type)
 {
 	json_close(w);
 	send_json(ev, w, json, type);
@@ -119,7 +124,8 @@ void events_flush(struct events *ev)
 	}
 }
 
-static void write_done(const struct events *ev, struct json_writer *w, struct buffer *b, const struct observation *o)
+static void write_done(const struct events *ev, struct json_writer *w, struct buffer *b,
+	const struct observation *o)
 {
 	begin(ev, w, b, "done");
 	json_key(w, "observation");

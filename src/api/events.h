@@ -1,9 +1,10 @@
 /*
- * A cell's events on their way to a client, as server-sent events or as WebSocket messages: session (a death before
- * the cell), started, stdout, stderr, display, done. Both carry the same JSON; a WebSocket's also has the id of the request.
+ * A cell's events on their way to a client, as server-sent events or as WebSocket messages: session
+ * (a death before the cell), started, stdout, stderr, display, done. Both carry the same JSON; a
+ * WebSocket's also has the id of the request.
  *
- * Output arrives in arbitrary pieces; a character that is cut between two is held back until it is whole, so
- * the texts of a stream put together are exactly its text.
+ * Output arrives in arbitrary pieces; a character that is cut between two is held back until it is
+ * whole, so the texts of a stream put together are exactly its text.
  */
 #pragma once
 
@@ -13,7 +14,8 @@
 
 struct events {
 	struct outbox *out; /* not owned */
-	const char *id;     /* JSON text of the request's id for a WebSocket (not owned), NULL for server-sent
+	const char *
+		id; /* JSON text of the request's id for a WebSocket (not owned), NULL for server-sent
 			       events */
 	/* private */
 	unsigned cell;
@@ -33,5 +35,8 @@ void events_display(struct events *ev, const struct bundle *b);
 /* Sends what was held back: the start of a character that nothing completed. */
 void events_flush(struct events *ev);
 
-/* The same, then the observation as a message of a WebSocket; without its output when there is no memory for that. Returns as outbox_send(). */
+/*
+ * The same, then the observation as a message of a WebSocket; without its output when there is no
+ * memory for that. Returns as outbox_send().
+ */
 int events_done(struct events *ev, const struct observation *o);

@@ -48,24 +48,26 @@ static int check_token(const char *token, struct error *e)
 	return error_remedy(e, "Make one with: openssl rand -hex 32");
 }
 
-int guard_init(
-	struct guard *g, char *const *hosts, char *const *origins, char *const *tokens, struct error *e)
+int guard_init(struct guard *g, char *const *hosts, char *const *origins, char *const *tokens,
+	struct error *e)
 {
 	*g = (struct guard){ 0 };
 	if (copy_list(hosts, &g->hosts) < 0 || copy_list(origins, &g->origins) < 0 ||
 		copy_list(tokens, &g->tokens) < 0)
-		return error_set(e, -ENOMEM, "not enough memory");
+		return error_set(e, -ENOMEM, "out of memory");
 	for (size_t i = 0; g->tokens[i]; i++) {
 		int r = check_token(g->tokens[i], e);
 		if (r < 0)
 			return r;
 	}
+
 	for (size_t i = 0; g->hosts[i]; i++) {
 		const char *h = g->hosts[i];
 		g->any_host = g->any_host || text_eq(h, "*");
-		g->any_literal =
-			g->any_literal || text_eq(h, "0.0.0.0") || text_eq(h, "::") || text_eq(h, "[::]");
+		g->any_literal = g->any_literal || text_eq(h, "0.0.0.0") || text_eq(h, "::") ||
+				 text_eq(h, "[::]");
 	}
+
 	return 0;
 }
 
@@ -79,7 +81,10 @@ void guard_finish(struct guard *g)
 
 /* ---- Host --------------------------------------------------------------- */
 
-/* What stands behind a name: nothing, or a port. Anything else would make a known name of one that only begins like it. */
+/*
+ * What stands behind a name: nothing, or a port. Anything else would make a known name of one that
+ * only begins like it.
+ */
 static bool is_port(const char *text)
 {
 	return !*text || (*text == ':' && strspn(text + 1, "0123456789") == strlen(text + 1));
@@ -96,6 +101,7 @@ static int host_name(const char *host, char out[HOST_NAME_MAX_BYTES])
 	} else if (end && !is_port(end)) {
 		return -EINVAL;
 	}
+
 	size_t len = end ? (size_t)(end - host) : strlen(host);
 	if (!len || len >= HOST_NAME_MAX_BYTES)
 		return -EINVAL;
@@ -136,6 +142,7 @@ int guard_host(const struct guard *g, const char *host, struct error *e)
 {
 	char name[HOST_NAME_MAX_BYTES];
 	bool loopback = false;
+
 	if (g->any_host)
 		return 0;
 	if (!host_name(host, name)) {
@@ -144,8 +151,9 @@ int guard_host(const struct guard *g, const char *host, struct error *e)
 			host_is_listed(g, name))
 			return 0;
 	}
-	error_set(e, -EPERM, "this server is not known by the name in the Host header");
-	error_remedy(e, "Call it by 127.0.0.1 or localhost, or start it with --allow-host NAME.");
+
+	error_set(e, -EPERM, "this server does not accept the name in the Host header");
+	error_remedy(e, "Use 127.0.0.1 or localhost, or start the server with --allow-host NAME.");
 	error_slug(e, "host_not_allowed");
 	return -EPERM;
 }
@@ -154,8 +162,10 @@ int guard_host(const struct guard *g, const char *host, struct error *e)
 
 static bool origin_is_own(const char *host, const char *origin)
 {
-	/* Only http: the daemon itself never speaks TLS, so an https page is somebody else's until it is
-	 * configured. */
+	/*
+	 * Only http: the daemon itself never speaks TLS, so an https page is somebody else's until
+	 * it is configured.
+	 */
 	return host && !strncasecmp(origin, "http://", 7) && !strcasecmp(origin + 7, host);
 }
 
@@ -167,10 +177,11 @@ static bool origin_is_listed(const struct guard *g, const char *origin)
 	return false;
 }
 
-int guard_origin(const struct guard *g, const char *host, const char *origin, const char *fetch_site,
-	struct error *e, bool *ret_foreign)
+int guard_origin(const struct guard *g, const char *host, const char *origin,
+	const char *fetch_site, struct error *e, bool *ret_foreign)
 {
-	bool crosses = fetch_site && strcasecmp(fetch_site, "same-origin") && strcasecmp(fetch_site, "none");
+	bool crosses = fetch_site && strcasecmp(fetch_site, "same-origin") &&
+		       strcasecmp(fetch_site, "none");
 	bool listed = origin && origin_is_listed(g, origin);
 	*ret_foreign = listed;
 	if (listed || (!crosses && (!origin || origin_is_own(host, origin))))
@@ -194,14 +205,17 @@ static const char *bearer(const char *authorization)
 	return authorization + n + strspn(authorization + n, " ");
 }
 
-int guard_token(const struct guard *g, const char *authorization, struct error *e, uint64_t *ret_owner)
+int guard_token(
+	const struct guard *g, const char *authorization, struct error *e, uint64_t *ret_owner)
 {
 	const char *token = bearer(authorization);
 	uint64_t owner = 0;
+
 	if (!g->tokens[0]) {
 		*ret_owner = 0;
 		return 0;
 	}
+
 	/* All of them are compared, so that time does not tell which one was nearly right. */
 	for (size_t i = 0; token && g->tokens[i]; i++)
 		if (text_eq_secret(token, strlen(token), g->tokens[i], strlen(g->tokens[i])))
@@ -210,6 +224,7 @@ int guard_token(const struct guard *g, const char *authorization, struct error *
 		*ret_owner = owner;
 		return 0;
 	}
+
 	error_set(e, -EACCES, token ? "the token is not valid" : "a token is needed");
 	error_remedy(e, "Send the header: Authorization: Bearer TOKEN");
 	error_slug(e, "unauthorized");
@@ -229,4 +244,12 @@ void guard_client(const struct guard *g, uint64_t owner, char *ret)
 	if (owner && owner <= n)
 		sha256_add(&sum, g->tokens[owner - 1], strlen(g->tokens[owner - 1]));
 	sha256_end(&sum, ret);
+}
+
+size_t guard_count(const struct guard *g)
+{
+	size_t n = 0;
+	while (g->tokens && g->tokens[n])
+		n++;
+	return n;
 }

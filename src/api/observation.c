@@ -1,10 +1,14 @@
-/* Observations as JSON. What they hold comes from a guest: nothing is trusted to be UTF-8, or to be JSON. */
+/*
+ * Observations as JSON. What they hold comes from a guest: nothing is trusted to be UTF-8, or to be
+ * JSON.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/answers.h"
+#include "api/api_words.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "json/json_read.h"
@@ -16,8 +20,8 @@ void answer_put_captured(struct json_writer *w, const struct captured *c)
 	json_string_begin(w);
 	json_string_append(w, c->head, c->head_len);
 	if (c->left_out) {
-		int n = snprintf(gap, sizeof(gap), "\n… %" PRIu64 " bytes left out%s …\n", c->left_out,
-			c->is_short ? ": the server held too much output" : "");
+		int n = snprintf(gap, sizeof(gap), "\n… %" PRIu64 " bytes left out%s …\n",
+			c->left_out, c->is_short ? ": the server held too much output" : "");
 		json_string_append(w, gap, (size_t)n);
 	}
 	json_string_append(w, c->tail, c->tail_len);
@@ -63,13 +67,14 @@ static void put_word(struct json_writer *w, const char *key, const char *word)
 	json_field_cstr(w, key, word && *word ? word : NULL);
 }
 
-static void put_error(struct json_writer *w, const struct cell_error *e)
+void answer_put_error(struct json_writer *w, const struct cell_error *e)
 {
 	json_key(w, "error");
 	if (!e) {
 		json_put_null(w);
 		return;
 	}
+
 	json_open_object(w);
 	json_field_cstr(w, "type", e->type);
 	json_field_text(w, "message", e->message, e->message_len);
@@ -79,11 +84,12 @@ static void put_error(struct json_writer *w, const struct cell_error *e)
 	else
 		json_field_null(w, "line");
 	put_word(w, "code", e->code);
-	put_word(w, "remediation", e->remedy);
+	char remedy[EDGE_TEXT_MAX];
+	put_word(w, "remediation", api_remedy(e->remedy, remedy));
 	json_close(w);
 }
 
-static void put_files(struct json_writer *w, const struct observation *o)
+void answer_put_files(struct json_writer *w, const struct observation *o)
 {
 	static const char *const changes[] = { "created", "modified", "deleted" };
 	json_key(w, "files");
@@ -98,7 +104,7 @@ static void put_files(struct json_writer *w, const struct observation *o)
 	json_close(w);
 }
 
-static void put_truncated(struct json_writer *w, const struct observation *o)
+void answer_put_truncated(struct json_writer *w, const struct observation *o)
 {
 	json_key(w, "truncated");
 	json_open_object(w);
@@ -110,7 +116,7 @@ static void put_truncated(struct json_writer *w, const struct observation *o)
 	json_close(w);
 }
 
-static void put_usage(struct json_writer *w, const struct observation *o)
+void answer_put_usage(struct json_writer *w, const struct observation *o)
 {
 	json_key(w, "usage");
 	json_open_object(w);
@@ -186,7 +192,8 @@ void answer_put_death_fields(struct json_writer *w, const struct session_death *
 const char *answer_death_line(const struct session_death *d, char line[DEATH_LINE_MAX])
 {
 	char at[CLOCK_TEXT_MAX];
-	snprintf(line, DEATH_LINE_MAX, "[glovebox] before this cell, at %s, %s. %s\n", clock_format(d->wall_ns, at), d->why, d->remedy);
+	snprintf(line, DEATH_LINE_MAX, "[glovebox] before this cell, at %s, %s. %s\n",
+		clock_format(d->wall_ns, at), d->why, d->remedy);
 	return line;
 }
 
@@ -221,7 +228,7 @@ void answer_put_observation(struct json_writer *w, const struct observation *o)
 	else
 		json_put_null(w);
 	put_displays(w, o);
-	put_error(w, o->error);
+	answer_put_error(w, o->error);
 	put_answer(w, o->answer);
 	json_key(w, "screenshot");
 	answer_put_screenshot(w, o->screenshot, o->end_screenshot);
@@ -231,7 +238,7 @@ void answer_put_observation(struct json_writer *w, const struct observation *o)
 		json_field_null(w, "recording");
 	json_key(w, "film");
 	answer_put_film(w, o->film);
-	put_files(w, o);
+	answer_put_files(w, o);
 	json_field_bool(w, "state_lost", o->state_lost);
 	put_packages(w, o->packages);
 	if (o->evicted)
@@ -243,8 +250,8 @@ void answer_put_observation(struct json_writer *w, const struct observation *o)
 	json_field_bool(w, "files_lost", o->files_lost);
 	put_death(w, o->died);
 	answer_put_replayed(w, &o->replayed);
-	put_truncated(w, o);
-	put_usage(w, o);
+	answer_put_truncated(w, o);
+	answer_put_usage(w, o);
 	json_close(w);
 }
 

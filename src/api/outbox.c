@@ -11,7 +11,8 @@ struct outbox_message {
 	size_t len;
 };
 
-void outbox_init(struct outbox *o, int (*send)(void *target, const char *data, size_t len), void *target)
+void outbox_init(
+	struct outbox *o, int (*send)(void *target, const char *data, size_t len), void *target)
 {
 	*o = (struct outbox){ .send = send, .target = target };
 	STAILQ_INIT(&o->messages);
@@ -59,6 +60,7 @@ static int keep(struct outbox *o, struct buffer *message)
 		free(m);
 		return r;
 	}
+
 	o->bytes += m->len;
 	STAILQ_INSERT_TAIL(&o->messages, m, next);
 	return 0;

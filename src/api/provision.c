@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "api/answers.h"
+#include "api/api_words.h"
 #include "api/call.h"
 #include "api/routes.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "json/json_write.h"
 #include "packages/names.h"
 #include "packages/packages.h"
+#include "json/json_write.h"
 
 struct provision {
 	struct call *call;
@@ -24,7 +25,8 @@ struct provision {
 
 bool provision_params_needed(const struct api *a, const struct session_params *p)
 {
-	bool packages = p->want_packages && p->want_packages[0], imports = p->additional_imports && p->additional_imports[0];
+	bool packages = p->want_packages && p->want_packages[0],
+	     imports = p->additional_imports && p->additional_imports[0];
 	/* Where there are no packages, imports are a matter of the profile alone. */
 	return a->packages && (packages || (imports && packages_enabled(a->packages)));
 }
@@ -69,11 +71,13 @@ static const struct call_ops provision_ops = { .on_gone = on_gone };
 
 /* ---- telling ------------------------------------------------------------------ */
 
-static void on_progress(void *userdata, const char *phase, const char *text, unsigned done, unsigned total)
+static void on_progress(
+	void *userdata, const char *phase, const char *text, unsigned done, unsigned total)
 {
 	struct provision *p = userdata;
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
+
 	if (!p->stream)
 		return;
 	if (!p->begun)
@@ -88,20 +92,23 @@ static void on_progress(void *userdata, const char *phase, const char *text, uns
 		json_field_uint(&w, "done", done);
 		json_field_uint(&w, "total", total);
 	}
+
 	json_close(&w);
 	if (json_writer_end(&w) == 0)
 		http_sse_event(p->call->x, "packages", NULL, b.data, b.len);
 }
 
-static void put_problem(struct json_writer *w, const struct call *c, const struct error *e, const struct packages_answer *a)
+static void put_problem(struct json_writer *w, const struct call *c, const struct error *e,
+	const struct packages_answer *a)
 {
+	char remedy[EDGE_TEXT_MAX];
 	json_open_object(w);
 	json_field_cstr(w, "type", "about:blank");
 	json_field_cstr(w, "title", "the packages cannot be had");
 	json_field_int(w, "status", call_status_of(e));
 	json_field_cstr(w, "code", e->slug);
 	json_field_cstr(w, "detail", e->text);
-	json_field_cstr(w, "remediation", e->remedy);
+	json_field_cstr(w, "remediation", api_remedy(e->remedy, remedy));
 	json_field_cstr(w, "request_id", http_request_id(c->x));
 	if (a && a->report)
 		json_field_raw(w, "packages", a->report, strlen(a->report));
@@ -110,7 +117,8 @@ static void put_problem(struct json_writer *w, const struct call *c, const struc
 	json_close(w);
 }
 
-static void answer_problem(struct call *c, const struct error *e, const struct packages_answer *a, bool begun)
+static void answer_problem(
+	struct call *c, const struct error *e, const struct packages_answer *a, bool begun)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
@@ -158,7 +166,8 @@ static char **copy_list(char *const *list)
 	return copy;
 }
 
-struct session_package *provision_package(struct packages *packages, const char *set, const char *path)
+struct session_package *provision_package(
+	struct packages *packages, const char *set, const char *path)
 {
 	struct session_package *one = calloc(1, sizeof(*one));
 	if (!one || !(one->path = strdup(path)) || !(one->hold = packages_hold(packages, set))) {
@@ -190,16 +199,19 @@ static void on_done(void *userdata, const struct packages_answer *a)
 {
 	struct provision *p = userdata;
 	struct error e = { 0 };
+
 	p->wait = NULL;
 	if (a->error) {
 		fail(p, a->error, a);
 		return;
 	}
+
 	if (provision_take(p->call->api, a, &p->run.session) < 0) {
-		error_set(&e, -ENOMEM, "the server is short of memory");
+		error_set(&e, -ENOMEM, "out of memory");
 		fail(p, &e, NULL);
 		return;
 	}
+
 	struct call *c = p->call;
 	struct run_request run = p->run;
 	void (*then)(struct call *, struct run_request *, bool) = p->then;
@@ -211,17 +223,20 @@ static void on_done(void *userdata, const struct packages_answer *a)
 	then(c, &run, begun);
 }
 
-void provision(struct call *c, struct run_request *run, void (*then)(struct call *c, struct run_request *run, bool begun))
+void provision(struct call *c, struct run_request *run,
+	void (*then)(struct call *c, struct run_request *run, bool begun))
 {
 	static const struct packages_listener listener = { on_progress, on_done };
 	struct error e = { 0 };
 	bool over = false;
 	struct provision *p = calloc(1, sizeof(*p));
+
 	if (!p) {
 		provision_finish(run);
-		call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
+		call_problem(c, 503, "no_memory", "out of memory", "Try again later.");
 		return;
 	}
+
 	*p = (struct provision){ .call = c, .run = *run, .then = then, .over = &over };
 	*run = (struct run_request){ 0 };
 	p->stream = c->route->flags & ROUTE_EVENTS && call_accepts(c, "text/event-stream");
@@ -229,7 +244,9 @@ void provision(struct call *c, struct run_request *run, void (*then)(struct call
 	c->work = p;
 	char client[GUARD_CLIENT_LEN + 1];
 	guard_client(&c->api->guard, c->owner, client);
-	struct packages_request q = { .packages = p->run.session.want_packages, .imports = p->run.session.additional_imports, .client = client };
+	struct packages_request q = { .packages = p->run.session.want_packages,
+		.imports = p->run.session.additional_imports,
+		.client = client };
 	struct packages_wait *wait = NULL;
 	int r = packages_ask(c->api->packages, &q, &listener, p, &e, &wait);
 	if (over)

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fds.h"
+#include "base/file_identity.h"
 #include "base/launcher.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -22,14 +22,17 @@ int workspace_open_beneath(int dir, const char *path, int flags, mode_t mode)
 	struct open_how how = {
 		.flags = (uint64_t)(flags | O_CLOEXEC),
 		.mode = mode,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+			   RESOLVE_NO_XDEV,
 	};
 	for (int tries = 0;; tries++) {
 		int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
 		if (fd >= 0)
 			return fd;
-		/* EAGAIN: something was renamed while the kernel looked; a guest that does nothing else is
-		 * refused in the end. */
+		/*
+		 * EAGAIN: something was renamed while the kernel looked; a guest that does nothing
+		 * else is refused in the end.
+		 */
 		if (errno != EINTR && (errno != EAGAIN || tries >= 16))
 			return -errno;
 	}
@@ -42,14 +45,16 @@ int workspace_fail(struct error *e, int err, const char *path)
 	static const struct {
 		int err;
 		const char *slug, *what, *remedy;
+
 	} table[] = {
 		{ -ENOENT, "file_not_found", "there is no such file",
-			"List what is there with GET /v1/sessions/{id}/files?recursive=true." },
+			"List the files with GET /v1/sessions/{id}/files?recursive=true." },
 		{ -ENOTDIR, "not_a_directory", "a part of the path is not a directory",
 			"Check the path's parents." },
-		{ -EISDIR, "is_a_directory", "it is a directory", "Name a file below it." },
-		{ -ELOOP, "path_refused", "a symbolic link stands in the way",
-			"Links are not followed from outside; name the file the link points to." },
+		{ -EISDIR, "is_a_directory", "it is a directory",
+			"Give the path of a file in this directory." },
+		{ -ELOOP, "path_refused", "the path contains a symbolic link",
+			"The API does not follow links; give the path of the link's target." },
 		{ -EXDEV, "path_refused", "the path leaves the workspace",
 			"Use a path that stays below /workspace." },
 		{ -EAGAIN, "path_refused", "the path kept changing while it was opened",
@@ -77,6 +82,7 @@ int workspace_fail(struct error *e, int err, const char *path)
 		error_remedy(e, "%s", table[i].remedy);
 		return error_slug(e, table[i].slug), err;
 	}
+
 	error_set_errno(e, err, "/workspace/%s", path);
 	return error_slug(e, "file_error"), err;
 }
@@ -94,7 +100,7 @@ static int check_part(const char *part, size_t len, struct error *e)
 {
 	if (!len)
 		return bad_path(e,
-			"has an empty part (it must not begin or end with a slash, nor hold two in a row)");
+			"has an empty part (it must not begin or end with a slash, nor contain two slashes in a row)");
 	if (len <= 2 && !memcmp(part, "..", len))
 		return bad_path(e, "must not hold \".\" or \"..\"");
 	if (len > WORKSPACE_NAME_BYTES)
@@ -123,6 +129,7 @@ int workspace_check_path(const char *path, size_t len, struct error *e)
 			return bad_path(e, "has more than 32 parts");
 		start = end + 1;
 	}
+
 	return 0;
 }
 
@@ -131,8 +138,12 @@ int workspace_check_path(const char *path, size_t len, struct error *e)
 int workspace_open(int root, const char *path, struct error *e, int *ret_fd, struct stat *ret_stat)
 {
 	struct stat st;
-	/* O_NONBLOCK: a FIFO planted by the guest would otherwise hold us until somebody writes to it. */
-	_cleanup_fd_ int fd = workspace_open_beneath(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	/*
+	 * O_NONBLOCK: a FIFO planted by the guest would otherwise hold us until somebody writes to
+	 * it.
+	 */
+	_cleanup_fd_ int fd = workspace_open_beneath(
+		root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)
 		return workspace_fail(e, fd, path);
 	if (fstat(fd, &st) < 0)
@@ -162,12 +173,19 @@ int workspace_remove(int root, const char *path, struct error *e)
 {
 	const char *name;
 	_cleanup_fd_ int dir = open_parent(root, path, &name);
+
 	if (dir < 0)
 		return workspace_fail(e, dir, path);
-	/* Whoever lets go of a file last frees its pages, which takes as long as it is large: not us. */
+	/*
+	 * Whoever lets go of a file last frees its pages, which takes as long as it is large: not
+	 * us.
+	 */
 	_cleanup_discard_ int held = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	(void)held;
-	/* The name is one checked part, and unlinkat never follows it, so what goes is in this directory. */
+	/*
+	 * The name is one checked part, and unlinkat never follows it, so what goes is in this
+	 * directory.
+	 */
 	if (!unlinkat(dir, name, 0))
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
@@ -181,32 +199,9 @@ int workspace_remove(int root, const char *path, struct error *e)
 
 /*
  * What is made in a workspace is made as its owner. A jail's file system belongs to the jail's user
- * namespace, where our own root does not exist (EOVERFLOW), and with the owner's rights no planted name can
- * make us change what the guest could not. The daemon has one thread, so nothing else runs under these ids.
+ * namespace, where our own root does not exist (EOVERFLOW), and with the owner's rights no planted
+ * name can make us change what the guest could not.
  */
-struct identity {
-	uid_t uid;
-	gid_t gid;
-};
-
-static struct identity act_as(uid_t uid, gid_t gid)
-{
-	struct identity own = { geteuid(), getegid() };
-	if (own.uid == 0) {
-		setfsgid(gid);
-		setfsuid(uid);
-	}
-	return own;
-}
-
-static void act_as_ourselves(const struct identity *own)
-{
-	if (own->uid == 0) {
-		setfsuid(own->uid);
-		setfsgid(own->gid);
-	}
-}
-
 /* Opens `name` in dir, making it when it is missing. Returns a new descriptor. */
 static int enter_or_make(int dir, const char *name)
 {
@@ -222,6 +217,7 @@ static int make_parents(int root, const char *path, const char **ret_name)
 {
 	char part[WORKSPACE_NAME_BYTES + 1];
 	_cleanup_fd_ int dir = workspace_open_beneath(root, ".", O_RDONLY | O_DIRECTORY, 0);
+
 	if (dir < 0)
 		return dir;
 	for (const char *slash; (slash = strchr(path, '/')); path = slash + 1) {
@@ -232,31 +228,48 @@ static int make_parents(int root, const char *path, const char **ret_name)
 		fd_close(dir);
 		dir = next;
 	}
+
 	*ret_name = path;
 	return TAKE_FD(dir);
 }
 
 static int begin(struct workspace_upload *u, int root, const char *path)
 {
-	static const char prefix[] = ".glovebox-upload-";
+	/*
+	 * those who watch the directory are told whether a file was there
+	 * (session/files/file_watch.c)
+	 */
+	static const char prefixes[2][18] = { ".glovebox-upload-", ".glovebox-update-" };
+	struct stat st;
 	const char *name;
 	u->dir = make_parents(root, path, &name);
 	if (u->dir < 0)
 		return u->dir;
 	snprintf(u->name, sizeof(u->name), "%s", name);
-	memcpy(u->temporary, prefix, sizeof(prefix));
-	text_random_id(u->temporary + sizeof(prefix) - 1, 26);
+	bool there = !fstatat(u->dir, name, &st, AT_SYMLINK_NOFOLLOW);
+	memcpy(u->temporary, prefixes[there], sizeof(prefixes[0]));
+	text_random_id(u->temporary + sizeof(prefixes[0]) - 1, 26);
 	u->fd = workspace_open_beneath(u->dir, u->temporary, O_WRONLY | O_CREAT | O_EXCL, 0644);
 	return u->fd < 0 ? u->fd : 0;
 }
 
-int workspace_upload_begin(struct workspace_upload *u, int root, const char *path, uid_t uid, gid_t gid,
-	uint64_t max, struct error *e)
+int workspace_make_directory(int root, const char *path, uid_t uid, gid_t gid, struct error *e)
+{
+	const char *name;
+	struct file_identity own = file_identity_enter(uid, gid);
+	_cleanup_fd_ int parent = make_parents(root, path, &name);
+	_cleanup_fd_ int dir = parent < 0 ? parent : enter_or_make(parent, name);
+	file_identity_leave(&own);
+	return dir < 0 ? workspace_fail(e, dir, path) : 0;
+}
+
+int workspace_upload_begin(struct workspace_upload *u, int root, const char *path, uid_t uid,
+	gid_t gid, uint64_t max, struct error *e)
 {
 	struct workspace_upload new = { .dir = -1, .fd = -1, .uid = uid, .gid = gid, .max = max };
-	struct identity own = act_as(uid, gid);
+	struct file_identity own = file_identity_enter(uid, gid);
 	int r = begin(&new, root, path);
-	act_as_ourselves(&own);
+	file_identity_leave(&own);
 	if (r < 0) {
 		workspace_upload_finish(&new);
 		return workspace_fail(e, r, path);
@@ -265,7 +278,8 @@ int workspace_upload_begin(struct workspace_upload *u, int root, const char *pat
 	return 0;
 }
 
-int workspace_upload_write(struct workspace_upload *u, const void *data, size_t len, struct error *e)
+int workspace_upload_write(
+	struct workspace_upload *u, const void *data, size_t len, struct error *e)
 {
 	if (len > u->max - u->written)
 		return workspace_fail(e, -EFBIG, u->name);
@@ -279,13 +293,14 @@ int workspace_upload_write(struct workspace_upload *u, const void *data, size_t 
 int workspace_upload_commit(struct workspace_upload *u, struct error *e, bool *ret_replaced)
 {
 	struct stat st;
-	_cleanup_discard_ int held = openat(u->dir, u->name, O_PATH | O_NOFOLLOW | O_CLOEXEC); /* as in workspace_remove() */
+	/* as in workspace_remove() */
+	_cleanup_discard_ int held = openat(u->dir, u->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	(void)held;
 	bool replaced = !fstatat(u->dir, u->name, &st, AT_SYMLINK_NOFOLLOW);
-	struct identity own = act_as(u->uid, u->gid);
+	struct file_identity own = file_identity_enter(u->uid, u->gid);
 	/* rename replaces a link itself, never what it points to. */
 	int r = renameat(u->dir, u->temporary, u->dir, u->name) < 0 ? -errno : 0;
-	act_as_ourselves(&own);
+	file_identity_leave(&own);
 	if (r < 0)
 		return workspace_fail(e, r, u->name);
 	fd_close_clear(&u->fd);

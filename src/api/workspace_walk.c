@@ -1,4 +1,7 @@
-/* Listing a workspace in steps: a guest can make its directories as large as it likes, and the loop is everybody's. */
+/*
+ * Listing a workspace in steps: a guest can make its directories as large as it likes, and the loop
+ * is everybody's.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,9 +23,13 @@ struct workspace_walk {
 	bool recursive, truncated;
 	DIR *dir;     /* being read, or NULL */
 	char *prefix; /* its path */
-	struct workspace_entry *entries; /* in the order they were found: those not looked into yet are the queue */
+	/* in the order they were found: those not looked into yet are the queue */
+	struct workspace_entry *entries;
 	size_t n, cap, next;
-	/* Numbers of entries, sorted by path within each run; the runs are merged when they are told. */
+	/*
+	 * Numbers of entries, sorted by path within each run; the runs are merged when they are
+	 * told.
+	 */
 	uint32_t order[WORKSPACE_SCAN];
 	size_t sorted, told[RUNS];
 };
@@ -54,12 +61,14 @@ static int add(struct workspace_walk *w, const char *name, const struct stat *st
 		w->entries = more;
 		w->cap = cap;
 	}
+
 	struct workspace_entry *entry = &w->entries[w->n];
 	if (asprintf(&entry->path, "%s%s%s", w->prefix, *w->prefix ? "/" : "", name) < 0)
 		return -ENOMEM;
 	entry->kind = kind_of(st->st_mode);
 	entry->size = entry->kind == WORKSPACE_FILE ? (uint64_t)st->st_size : 0;
-	entry->modified_ns = (uint64_t)st->st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec;
+	entry->modified_ns = (uint64_t)st->st_mtim.tv_sec * NSEC_PER_SEC +
+			     (uint64_t)st->st_mtim.tv_nsec;
 	w->order[w->n] = (uint32_t)w->n;
 	w->n++;
 	return 0;
@@ -122,17 +131,20 @@ static bool next_directory(struct workspace_walk *w)
 		const struct workspace_entry *entry = &w->entries[w->next];
 		if (entry->kind != WORKSPACE_DIRECTORY)
 			continue;
-		if (depth_of(entry->path) >= WORKSPACE_DEPTH || strlen(entry->path) > LIMIT_PATH_BYTES) {
+		if (depth_of(entry->path) >= WORKSPACE_DEPTH ||
+			strlen(entry->path) > LIMIT_PATH_BYTES) {
 			w->truncated = true;
 			continue;
 		}
-		int fd = workspace_open_beneath(w->root, entry->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
+		int fd = workspace_open_beneath(
+			w->root, entry->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
 		/* Removed, swapped or unreadable: it is listed, its content is not ours to see. */
 		if (fd >= 0 && enter_directory(w, fd, entry->path) == 0) {
 			w->next++;
 			return true;
 		}
 	}
+
 	return false;
 }
 
@@ -141,6 +153,7 @@ static int read_entry(struct workspace_walk *w)
 {
 	struct stat st;
 	struct dirent *entry = readdir(w->dir);
+
 	if (!entry)
 		return 0;
 	if (text_eq(entry->d_name, ".") || text_eq(entry->d_name, ".."))
@@ -149,6 +162,7 @@ static int read_entry(struct workspace_walk *w)
 		w->truncated = true;
 		return 0;
 	}
+
 	if (fstatat(dirfd(w->dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 1; /* gone between the two calls */
 	int r = add(w, entry->d_name, &st);
@@ -157,9 +171,12 @@ static int read_entry(struct workspace_walk *w)
 
 /* ---- walking ------------------------------------------------------------------------ */
 
-int workspace_walk_create(int root, const char *path, bool recursive, struct error *e, struct workspace_walk **ret)
+int workspace_walk_create(
+	int root, const char *path, bool recursive, struct error *e, struct workspace_walk **ret)
 {
-	int fd = workspace_open_beneath(root, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
+	int fd = workspace_open_beneath(
+		root, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
+
 	if (fd < 0)
 		return workspace_fail(e, fd, path);
 	struct workspace_walk *w = calloc(1, sizeof(*w));
@@ -167,6 +184,7 @@ int workspace_walk_create(int root, const char *path, bool recursive, struct err
 		fd_close(fd);
 		return workspace_fail(e, -ENOMEM, path);
 	}
+
 	w->recursive = recursive;
 	w->root = fcntl(root, F_DUPFD_CLOEXEC, 0); /* the session may end between two steps */
 	int r = w->root < 0 ? -errno : enter_directory(w, TAKE_FD(fd), path);
@@ -175,6 +193,7 @@ int workspace_walk_create(int root, const char *path, bool recursive, struct err
 		workspace_walk_destroy(w);
 		return workspace_fail(e, r, path);
 	}
+
 	*ret = w;
 	return 0;
 }
@@ -209,7 +228,8 @@ const struct workspace_entry *workspace_walk_next(struct workspace_walk *w)
 		size_t len = w->n - run * RUN < RUN ? w->n - run * RUN : RUN;
 		if (w->told[run] == len)
 			continue;
-		if (best == RUNS || by_path(&w->order[run * RUN + w->told[run]], &w->order[best * RUN + w->told[best]], w->entries) < 0)
+		if (best == RUNS || by_path(&w->order[run * RUN + w->told[run]],
+					    &w->order[best * RUN + w->told[best]], w->entries) < 0)
 			best = run;
 	}
 	return best == RUNS ? NULL : &w->entries[w->order[best * RUN + w->told[best]++]];

@@ -1,4 +1,7 @@
-/* Names that do not compile here (forced into every unit by the build), each with a bounded replacement. */
+/*
+ * Names that do not compile here (forced into every unit by the build), each with a bounded
+ * replacement.
+ */
 #pragma once
 
 #include <stdio.h>
@@ -12,5 +15,6 @@
 #undef sprintf
 #undef vsprintf
 #undef gets
-#pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atof system popen gets mktemp tmpnam
+#pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atof system popen gets mktemp \
+	tmpnam
 #endif

@@ -45,12 +45,14 @@ static int grow(struct buffer *b, size_t need, size_t cap)
 		if (count(b, cap) < 0)
 			return -ENOBUFS;
 	}
+
 	char *data = realloc(b->data, cap);
 	if (!data) {
 		struct hold h = { b->counted ? cap : 0 };
 		hold_set(&h, b->counted ? b->cap : 0);
 		return -ENOMEM;
 	}
+
 	b->data = data;
 	b->cap = cap;
 	return 0;
@@ -114,6 +116,7 @@ int buffer_vprintf(struct buffer *b, const char *fmt, va_list ap)
 			free(big);
 		}
 	}
+
 	va_end(again);
 	return r;
 }

@@ -1,6 +1,6 @@
 /*
- * Owners declared where they live: the variable's scope ends, what it owns is released.
- * An owner starts empty (NULL, -1) and hands over with a take macro.
+ * Cleanup attributes for owning variables: when the scope of a variable ends, the object that it
+ * owns is released. An owner starts empty (NULL, -1) and hands over with a take macro.
  */
 #pragma once
 
@@ -32,18 +32,18 @@ static inline void cleanup_close_file(FILE **f)
 #define _cleanup_file_ _cleanup_(cleanup_close_file)
 
 /* Moves ownership out of a variable, leaving it empty. */
-#define TAKE_PTR(p)                                                                                          \
-	({                                                                                                   \
-		__typeof__(p) *take_slot_ = &(p);                                                            \
-		__typeof__(p) take_value_ = *take_slot_;                                                     \
-		*take_slot_ = NULL;                                                                          \
-		take_value_;                                                                                 \
+#define TAKE_PTR(p)                                      \
+	({                                               \
+		__typeof__(p) *take_slot_ = &(p);        \
+		__typeof__(p) take_value_ = *take_slot_; \
+		*take_slot_ = NULL;                      \
+		take_value_;                             \
 	})
 
-#define TAKE_FD(fd)                                                                                          \
-	({                                                                                                   \
-		int *take_slot_ = &(fd);                                                                     \
-		int take_value_ = *take_slot_;                                                               \
-		*take_slot_ = -1;                                                                            \
-		take_value_;                                                                                 \
+#define TAKE_FD(fd)                            \
+	({                                     \
+		int *take_slot_ = &(fd);       \
+		int take_value_ = *take_slot_; \
+		*take_slot_ = -1;              \
+		take_value_;                   \
 	})

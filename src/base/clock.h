@@ -8,8 +8,8 @@
 #define NSEC_PER_MSEC 1000000ULL
 #define NSEC_PER_SEC 1000000000ULL
 
-uint64_t clock_now_ns(void);      /* monotonic */
-uint64_t clock_wall_ns(void);     /* since the epoch */
+uint64_t clock_now_ns(void);  /* monotonic */
+uint64_t clock_wall_ns(void); /* since the epoch */
 enum { CLOCK_TEXT_MAX = 32 };
 
 /* RFC 3339 in UTC with milliseconds, such as 2026-11-15T22:07:47.123Z; returns buf. */

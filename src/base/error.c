@@ -27,7 +27,8 @@ int error_set_errno(struct error *e, int err, const char *fmt, ...)
 	int n = vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
 	if (n >= 0 && (size_t)n < sizeof(e->text))
-		snprintf(e->text + n, sizeof(e->text) - (size_t)n, ": %s", strerror(err < 0 ? -err : err));
+		snprintf(e->text + n, sizeof(e->text) - (size_t)n, ": %s",
+			strerror(err < 0 ? -err : err));
 	return err;
 }
 

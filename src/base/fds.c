@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,6 +61,26 @@ int fd_write_full(int fd, const void *data, size_t len)
 	return 0;
 }
 
+int fd_write_waiting(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+	while (len) {
+		ssize_t n = write(fd, p, len);
+		if (n < 0 && errno == EAGAIN) {
+			poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, -1);
+			continue;
+		}
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		len -= (size_t)n;
+	}
+
+	return 0;
+}
+
 int fd_read_full(int fd, void *data, size_t len)
 {
 	char *p = data;
@@ -75,6 +96,7 @@ int fd_read_full(int fd, void *data, size_t len)
 		p += n;
 		len -= (size_t)n;
 	}
+
 	return 0;
 }
 
@@ -107,6 +129,7 @@ int fd_read_file(const char *path, size_t max, char **ret_data, size_t *ret_len)
 		if (len > max)
 			return -EFBIG;
 	}
+
 	data[len] = '\0';
 	*ret_data = TAKE_PTR(data);
 	if (ret_len)
@@ -114,16 +137,27 @@ int fd_read_file(const char *path, size_t max, char **ret_data, size_t *ret_len)
 	return 0;
 }
 
-int fd_open_in_root(int dir, const char *path, int flags)
+static int open_resolved(int dir, const char *path, int flags, uint64_t resolve)
 {
 	enum { TRIES = 10000 }; /* some microseconds each */
-	struct open_how how = { .flags = (uint64_t)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT };
+	struct open_how how = { .flags = (uint64_t)(flags | O_CLOEXEC), .resolve = resolve };
 	for (int tries = 0;; tries++) {
 		int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
 		if (fd >= 0 || (errno != EAGAIN && errno != EINTR) || tries == TRIES)
 			return fd < 0 ? -errno : fd;
 		sched_yield();
 	}
+}
+
+int fd_open_in_root(int dir, const char *path, int flags)
+{
+	return open_resolved(dir, path, flags, RESOLVE_IN_ROOT);
+}
+
+int fd_open_beneath(int dir, const char *path, int flags)
+{
+	return open_resolved(
+		dir, path, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
 int fd_socketpair(int type, int ret_pair[2])
@@ -136,23 +170,30 @@ int fd_check_room(unsigned n)
 	int fds[FDS_CHECKED_MAX], r = 0;
 	unsigned have = 0;
 	struct rlimit limit;
+
 	assert(n <= FDS_CHECKED_MAX);
-	/* The kernel gives the lowest that is free: one in the lower half says that there are many, but for rare gaps. */
+	/*
+	 * The kernel gives the lowest that is free: one in the lower half says that there are many,
+	 * but for rare gaps.
+	 */
 	int lowest = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
 	fd_close(lowest);
-	if (lowest >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t)lowest + n < limit.rlim_cur / 2)
+	if (lowest >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+		(rlim_t)lowest + n < limit.rlim_cur / 2)
 		return 0;
 	while (r == 0 && have < n) {
 		fds[have] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
 		r = fds[have] < 0 && (errno == EMFILE || errno == ENFILE) ? -errno : 0;
 		have += r == 0;
 	}
+
 	while (have)
 		fd_close(fds[--have]);
 	return r;
 }
 
-static int send_flags(int sock, const void *data, size_t len, const int *fds, size_t n_fds, int flags)
+static int send_flags(
+	int sock, const void *data, size_t len, const int *fds, size_t n_fds, int flags)
 {
 	union {
 		char space[CMSG_SPACE(sizeof(int) * FDS_PER_MESSAGE_MAX)];
@@ -191,7 +232,10 @@ int fd_send_now(int sock, const void *data, size_t len, const int *fds, size_t n
 	return send_flags(sock, data, len, fds, n_fds, MSG_DONTWAIT);
 }
 
-/* Puts the descriptors of one control message into fds; those beyond max are closed. Returns how many there were. */
+/*
+ * Puts the descriptors of one control message into fds; those beyond max are closed. Returns how
+ * many there were.
+ */
 static size_t take_rights(struct cmsghdr *c, int *fds, size_t have, size_t max)
 {
 	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -206,9 +250,11 @@ static size_t take_rights(struct cmsghdr *c, int *fds, size_t have, size_t max)
 	return n;
 }
 
-static ssize_t recv_flags(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds, int flags, bool without)
+static ssize_t recv_flags(int sock, void *data, size_t len, int *ret_fds, size_t max_fds,
+	size_t *ret_n_fds, int flags, bool without)
 {
-	enum { RIGHTS_MAX = 253 }; /* the kernel's: those that find no room it would close itself, in our time */
+	/* the kernel's: those that find no room it would close itself, in our time */
+	enum { RIGHTS_MAX = 253 };
 	union {
 		char space[CMSG_SPACE(sizeof(int) * RIGHTS_MAX)];
 		struct cmsghdr align;
@@ -216,9 +262,9 @@ static ssize_t recv_flags(int sock, void *data, size_t len, int *ret_fds, size_t
 	int fds[FDS_PER_MESSAGE_MAX];
 	struct iovec iov = { .iov_base = data, .iov_len = len };
 	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control.space,
-			      .msg_controllen = sizeof(control.space) };
+		.msg_iovlen = 1,
+		.msg_control = control.space,
+		.msg_controllen = sizeof(control.space) };
 	ssize_t n;
 	size_t have = 0;
 
@@ -231,7 +277,10 @@ static ssize_t recv_flags(int sock, void *data, size_t len, int *ret_fds, size_t
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c))
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 			have += take_rights(c, fds, have, max_fds);
-	/* The room for descriptors is as large as a message's: only a full table of ours makes the kernel cut them. */
+	/*
+	 * The room for descriptors is as large as a message's: only a full table of ours makes the
+	 * kernel cut them.
+	 */
 	bool no_room = msg.msg_flags & MSG_CTRUNC && have <= max_fds;
 	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || have > max_fds) {
 		for (size_t i = 0; i < have && i < max_fds; i++)
@@ -240,6 +289,7 @@ static ssize_t recv_flags(int sock, void *data, size_t len, int *ret_fds, size_t
 			return -EMSGSIZE;
 		have = 0;
 	}
+
 	for (size_t i = 0; i < max_fds; i++)
 		ret_fds[i] = i < have ? fds[i] : -1;
 	if (ret_n_fds)
@@ -252,12 +302,8 @@ ssize_t fd_recv(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, 
 	return recv_flags(sock, data, len, ret_fds, max_fds, ret_n_fds, 0, false);
 }
 
-ssize_t fd_recv_now(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds)
-{
-	return recv_flags(sock, data, len, ret_fds, max_fds, ret_n_fds, MSG_DONTWAIT, true);
-}
-
-ssize_t fd_recv_or_drop(int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds)
+ssize_t fd_recv_or_drop(
+	int sock, void *data, size_t len, int *ret_fds, size_t max_fds, size_t *ret_n_fds)
 {
 	return recv_flags(sock, data, len, ret_fds, max_fds, ret_n_fds, 0, true);
 }

@@ -14,7 +14,10 @@
 #include "base/cleanup.h"
 #include "base/process.h"
 
-/* A request: this, then the path, the arguments and the variables as NUL-ended strings; brings the descriptors. */
+/*
+ * A request: this, then the path, the arguments and the variables as NUL-ended strings; brings the
+ * descriptors.
+ */
 struct launch {
 	uint32_t n_argv, n_envp;
 };
@@ -38,9 +41,11 @@ static int start_one(struct launcher *l)
 {
 	int pair[2];
 	int r = fd_socketpair(SOCK_SEQPACKET, pair);
+
 	if (r < 0)
 		return r;
-	_cleanup_fd_ int near = pair[0], far = pair[1], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	_cleanup_fd_ int near = pair[0], far = pair[1],
+			 null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (null < 0)
 		return -errno;
 	int fds[] = { null, STDERR_FILENO, STDERR_FILENO, far };
@@ -75,6 +80,7 @@ int launcher_mend(void)
 {
 	struct process_exit end;
 	int mended = 0, r = 0;
+
 	for (int i = 0; i < LAUNCHERS; i++) {
 		struct launcher *l = &launchers[i];
 		if (l->pidfd >= 0 && process_reap(l->pidfd, &end) == 0)
@@ -83,6 +89,7 @@ int launcher_mend(void)
 		fd_close_clear(&l->pidfd);
 		mended++;
 	}
+
 	for (int i = 0; mended && r == 0 && i < LAUNCHERS; i++)
 		if (launchers[i].pidfd < 0)
 			r = launcher_running() ? start_one(&launchers[i]) : -EPIPE;
@@ -95,7 +102,9 @@ static int put_strings(struct buffer *b, char *const strings[], uint32_t *ret_n)
 {
 	uint32_t n = 0;
 	for (; strings[n]; n++) {
-		int r = n < LAUNCHER_STRINGS_MAX ? buffer_append(b, strings[n], strlen(strings[n]) + 1) : -E2BIG;
+		int r = n < LAUNCHER_STRINGS_MAX
+				? buffer_append(b, strings[n], strlen(strings[n]) + 1)
+				: -E2BIG;
 		if (r < 0)
 			return r;
 	}
@@ -103,12 +112,14 @@ static int put_strings(struct buffer *b, char *const strings[], uint32_t *ret_n)
 	return 0;
 }
 
-int launcher_spawn(const char *path, char *const argv[], char *const envp[], const int *fds, size_t n_fds, pid_t *ret_pid, int *ret_err)
+int launcher_spawn(const char *path, char *const argv[], char *const envp[], const int *fds,
+	size_t n_fds, pid_t *ret_pid, int *ret_err)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(LAUNCHER_MESSAGE_MAX);
 	struct launch head = { 0 };
 	struct launched said;
 	int pidfd = -1;
+
 	if (n_fds > SPAWN_FDS_MAX)
 		return -E2BIG;
 	int r = buffer_append(&b, &head, sizeof(head));
@@ -128,6 +139,7 @@ int launcher_spawn(const char *path, char *const argv[], char *const envp[], con
 		l = &launchers[1];
 		r = l->channel < 0 ? -EPIPE : fd_send(l->channel, b.data, b.len, fds, n_fds);
 	}
+
 	if (r < 0)
 		return r;
 	ssize_t n = fd_recv(l->channel, &said, sizeof(said), &pidfd, 1, NULL);
@@ -146,7 +158,8 @@ void launcher_discard(int fd)
 	if (fd < 0)
 		return;
 	if (launchers[1].channel >= 0)
-		fd_send_now(launchers[1].channel, &byte, sizeof(byte), &fd, 1); /* when it does not take it, we do it after all */
+		/* when it does not take it, we do it after all */
+		fd_send_now(launchers[1].channel, &byte, sizeof(byte), &fd, 1);
 	fd_close(fd);
 }
 
@@ -182,14 +195,17 @@ static void serve_one(char *message, size_t len, const int *fds, size_t n_fds)
 	struct launched answer = { .err = -EINVAL };
 	char *at = message + sizeof(head), *end = message + len;
 	int pidfd = -1;
+
 	memcpy(&head, message, sizeof(head));
-	if (head.n_argv <= LAUNCHER_STRINGS_MAX && head.n_envp <= LAUNCHER_STRINGS_MAX && take_strings(&at, end, 1, path) &&
-		take_strings(&at, end, head.n_argv, argv) && take_strings(&at, end, head.n_envp, envp)) {
+	if (head.n_argv <= LAUNCHER_STRINGS_MAX && head.n_envp <= LAUNCHER_STRINGS_MAX &&
+		take_strings(&at, end, 1, path) && take_strings(&at, end, head.n_argv, argv) &&
+		take_strings(&at, end, head.n_envp, envp)) {
 		pid_t pid = 0;
 		int err = 0;
 		pidfd = process_spawn_here(path[0], argv, envp, fds, n_fds, true, &pid, &err);
 		answer = (struct launched){ .err = pidfd < 0 ? pidfd : err, .pid = pid };
 	}
+
 	fd_send(LAUNCHER_SOCKET_FD, &answer, sizeof(answer), &pidfd, pidfd >= 0 ? 1 : 0);
 	fd_close(pidfd);
 }
@@ -199,15 +215,18 @@ int launcher_main(void)
 	static char message[LAUNCHER_MESSAGE_MAX];
 	int fds[SPAWN_FDS_MAX];
 	size_t n_fds;
+
 	prctl(PR_SET_NAME, "glovebox-launch");
 	prctl(PR_SET_DUMPABLE, 0);
 	fd_set_cloexec(LAUNCHER_SOCKET_FD, 1);
 	for (;;) {
-		ssize_t n = fd_recv(LAUNCHER_SOCKET_FD, message, sizeof(message), fds, SPAWN_FDS_MAX, &n_fds);
+		ssize_t n = fd_recv(
+			LAUNCHER_SOCKET_FD, message, sizeof(message), fds, SPAWN_FDS_MAX, &n_fds);
 		if (n <= 0)
 			return 0;
 		if (n >= (ssize_t)sizeof(struct launch))
-			serve_one(message, (size_t)n, fds, n_fds); /* else it is about the descriptors alone */
+			/* else it is about the descriptors alone */
+			serve_one(message, (size_t)n, fds, n_fds);
 		for (size_t i = 0; i < n_fds; i++)
 			fd_close(fds[i]);
 	}

@@ -18,22 +18,6 @@ void log_set_level(enum log_level level)
 	threshold = level;
 }
 
-int log_level_parse(const char *name, enum log_level *ret_level)
-{
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!strcmp(names[i], name)) {
-			*ret_level = (enum log_level)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-
-const char *log_level_name(enum log_level level)
-{
-	return names[level];
-}
-
 void log_line(enum log_level level, const char *fmt, ...)
 {
 	char line[LOG_LINE_MAX], when[CLOCK_TEXT_MAX];
@@ -41,7 +25,8 @@ void log_line(enum log_level level, const char *fmt, ...)
 
 	if (level < threshold)
 		return;
-	int head = snprintf(line, sizeof(line), "%s %s ", clock_format(clock_wall_ns(), when), names[level]);
+	int head = snprintf(
+		line, sizeof(line), "%s %s ", clock_format(clock_wall_ns(), when), names[level]);
 	va_start(ap, fmt);
 	int n = vsnprintf(line + head, sizeof(line) - (size_t)head - 1, fmt, ap);
 	va_end(ap);
@@ -52,6 +37,7 @@ void log_line(enum log_level level, const char *fmt, ...)
 		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
 			line[i] = '?';
 	line[len++] = '\n';
-	ssize_t w = write(STDERR_FILENO, line, len); /* a log that cannot be written has nowhere to say so */
+	/* a log that cannot be written has nowhere to say so */
+	ssize_t w = write(STDERR_FILENO, line, len);
 	(void)w;
 }

@@ -1,14 +1,13 @@
 /*
- * Log lines on stderr: `2026-11-15T22:07:47.123Z info message`. Only the edges log (daemon, CLI); libraries return
- * errors. Control characters in the text are shown escaped, so that nobody forges a line.
+ * Log lines on stderr: `2026-11-15T22:07:47.123Z info message`. Only the edges log (daemon, CLI);
+ * libraries return errors. Control characters in the text are shown escaped, so that nobody forges
+ * a line.
  */
 #pragma once
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR, LOG_NONE };
 
 void log_set_level(enum log_level level);
-int log_level_parse(const char *name, enum log_level *ret_level); /* -EINVAL when unknown */
-const char *log_level_name(enum log_level level);
 
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

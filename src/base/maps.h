@@ -1,4 +1,4 @@
-/* What this process has mapped, as the kernel tells it. */
+/* The memory mappings of this process, read from the kernel. */
 #pragma once
 
 #include <stdbool.h>

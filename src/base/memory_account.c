@@ -4,7 +4,10 @@
 
 #include "base/limits.h"
 
-/* Holders of much share three quarters; the last one is for holders of little, which must get on while others hold all they can. */
+/*
+ * Holders of much share three quarters; the last one is for holders of little, which must get on
+ * while others hold all they can.
+ */
 static const size_t for_much = LIMIT_HELD_BYTES - LIMIT_HELD_BYTES / 4;
 
 static size_t total;

@@ -1,4 +1,4 @@
-/* SHA-256, for what is kept and found again by its content. */
+/* SHA-256, for data that is stored and looked up by its content. */
 #pragma once
 
 #include <stddef.h>

@@ -55,8 +55,10 @@ int text_parse_size(const char *s, uint64_t *ret)
 	static const struct {
 		const char *unit;
 		unsigned shift;
-	} units[] = { { "", 0 },     { "b", 0 },   { "k", 10 },  { "kb", 10 }, { "kib", 10 }, { "m", 20 },   { "mb", 20 },
-		      { "mib", 20 }, { "g", 30 },  { "gb", 30 }, { "gib", 30 }, { "t", 40 },  { "tb", 40 }, { "tib", 40 } };
+
+	} units[] = { { "", 0 }, { "b", 0 }, { "k", 10 }, { "kb", 10 }, { "kib", 10 }, { "m", 20 },
+		{ "mb", 20 }, { "mib", 20 }, { "g", 30 }, { "gb", 30 }, { "gib", 30 }, { "t", 40 },
+		{ "tb", 40 }, { "tib", 40 } };
 	char *end;
 	if (!isdigit((unsigned char)*s))
 		return -EINVAL;
@@ -70,12 +72,14 @@ int text_parse_size(const char *s, uint64_t *ret)
 		*ret = (uint64_t)v;
 		return 0;
 	}
+
 	return -EINVAL;
 }
 
 int text_parse_bool(const char *s, bool *ret)
 {
-	static const char *const yes[] = { "1", "on", "yes", "true" }, *const no[] = { "0", "off", "no", "false" };
+	static const char *const yes[] = { "1", "on", "yes", "true" }, *const no[] = { "0", "off",
+		"no", "false" };
 	for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
 		if (!strcasecmp(s, yes[i]) || !strcasecmp(s, no[i])) {
 			*ret = !strcasecmp(s, yes[i]);
@@ -120,10 +124,12 @@ void text_random_id(char *out, size_t len)
 
 int text_base64(struct buffer *out, const void *data, size_t len)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	const unsigned char *p = data;
 	size_t room = (len + 2) / 3 * 4;
 	int r = buffer_reserve(out, room);
+
 	if (r < 0)
 		return r;
 	char *o = out->data + out->len;
@@ -133,6 +139,7 @@ int text_base64(struct buffer *out, const void *data, size_t len)
 		*o++ = digits[(p[1] & 15) << 2 | p[2] >> 6];
 		*o++ = digits[p[2] & 63];
 	}
+
 	if (len) {
 		unsigned char second = len > 1 ? p[1] : 0;
 		*o++ = digits[p[0] >> 2];
@@ -140,6 +147,7 @@ int text_base64(struct buffer *out, const void *data, size_t len)
 		*o++ = len > 1 ? digits[(second & 15) << 2] : '=';
 		*o++ = '=';
 	}
+
 	out->len += room;
 	return 0;
 }
@@ -176,6 +184,7 @@ int text_base64_decode(struct buffer *out, const char *s, size_t len)
 			*o++ = (char)bits;
 		}
 	}
+
 	/* Bits that no byte uses must be zero, so that each content has one spelling only. */
 	if (bits & (pad == 2 ? 0xf : pad == 1 ? 0x3 : 0))
 		return -EINVAL;

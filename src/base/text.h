@@ -1,4 +1,7 @@
-/* Text: bounded parsing of numbers, sizes and durations; ids; base64; comparisons that do not leak time. */
+/*
+ * Text: bounded parsing of numbers, sizes and durations; ids; base64; comparisons that do not leak
+ * time.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +15,10 @@ struct buffer;
 bool text_eq(const char *a, const char *b); /* NULL equals only NULL */
 bool text_starts(const char *s, const char *prefix);
 
-/* The whole text must be a number in range: -EINVAL when it is not one, -ERANGE when it is out of range. */
+/*
+ * The whole text must be a number in range: -EINVAL when it is not one, -ERANGE when it is out of
+ * range.
+ */
 int text_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret);
 int text_parse_double(const char *s, double min, double max, double *ret);
 
@@ -28,11 +34,17 @@ bool text_eq_secret(const char *a, size_t a_len, const char *b, size_t b_len);
 /* True when the bytes are valid UTF-8 (no surrogates, no overlong forms). */
 bool text_is_utf8(const char *s, size_t len);
 
-/* Fills out with `len` characters of [a-z2-7] (5 random bits each) and a NUL; out holds len + 1 bytes. */
+/*
+ * Fills out with `len` characters of [a-z2-7] (5 random bits each) and a NUL; out holds len + 1
+ * bytes.
+ */
 void text_random_id(char *out, size_t len);
 
 /* Appends standard base64 with padding. */
 int text_base64(struct buffer *out, const void *data, size_t len);
 
-/* Appends the bytes behind standard base64 with padding. -EINVAL (nothing appended) for anything else. */
+/*
+ * Appends the bytes behind standard base64 with padding. -EINVAL (nothing appended) for anything
+ * else.
+ */
 int text_base64_decode(struct buffer *out, const char *s, size_t len);

@@ -1,4 +1,4 @@
-/* UTF-8, one character at a time: what json and text both need to know. */
+/* UTF-8, one character at a time, shared by json and text. */
 #pragma once
 
 #include <stddef.h>
@@ -21,7 +21,9 @@ static inline enum utf8 utf8_step(const unsigned char *s, size_t left, size_t *r
 	if (s[0] < 0xc2 || s[0] > 0xf4)
 		return UTF8_INVALID;
 	want = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-	/* The second byte is where overlong forms, surrogates and what lies beyond U+10FFFF show. */
+	/*
+	 * The second byte is where overlong forms, surrogates and what lies beyond U+10FFFF show.
+	 */
 	if (s[0] == 0xe0)
 		low = 0xa0;
 	else if (s[0] == 0xed)
@@ -41,4 +43,19 @@ static inline enum utf8 utf8_step(const unsigned char *s, size_t left, size_t *r
 	}
 	*ret_len = want;
 	return UTF8_VALID;
+}
+
+/* How many bytes at the end of the data begin a character that is not complete (0 to 3). */
+static inline size_t utf8_unfinished(const char *data, size_t len)
+{
+	for (size_t back = 1; back <= 3 && back <= len; back++) {
+		unsigned char c = (unsigned char)data[len - back];
+		if (c < 0x80)
+			return 0;
+		if (c >= 0xc0) {
+			size_t need = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
+			return need > back ? back : 0;
+		}
+	}
+	return 0;
 }

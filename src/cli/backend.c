@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "options/options.h"
-#include "json/json_read.h"
 #include "packages/names.h"
+#include "json/json_read.h"
 
 static const struct option_row rows[] = {
 	{ "profile", 0, OPTION_TEXT, offsetof(struct backend, profile) },
@@ -17,7 +17,8 @@ static const struct option_row rows[] = {
 	{ NULL },
 };
 
-static int read_variable(const struct option_row *row, const char *name, struct backend *b, struct error *e)
+static int read_variable(
+	const struct option_row *row, const char *name, struct backend *b, struct error *e)
 {
 	const char *value = getenv(name);
 	return value && *value ? option_set(row, b, value, false, name, e) : 0;
@@ -38,6 +39,7 @@ static int read_all(struct backend *b, const char *profile, char *const *imports
 	if (r == 0)
 		r = read_variable(&rows[1], "ADDITIONAL_IMPORTS", b, e);
 	b->install = b->imports != NULL;
+	b->imports_below = b->profile || b->imports;
 	return r == 0 ? add_given(profile, imports, b, e) : r;
 }
 
@@ -49,9 +51,12 @@ static void show_failed(const char *verb, const char *report)
 	size_t i;
 	if (!report || json_read(report, strlen(report), NULL, &tree) < 0)
 		return;
-	json_array_foreach(json_object_get(tree, "failed"), i, one) {
-		const char *name = json_string_value(json_object_get(one, "name")), *reason = json_string_value(json_object_get(one, "reason"));
-		cli_complain(verb, "the module %s cannot be had: %s", name ? name : "?", reason ? reason : "unknown");
+	json_array_foreach(json_object_get(tree, "failed"), i, one)
+	{
+		const char *name = json_string_value(json_object_get(one, "name")),
+			   *reason = json_string_value(json_object_get(one, "reason"));
+		cli_complain(verb, "the module %s cannot be installed: %s", name ? name : "?",
+			reason ? reason : "unknown");
 	}
 }
 
@@ -59,7 +64,8 @@ static int fetch(struct backend *b, const char *verb, char *const *packages, str
 {
 	int r = 0;
 	if (packages || b->install)
-		r = fetch_for_local(&b->fetched, &b->settings, packages, b->install ? b->imports : NULL, e);
+		r = fetch_for_local(
+			&b->fetched, &b->settings, packages, b->install ? b->imports : NULL, e);
 	if (r == 0 && b->install)
 		show_failed(verb, b->fetched.report);
 	if (r == 0 && (r = names_correct_imports(b->imports)) < 0)
@@ -67,12 +73,26 @@ static int fetch(struct backend *b, const char *verb, char *const *packages, str
 	return r;
 }
 
-int backend_open(struct backend *b, const char *verb, const char *profile, char *const *imports, char *const *packages, struct error *e)
+/*
+ * coding_env authorises these whatever ADDITIONAL_IMPORTS says. Added after the installations: they
+ * are not asked for.
+ */
+static int add_windows(struct backend *b, struct error *e)
+{
+	return b->imports_below ? option_set(&rows[1], b, "tkinter,matplotlib", true,
+					  "ADDITIONAL_IMPORTS", e)
+				: 0;
+}
+
+int backend_open(struct backend *b, const char *verb, const char *profile, char *const *imports,
+	char *const *packages, struct error *e)
 {
 	*b = (struct backend){ 0 };
 	int r = read_all(b, profile, imports, e);
 	if (r == 0)
 		r = fetch(b, verb, packages, e);
+	if (r == 0)
+		r = add_windows(b, e);
 	if (r < 0)
 		backend_finish(b);
 	return r;

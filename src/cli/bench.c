@@ -1,4 +1,7 @@
-/* glovebox bench: starts the program that measures (bench/run), with this program as what is measured */
+/*
+ * glovebox bench: starts the program that measures (bench/run), with this program as what is
+ * measured
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -7,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/paths.h"
 #include "cli/cli.h"
-#include "daemon/paths.h"
 
 static const char python[] = "/usr/bin/python3";
 
@@ -20,12 +23,13 @@ struct options {
 
 static const struct option_row rows[] = {
 	{ "explain", 0, OPTION_FLAG, AT(explain), .flag_only = true,
-		.help = "take a session's start and a cell apart: which step takes how long" },
+		.help = "show the time of each step of a session's start and of a cell" },
 	{ "soak", 0, OPTION_COUNT, AT(soak), 1, 10000, "MINUTES", .flag_only = true,
-		.help = "instead: good and hostile cells for so long, then count what was left behind" },
+		.help = "run good and hostile cells for this long, then count leftovers" },
 	{ "all", 0, OPTION_FLAG, AT(all), .flag_only = true,
-		.help = "also the parts that compare with other programs; those that are not installed are named" },
-	{ "quick", 0, OPTION_FLAG, AT(quick), .flag_only = true, .help = "a fifth of the samples: for trying things out" },
+		.help = "also run the comparisons with other programs; missing programs are listed" },
+	{ "quick", 0, OPTION_FLAG, AT(quick), .flag_only = true,
+		.help = "take a fifth of the samples" },
 	CLI_JSON(struct options),
 	CLI_HELP(struct options),
 	{ NULL },
@@ -34,9 +38,10 @@ static const struct option_row rows[] = {
 static const struct cli_page page = {
 	.verb = "bench",
 	.usage = "[--explain | --soak MINUTES | --all] [--quick] [--json] [PART …]",
-	.about = "Measures this program on this machine: a server of its own is started for it and ended after it. The report goes to\n"
-		 "the terminal as Markdown; with every sample, and with pictures, it is kept in bench/results, or below ./glovebox-bench\n"
-		 "when the program is installed. PART names single parts: start cell compute idle printing modes growth episodes …",
+	.about =
+		"Measures this program on this machine, with a server that is started for it and ended after it. The report goes to\n"
+		"the terminal as Markdown. A copy with all samples and pictures is written to bench/results, or to ./glovebox-bench\n"
+		"if the program is installed. PART selects parts: start cell compute idle printing modes growth episodes …",
 	.rows = rows,
 	.examples = "  glovebox bench --explain           where the milliseconds of a start go\n"
 		    "  glovebox bench --quick episodes    sessions and steps a second, roughly\n"
@@ -48,6 +53,7 @@ static int set_environment(const char *program, struct error *e)
 {
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
 	if (n < 0)
 		return error_set_errno(e, -errno, "/proc/self/exe");
 	self[n] = '\0';
@@ -67,11 +73,13 @@ static int start(const struct options *o, const char *program, char **parts)
 	char minutes[16];
 	const char *words[64] = { python, program };
 	size_t n = 2;
+
 	if (o->soak) {
 		snprintf(minutes, sizeof(minutes), "%u", o->soak);
 		words[n++] = "--soak";
 		words[n++] = minutes;
 	}
+
 	if (o->quick)
 		words[n++] = "--quick";
 	if (o->json)
@@ -84,8 +92,9 @@ static int start(const struct options *o, const char *program, char **parts)
 		words[n++] = *parts;
 	fflush(stdout);
 	execv(python, (char *const *)words);
-	cli_complain(page.verb, "%s cannot be started: %s\n  Debian's Python is needed: apt install python3", python,
-		strerror(errno));
+	cli_complain(page.verb,
+		"%s cannot be started: %s\n  Debian's Python is needed: apt install python3",
+		python, strerror(errno));
 	return CLI_FAILED;
 }
 
@@ -97,7 +106,7 @@ int cli_bench(int argc, char **argv)
 	int code, first = cli_parse(&page, &o, argc, argv, true, &code);
 	if (first < 0)
 		return code;
-	if (places_bench(&e, &program) < 0 || set_environment(program, &e) < 0) {
+	if (paths_bench(&e, &program) < 0 || set_environment(program, &e) < 0) {
 		cli_show_error(page.verb, &e);
 		return CLI_FAILED;
 	}

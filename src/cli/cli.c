@@ -7,14 +7,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fds.h"
 #include "base/launcher.h"
 #include "base/nearest.h"
 #include "base/text.h"
+#include "cli/cli_words.h"
+#include "display/image/fitter.h"
 #include "display/xserver/screens.h"
 #include "jail/jailer.h"
-#include "sandbox/rootfs.h"
-#include "network/proxy.h"
 #include "jail/mover.h"
+#include "network/proxy.h"
+#include "packages/installer.h"
+#include "sandbox/rootfs.h"
 
 static int run_mover(int argc, char **argv)
 {
@@ -37,6 +41,15 @@ static int run_proxy(int argc, char **argv)
 	return proxy_main();
 }
 
+static int run_fitter(int argc, char **argv)
+{
+	uint64_t side, bytes;
+	if (argc != 3 || text_parse_u64(argv[1], 1, UINT16_MAX, &side) < 0 ||
+		text_parse_u64(argv[2], 1, UINT32_MAX, &bytes) < 0)
+		return CLI_USAGE;
+	return fitter_main((uint32_t)side, (uint32_t)bytes);
+}
+
 static int run_launcher(int argc, char **argv)
 {
 	(void)argc;
@@ -53,28 +66,40 @@ static int run_screens(int argc, char **argv)
 
 const struct cli_verb cli_verbs[] = {
 	{ "serve", cli_serve, "start the server" },
-	{ "run", cli_run, "run a file or a line of Python in a sandbox of its own, without a server" },
-	{ "shell", cli_shell, "an interactive session, without a server" },
+	{ "run", cli_run, "run a Python file or line in a new sandbox, without a server" },
+	{ "shell", cli_shell, "start an interactive session, without a server" },
+	{ "batch", cli_batch, "run the programs of a file on a server, many at once" },
+	{ "new", cli_new, "make a session of a server" },
 	{ "ps", cli_ps, "list the server's sessions" },
+	{ "top", cli_top, "watch the memory and CPU time of the server's sessions" },
 	{ "kill", cli_kill, "end sessions" },
-	{ "logs", cli_logs, "show what a session printed" },
-	{ "checkpoint", cli_checkpoint, "take a checkpoint of a session, to go back to" },
-	{ "rollback", cli_rollback, "put a session back to a checkpoint, or undo its last cell" },
-	{ "fork", cli_fork, "make new sessions from the state of one" },
+	{ "pause", cli_pause, "pause sessions" },
+	{ "resume", cli_resume, "resume paused sessions" },
+	{ "exec", cli_exec, "run a program in a session of a server" },
+	{ "attach", cli_attach, "watch the cells of a session, and type cells of your own" },
+	{ "cp", cli_cp, "copy files and folders into a session, or out of it" },
+	{ "open", cli_open, "open the server's console in a browser" },
+	{ "ports", cli_ports, "list the servers inside a session" },
+	{ "logs", cli_logs, "show the output of a session" },
+	{ "checkpoint", cli_checkpoint, "take a checkpoint of a session" },
+	{ "rollback", cli_rollback, "roll a session back to a checkpoint, or undo its last cell" },
+	{ "fork", cli_fork, "make copies of a session" },
 	{ "tree", cli_tree, "show the checkpoints of a session" },
 	{ "mcp", cli_mcp, "offer Python sessions to an assistant (MCP over stdio)" },
-	{ "packages", cli_packages, "look after the packages that sessions are given" },
-	{ "profiles", cli_profiles, "list executor profiles, and what each refuses" },
-	{ "doctor", cli_doctor, "check this machine, and say what is missing" },
+	{ "drain", cli_drain, "let a server make no new sessions, before it is replaced" },
+	{ "packages", cli_packages, "manage the packages of sessions" },
+	{ "profiles", cli_profiles, "list executor profiles" },
+	{ "doctor", cli_doctor, "check this machine and list what is missing" },
 	{ "bench", cli_bench, "measure this program on this machine" },
 	{ "version", cli_version, "show the version" },
-	{ "mover", run_mover, NULL }, /* the same */
+	{ "mover", run_mover, NULL },   /* the same */
 	{ "jailer", run_jailer, NULL }, /* the session layer starts this program so */
 	{ "screens", run_screens, NULL },
-	{ "installer", cli_installer, NULL }, /* and src/packages so */
+	{ "installer", installer_main, NULL }, /* and src/packages so */
 	{ "proxy", run_proxy, NULL },
 	{ "inside", rootfs_inside_main, NULL },
-	{ "launcher", run_launcher, NULL }, /* and the daemon so */
+	{ "launcher", run_launcher, NULL },     /* and the daemon so */
+	{ "picture-fitter", run_fitter, NULL }, /* and the MCP dialect so */
 	{ NULL },
 };
 
@@ -92,8 +117,9 @@ void cli_show_error(const char *verb, const struct error *e)
 {
 	fflush(stdout);
 	fprintf(stderr, "glovebox %s: %s\n", verb, e->text);
+	char remedy[EDGE_TEXT_MAX];
 	if (*e->remedy)
-		fprintf(stderr, "  %s\n", e->remedy);
+		fprintf(stderr, "  %s\n", cli_remedy(e->remedy, remedy));
 }
 
 void cli_complain(const char *verb, const char *fmt, ...)
@@ -114,12 +140,12 @@ int cli_usage(const char *verb, const char *fmt, ...)
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "\n  `glovebox %s --help` explains it\n", verb);
+	fprintf(stderr, "\n  `glovebox %s --help` shows the usage\n", verb);
 	return CLI_USAGE;
 }
 
-int cli_parse(
-	const struct cli_page *page, void *target, int argc, char **argv, bool intermixed, int *ret_code)
+int cli_parse(const struct cli_page *page, void *target, int argc, char **argv, bool intermixed,
+	int *ret_code)
 {
 	struct error e = { 0 };
 	options_init(page->rows, target);
@@ -131,35 +157,18 @@ int cli_parse(
 		*ret_code = CLI_USAGE;
 		return -1;
 	}
+
 	const struct option_row *help = option_find(page->rows, "help", strlen("help"));
 	if (*(const bool *)((const char *)target + help->offset)) {
 		cli_print_page(page);
 		*ret_code = CLI_OK;
 		return -1;
 	}
+
 	return first;
 }
 
 /* ---- small things ----------------------------------------------------- */
-
-int cli_write(int fd, const void *data, size_t len)
-{
-	const char *p = data;
-	while (len) {
-		ssize_t n = write(fd, p, len);
-		if (n < 0 && errno == EAGAIN) {
-			poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, -1);
-			continue;
-		}
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		p += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
 
 char *cli_format_size(double bytes, char buf[CLI_AMOUNT_MAX])
 {
@@ -169,7 +178,8 @@ char *cli_format_size(double bytes, char buf[CLI_AMOUNT_MAX])
 		bytes /= 1000;
 		unit++;
 	}
-	snprintf(buf, CLI_AMOUNT_MAX, unit && bytes < 10 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+	snprintf(buf, CLI_AMOUNT_MAX, unit && bytes < 10 ? "%.1f %s" : "%.0f %s", bytes,
+		units[unit]);
 	return buf;
 }
 
@@ -178,7 +188,8 @@ char *cli_format_age(double seconds, char buf[CLI_AMOUNT_MAX])
 	static const struct {
 		double from, unit;
 		char letter;
-	} steps[] = { { 2 * 86400, 86400, 'd' }, { 2 * 3600, 3600, 'h' }, { 120, 60, 'm' }, { 0, 1, 's' } };
+	} steps[] = { { 2 * 86400, 86400, 'd' }, { 2 * 3600, 3600, 'h' }, { 120, 60, 'm' },
+		{ 0, 1, 's' } };
 	if (seconds < 0)
 		seconds = 0;
 	size_t i = 0;
@@ -192,29 +203,34 @@ char *cli_format_age(double seconds, char buf[CLI_AMOUNT_MAX])
 
 static void print_overview(FILE *out)
 {
-	fprintf(out, "Glovebox runs Python that a language model wrote, in sealed sessions that keep their "
-		     "variables.\n\n"
-		     "usage: glovebox VERB [options] …\n\nVerbs:\n");
+	fprintf(out,
+		"Glovebox runs Python code written by a language model, in jailed sessions that keep their "
+		"variables.\n\n"
+		"usage: glovebox VERB [options] …\n\nVerbs:\n");
 	for (const struct cli_verb *v = cli_verbs; v->name; v++)
 		if (v->summary)
-			fprintf(out, "  %-9s %s\n", v->name, v->summary);
-	fprintf(out, "\n`glovebox VERB --help` explains one. Begin with: glovebox run -c 'print(6 * 7)'\n");
+			fprintf(out, "  %-10s %s\n", v->name, v->summary);
+	fprintf(out,
+		"\n`glovebox VERB --help` explains a verb. Begin with: glovebox run -c 'print(6 * 7)'\n");
 }
 
 static int unknown_verb(const char *word)
 {
-	const char *names[32];
+	const char *names[ARRAY_LEN(cli_verbs)];
 	size_t n = 0;
+
 	for (const struct cli_verb *v = cli_verbs; v->name && n + 1 < ARRAY_LEN(names); v++)
 		if (v->summary)
 			names[n++] = v->name;
 	names[n] = NULL;
 	const char *nearest = nearest_word(word, names);
 	if (nearest)
-		fprintf(stderr, "glovebox: there is no verb '%.60s'. Did you mean `glovebox %s`?\n", word,
-			nearest);
+		fprintf(stderr, "glovebox: there is no verb '%.60s'. Did you mean `glovebox %s`?\n",
+			word, nearest);
 	else
-		fprintf(stderr, "glovebox: there is no verb '%.60s'. `glovebox --help` lists them.\n", word);
+		fprintf(stderr,
+			"glovebox: there is no verb '%.60s'. `glovebox --help` lists them.\n",
+			word);
 	return CLI_USAGE;
 }
 
@@ -225,6 +241,7 @@ int cli_main(int argc, char **argv)
 		print_overview(stderr);
 		return CLI_USAGE;
 	}
+
 	if (text_eq(word, "--help") || text_eq(word, "-h") || text_eq(word, "help")) {
 		if (argc == 2) {
 			print_overview(stdout);
@@ -236,6 +253,7 @@ int cli_main(int argc, char **argv)
 				return v->run(2, help);
 		return unknown_verb(argv[2]);
 	}
+
 	if (text_eq(word, "--version"))
 		word = "version";
 	for (const struct cli_verb *v = cli_verbs; v->name; v++)

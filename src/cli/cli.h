@@ -1,7 +1,7 @@
 /*
- * What the verbs share: the page that explains a verb, its options, and how errors are shown. One file per
- * verb; main.c only chooses. A verb gets its own argc and argv (argv[0] is its name) and returns the exit
- * code.
+ * What the verbs share: the page that explains a verb, its options, and how errors are shown. One
+ * file per verb; main.c only chooses. A verb gets its own argc and argv (argv[0] is its name) and
+ * returns the exit code.
  */
 #pragma once
 
@@ -34,16 +34,17 @@ struct cli_page {
 	const char *about;
 	const struct option_row *rows; /* must have "help" */
 	const char *examples;          /* lines, or NULL */
-	bool environment;              /* rows that are not flag_only are also read from GLOVEBOX_… */
+	/* rows that are not flag_only are also read from GLOVEBOX_… */
+	bool environment;
 };
 
 /*
  * Reads the verb's flags into target. Returns the index of the first word that is no flag (as
- * options_parse_flags()), or -1 when the verb is to end with *ret_code: --help was printed, or an error
- * shown.
+ * options_parse_flags()), or -1 when the verb is to end with *ret_code: --help was printed, or an
+ * error shown.
  */
-int cli_parse(
-	const struct cli_page *page, void *target, int argc, char **argv, bool intermixed, int *ret_code);
+int cli_parse(const struct cli_page *page, void *target, int argc, char **argv, bool intermixed,
+	int *ret_code);
 
 void cli_print_page(const struct cli_page *page);
 
@@ -54,41 +55,49 @@ void cli_complain(const char *verb, const char *fmt, ...) __attribute__((format(
 /* Complaint about the command line, with a pointer to --help; returns CLI_USAGE. */
 int cli_usage(const char *verb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes all of it, waiting when the descriptor is non-blocking. 0 or a negative errno. */
-int cli_write(int fd, const void *data, size_t len);
-
 /* "12 kB", "3.4 MB" */
 enum { CLI_AMOUNT_MAX = 24 };
 char *cli_format_size(double bytes, char buf[CLI_AMOUNT_MAX]);
 char *cli_format_age(double seconds, char buf[CLI_AMOUNT_MAX]); /* "42s", "3m", "2h", "5d" */
 
-#define CLI_HELP(type)                                                                                 \
-	{                                                                                              \
-		"help", 'h', OPTION_FLAG, offsetof(type, help), .flag_only = true, .help = "this text" \
+#define CLI_HELP(type)                                                                    \
+	{                                                                                 \
+		"help", 'h', OPTION_FLAG, offsetof(type, help), .flag_only = true,        \
+								.help = "print this text" \
 	}
-#define CLI_JSON(type)                                                                     \
-	{                                                                                  \
-		"json", 0, OPTION_FLAG, offsetof(type, json),                              \
-			.flag_only = true, .help = "print JSON instead of text for people" \
+#define CLI_JSON(type)                                                             \
+	{                                                                          \
+		"json", 0, OPTION_FLAG, offsetof(type, json), .flag_only = true,   \
+							      .help = "print JSON" \
 	}
 
 int cli_serve(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_shell(int argc, char **argv);
+int cli_new(int argc, char **argv);
 int cli_ps(int argc, char **argv);
 int cli_kill(int argc, char **argv);
+int cli_drain(int argc, char **argv);
+int cli_pause(int argc, char **argv);
+int cli_ports(int argc, char **argv);
+int cli_resume(int argc, char **argv);
+int cli_exec(int argc, char **argv);
 int cli_logs(int argc, char **argv);
+int cli_cp(int argc, char **argv);
+int cli_attach(int argc, char **argv);
+int cli_open(int argc, char **argv);
+int cli_top(int argc, char **argv);
 int cli_checkpoint(int argc, char **argv);
 int cli_rollback(int argc, char **argv);
 int cli_fork(int argc, char **argv);
 int cli_tree(int argc, char **argv);
+int cli_batch(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_profiles(int argc, char **argv);
 int cli_version(int argc, char **argv);
 int cli_mcp(int argc, char **argv);
 int cli_packages(int argc, char **argv);
-int cli_installer(int argc, char **argv); /* see installer.c */
 
 /* All of main() but the name: what the tests call. */
 int cli_main(int argc, char **argv);

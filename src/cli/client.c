@@ -56,6 +56,7 @@ static int problem(const struct client *c, int status, const json_t *body, struc
 		  : status == 401 || status == 403 ? -EACCES
 						   : -EREMOTEIO;
 	const char *detail = text_of(body, "detail"), *remedy = text_of(body, "remediation");
+
 	if (*detail)
 		error_set(e, err, "%s", detail);
 	else
@@ -68,24 +69,35 @@ static int problem(const struct client *c, int status, const json_t *body, struc
 	return err;
 }
 
-int client_call(struct client *c, const char *method, const char *target, struct error *e, json_t **ret)
+static int unreachable(int r, struct error *e)
+{
+	if (r == -ECONNREFUSED || r == -ENOENT)
+		error_remedy(e,
+			"is the server running? Start it with `glovebox serve`, or give the address of "
+			"another server with --url");
+	return r;
+}
+
+int client_call(
+	struct client *c, const char *method, const char *target, struct error *e, json_t **ret)
 {
 	return client_send(c, method, target, NULL, e, ret);
 }
 
-int client_send(struct client *c, const char *method, const char *target, const char *json, struct error *e, json_t **ret)
+int client_send(struct client *c, const char *method, const char *target, const char *json,
+	struct error *e, json_t **ret)
 {
 	_cleanup_http_response_ struct http_client_response response = { 0 };
 	_cleanup_json_ json_t *body = NULL;
-	struct http_client_request request = { .method = method, .target = target, .silence_ms = SILENCE_MS, .body = json,
+	struct http_client_request request = { .method = method,
+		.target = target,
+		.silence_ms = SILENCE_MS,
+		.body = json,
 		.body_len = json ? strlen(json) : 0 };
 	int r = http_client_call(c->http, &request, e, &response);
-	if (r < 0) {
-		if (r == -ECONNREFUSED || r == -ENOENT)
-			error_remedy(e, "is the server running? Start it with `glovebox serve`, or name "
-					"another with --url");
-		return r;
-	}
+
+	if (r < 0)
+		return unreachable(r, e);
 	r = response.body.len ? json_read(response.body.data, response.body.len, e, &body) : 0;
 	if (response.status >= 400)
 		return problem(c, response.status, body, e);
@@ -93,14 +105,48 @@ int client_send(struct client *c, const char *method, const char *target, const 
 		error_wrap(e, "the answer of %s", c->url);
 		return error_remedy(e, "is there a Glovebox server at this address?");
 	}
+
 	*ret = TAKE_PTR(body);
 	return 0;
 }
 
-int client_sessions(struct client *c, struct error *e, json_t **ret)
+int client_exchange(struct client *c, const struct http_client_request *request, struct error *e,
+	struct http_client_response *ret)
+{
+	_cleanup_json_ json_t *answer = NULL;
+	int r = http_client_call(c->http, request, e, ret);
+
+	if (r < 0)
+		return unreachable(r, e);
+	if (ret->status < 400)
+		return 0;
+	if (ret->body.len && json_read(ret->body.data, ret->body.len, e, &answer) < 0)
+		answer = NULL;
+	return problem(c, ret->status, answer, e);
+}
+
+int client_stream(struct client *c, const char *method, const char *target, const char *accept,
+	const struct buffer *body, int (*on_data)(const char *data, size_t len, void *userdata),
+	void *userdata, struct error *e)
+{
+	_cleanup_http_response_ struct http_client_response response = { 0 };
+	struct http_client_request request = { .method = method,
+		.target = target,
+		.accept = accept,
+		.body = body->data,
+		.body_len = body->len,
+		.on_data = on_data,
+		.userdata = userdata };
+	return client_exchange(c, &request, e, &response);
+}
+
+int client_sessions(struct client *c, bool usage, struct error *e, json_t **ret)
 {
 	_cleanup_json_ json_t *all = json_array();
-	char target[TARGET_MAX] = "/v1/sessions?limit=1000";
+	const char *more = usage ? "&usage=true" : "";
+	char target[TARGET_MAX];
+	snprintf(target, sizeof(target), "/v1/sessions?limit=1000%s", more);
+
 	for (unsigned pages = 0; pages < PAGES_MAX; pages++) {
 		_cleanup_json_ json_t *page = NULL;
 		int r = client_call(c, "GET", target, e, &page);
@@ -110,16 +156,18 @@ int client_sessions(struct client *c, struct error *e, json_t **ret)
 		const json_t *next = json_object_get(page, "next");
 		if (!json_is_integer(next))
 			break;
-		snprintf(target, sizeof(target), "/v1/sessions?limit=1000&cursor=%lld",
-			(long long)json_integer_value(next));
+		snprintf(target, sizeof(target), "/v1/sessions?limit=1000&cursor=%lld%s",
+			(long long)json_integer_value(next), more);
 	}
+
 	*ret = TAKE_PTR(all);
 	return 0;
 }
 
 static bool looks_like_id(const char *word)
 {
-	return text_starts(word, "s_") && strspn(word, "abcdefghijklmnopqrstuvwxyz234567_") == strlen(word);
+	return text_starts(word, "s_") &&
+	       strspn(word, "abcdefghijklmnopqrstuvwxyz234567_") == strlen(word);
 }
 
 int client_find_session(struct client *c, const char *word, struct error *e, char **ret_id)
@@ -127,24 +175,27 @@ int client_find_session(struct client *c, const char *word, struct error *e, cha
 	_cleanup_buffer_ struct buffer target = BUFFER_INIT(LIMIT_TARGET_BYTES);
 	_cleanup_json_ json_t *answer = NULL;
 	const char *id = word;
+
 	if (!looks_like_id(word)) {
 		buffer_append_str(&target, "/v1/sessions?limit=2&name=");
 		if (http_percent_encode(&target, word) < 0 || !buffer_cstr(&target))
-			return error_set(e, -EINVAL, "'%.60s' is too long for a session's name", word);
+			return error_set(
+				e, -EINVAL, "'%.60s' is too long for a session's name", word);
 		int r = client_call(c, "GET", target.data, e, &answer);
 		if (r < 0)
 			return r;
 		const json_t *found = json_object_get(answer, "sessions");
 		if (json_array_size(found) == 0) {
 			error_set(e, -ENOENT, "no session has the id or name '%.60s'", word);
-			return error_remedy(e, "`glovebox ps` lists them");
+			return error_remedy(e, "`glovebox ps` lists the sessions");
 		}
 		if (json_array_size(found) > 1) {
 			error_set(e, -EEXIST, "several sessions have the name '%.60s'", word);
-			return error_remedy(e, "give an id; `glovebox ps` lists them");
+			return error_remedy(e, "give an id; `glovebox ps` lists the sessions");
 		}
 		id = text_of(json_array_get(found, 0), "id");
 	}
+
 	*ret_id = strdup(id);
 	return *ret_id ? 0 : error_set_errno(e, -ENOMEM, "the session's id");
 }

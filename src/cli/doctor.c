@@ -1,4 +1,6 @@
-/* glovebox doctor: looks, tries, and says what each finding means and what to do about it. Changes nothing.
+/*
+ * glovebox doctor: looks, tries, and says what each finding means and what to do about it. Changes
+ * nothing.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -7,8 +9,10 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/fds.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/cli_words.h"
 #include "cli/doctor.h"
 #include "json/json_write.h"
 
@@ -20,7 +24,7 @@ struct options {
 
 static const struct option_row rows[] = {
 	{ "quick", 'q', OPTION_FLAG, offsetof(struct options, quick), .flag_only = true,
-		.help = "leave out the last check, which starts a session for real" },
+		.help = "skip the last check, which starts a session" },
 	CLI_JSON(struct options),
 	CLI_HELP(struct options),
 	{ NULL },
@@ -29,9 +33,9 @@ static const struct option_row rows[] = {
 static const struct cli_page page = {
 	.verb = "doctor",
 	.usage = "[options]",
-	.about = "Checks whether Glovebox can run here and how well. Each line is ok, warn (it runs, but …) "
-		 "or fail (it does not\n"
-		 "run until …). The exit code is 1 when something failed.",
+	.about =
+		"Checks whether this machine can run Glovebox. Each check is ok, warn (Glovebox runs, with a restriction) or\n"
+		"fail (Glovebox does not run). The exit code is 1 when a check failed.",
 	.rows = rows,
 	.examples = "  glovebox doctor\n"
 		    "  glovebox doctor --json | jq '.checks[] | select(.status != \"ok\")'\n",
@@ -53,7 +57,7 @@ void doctor_note(struct doctor *d, enum finding_status status, const char *name,
 	struct finding *f = &d->finding[d->n++];
 	f->status = status;
 	snprintf(f->name, sizeof(f->name), "%s", name);
-	snprintf(f->remedy, sizeof(f->remedy), "%s", remedy ? remedy : "");
+	edge_expand(&cli_words, remedy ? remedy : "", f->remedy, sizeof(f->remedy));
 	va_start(ap, fmt);
 	vsnprintf(f->text, sizeof(f->text), fmt, ap);
 	va_end(ap);
@@ -82,6 +86,7 @@ static int print_json(const struct doctor *d)
 {
 	_cleanup_buffer_ struct buffer out = BUFFER_INIT(1 << 20);
 	struct json_writer w;
+
 	json_writer_init(&w, &out);
 	json_open_object(&w);
 	json_field_bool(&w, "ok", !any_failed(d));
@@ -96,12 +101,13 @@ static int print_json(const struct doctor *d)
 		json_field_cstr(&w, "remedy", *f->remedy ? f->remedy : NULL);
 		json_close(&w);
 	}
+
 	json_close(&w);
 	json_close(&w);
 	int r = json_writer_end(&w);
 	if (r == 0)
 		r = buffer_append_char(&out, '\n');
-	return r < 0 ? r : cli_write(STDOUT_FILENO, out.data, out.len);
+	return r < 0 ? r : fd_write_waiting(STDOUT_FILENO, out.data, out.len);
 }
 
 static int examine(const struct options *o)
@@ -116,11 +122,14 @@ static int examine(const struct options *o)
 		if (!o->json)
 			print_text(&d, before);
 	}
+
 	if (o->json && print_json(&d) < 0)
 		return CLI_FAILED;
 	if (!o->json)
-		printf("%s\n", any_failed(&d) ? "Glovebox cannot run here yet: see the lines that say fail."
-					      : "Glovebox can run here.");
+		printf("%s\n",
+			any_failed(&d)
+				? "Glovebox cannot run here yet: see the lines that say fail."
+				: "Glovebox can run here.");
 	return any_failed(&d) ? CLI_FAILED : CLI_OK;
 }
 
@@ -131,6 +140,6 @@ int cli_doctor(int argc, char **argv)
 	if (first < 0)
 		return code;
 	if (first < argc)
-		return cli_usage(page.verb, "it takes no '%.60s'", argv[first]);
+		return cli_usage(page.verb, "unexpected argument '%.60s'", argv[first]);
 	return examine(&o);
 }

@@ -1,4 +1,6 @@
-/* The checks of `glovebox doctor`: each looks at one thing and notes what it found. */
+/*
+ * The checks of `glovebox doctor`: each checks one property of the machine and records its finding.
+ */
 #pragma once
 
 #include <stdbool.h>

@@ -10,11 +10,12 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/paths.h"
 #include "base/text.h"
 #include "cli/doctor.h"
-#include "local/local.h"
-#include "daemon/paths.h"
+#include "cli/user_scope.h"
 #include "jail/layers.h"
+#include "local/local.h"
 
 enum {
 	KERNEL_MAJOR = 5,
@@ -49,17 +50,21 @@ static void check_kernel(struct doctor *d)
 {
 	struct utsname u;
 	unsigned major = 0, minor = 0;
+
 	uname(&u);
 	if (sscanf(u.release, "%u.%u", &major, &minor) != 2) {
-		doctor_note(d, FINDING_WARN, "kernel", NULL, "%s: a version of unknown form", u.release);
+		doctor_note(d, FINDING_WARN, "kernel", NULL, "%s: a version of unknown form",
+			u.release);
 		return;
 	}
+
 	if (major > KERNEL_MAJOR || (major == KERNEL_MAJOR && minor >= KERNEL_MINOR))
 		doctor_note(d, FINDING_OK, "kernel", NULL, "Linux %s on %s", u.release, u.machine);
 	else
 		doctor_note(d, FINDING_FAIL, "kernel",
 			"update the kernel (Debian 12 has 6.1, Ubuntu 24.04 has 6.8)",
-			"Linux %s: sessions need %d.%d or newer", u.release, KERNEL_MAJOR, KERNEL_MINOR);
+			"Linux %s: sessions need %d.%d or newer", u.release, KERNEL_MAJOR,
+			KERNEL_MINOR);
 }
 
 /* The layers of the wall, tried as a server tries them at its start. */
@@ -71,14 +76,19 @@ static void check_layers(struct doctor *d)
 		const struct layer_state *s = &states[i];
 		char remedy[ERROR_REMEDY_MAX + 64];
 		if (s->there) {
-			doctor_note(d, FINDING_OK, layer_name((enum layer)i), NULL, "%s", s->detail);
+			doctor_note(
+				d, FINDING_OK, layer_name((enum layer)i), NULL, "%s", s->detail);
 			continue;
 		}
 		bool waivable = layer_can_be_waived((enum layer)i);
-		snprintf(remedy, sizeof(remedy), "%s%s%s", s->why.remedy, waivable ? " Or start the server with --waive " : "",
-			waivable ? layer_name((enum layer)i) : "");
-		doctor_note(d, waivable ? FINDING_WARN : FINDING_FAIL, layer_name((enum layer)i), remedy, "missing (%s): %s", s->why.text,
-			layer_consequence((enum layer)i));
+		bool waive = waivable && !layer_is_optional((enum layer)i);
+		const char *command = i == LAYER_CGROUP ? user_scope_command() : NULL;
+		snprintf(remedy, sizeof(remedy), "%s%s%s%s", command ? command : s->why.remedy,
+			command ? " (`serve` does that by itself)" : "",
+			waive ? " Or start the server with --waive " : "",
+			waive ? layer_name((enum layer)i) : "");
+		doctor_note(d, waivable ? FINDING_WARN : FINDING_FAIL, layer_name((enum layer)i),
+			remedy, "missing (%s): %s", s->why.text, layer_consequence((enum layer)i));
 	}
 }
 
@@ -116,13 +126,13 @@ static void check_descriptors(struct doctor *d)
 	getrlimit(RLIMIT_NOFILE, &limit);
 	unsigned long long sessions = limit.rlim_max / FDS_PER_SESSION;
 	if (limit.rlim_max == RLIM_INFINITY || sessions >= 1000)
-		doctor_note(
-			d, FINDING_OK, "open files", NULL, "limit %llu", (unsigned long long)limit.rlim_max);
+		doctor_note(d, FINDING_OK, "open files", NULL, "limit %llu",
+			(unsigned long long)limit.rlim_max);
 	else
 		doctor_note(d, FINDING_WARN, "open files",
 			"raise it: ulimit -Hn 65536, or LimitNOFILE=65536 in the service",
-			"limit %llu: enough for about %llu sessions", (unsigned long long)limit.rlim_max,
-			sessions);
+			"limit %llu: enough for about %llu sessions",
+			(unsigned long long)limit.rlim_max, sessions);
 }
 
 static void check_processes(struct doctor *d)
@@ -130,11 +140,12 @@ static void check_processes(struct doctor *d)
 	struct rlimit limit;
 	getrlimit(RLIMIT_NPROC, &limit);
 	if (geteuid() == 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= 4096)
-		doctor_note(d, FINDING_OK, "processes", NULL, "no limit that would be reached soon");
+		doctor_note(
+			d, FINDING_OK, "processes", NULL, "no limit that would be reached soon");
 	else
 		doctor_note(d, FINDING_WARN, "processes",
 			"raise it: ulimit -u 65536, or LimitNPROC=65536 in the service",
-			"limit %llu: each session takes two and what its code starts",
+			"limit %llu: each session needs two processes, and those that its code starts",
 			(unsigned long long)limit.rlim_cur);
 }
 
@@ -167,17 +178,21 @@ static void check_state_dir(struct doctor *d)
 {
 	_cleanup_free_ char *path = NULL;
 	struct error e = { 0 };
-	if (places_state_dir(&e, &path) < 0) {
+
+	if (paths_state_dir(&e, &path) < 0) {
 		doctor_note(d, FINDING_FAIL, "state", e.remedy, "%s", e.text);
 		return;
 	}
+
 	if (access(path, F_OK) < 0) {
 		doctor_note(d, FINDING_OK, "state", NULL, "%s (made at the first start)", path);
 		return;
 	}
+
 	if (access(path, W_OK | X_OK) < 0)
-		doctor_note(d, FINDING_FAIL, "state", "give it to this user (chown), or use --state-dir",
-			"%s: %s", path, strerror(errno));
+		doctor_note(d, FINDING_FAIL, "state",
+			"give it to this user (chown), or use --state-dir", "%s: %s", path,
+			strerror(errno));
 	else
 		doctor_note(d, FINDING_OK, "state", NULL, "%s", path);
 }
@@ -186,7 +201,7 @@ static void check_guest(struct doctor *d)
 {
 	_cleanup_free_ char *path = NULL;
 	struct error e = { 0 };
-	if (places_guest(&e, &path) < 0)
+	if (paths_guest(&e, &path) < 0)
 		doctor_note(d, FINDING_FAIL, "guest module", e.remedy, "%s", e.text);
 	else
 		doctor_note(d, FINDING_OK, "guest module", NULL, "%s", path);
@@ -202,15 +217,18 @@ static void on_probe_done(void *userdata, const struct observation *o)
 	struct probe *probe = userdata;
 	probe->status = o->status;
 	if (o->error)
-		snprintf(probe->text, sizeof(probe->text), "%s: %s", o->error->type, o->error->message);
+		snprintf(probe->text, sizeof(probe->text), "%s: %s", o->error->type,
+			o->error->message);
 	else
-		snprintf(probe->text, sizeof(probe->text), "%.*s", (int)o->out.head_len, o->out.head);
+		snprintf(probe->text, sizeof(probe->text), "%.*s", (int)o->out.head_len,
+			o->out.head);
 }
 
 static void note_preload(struct doctor *d, const char *report)
 {
 	if (!*report) {
-		doctor_note(d, FINDING_OK, "preload", NULL, "all modules of the default template are there");
+		doctor_note(d, FINDING_OK, "preload", NULL,
+			"all modules of the default template are installed");
 		return;
 	}
 	while (*report) {
@@ -230,21 +248,24 @@ static void probe_session(struct doctor *d, struct local *l, uint64_t start_ns)
 	struct error e = { 0 };
 	bool warm = local_wait_ready(l, WARM_SECONDS);
 	double seconds = (double)(clock_now_ns() - start_ns) / NSEC_PER_SEC;
+
 	if (!warm) {
 		doctor_note(d, FINDING_FAIL, "session",
 			"run `glovebox serve --log-level debug` and look at its first lines",
-			"the guest did not get ready in %d s", WARM_SECONDS);
+			"the guest was not ready within %d s", WARM_SECONDS);
 		return;
 	}
+
 	note_preload(d, local_preload_report(l));
 	int r = local_execute(l, &(struct cell_request){ .code = code, .code_len = strlen(code) },
 		&(struct cell_observer){ .on_done = on_probe_done }, &probe, &e);
 	if (r < 0 || probe.status != CELL_OK)
-		doctor_note(d, FINDING_FAIL, "session", r < 0 ? e.remedy : NULL, "a cell did not run: %s",
-			r < 0 ? e.text : probe.text);
+		doctor_note(d, FINDING_FAIL, "session", r < 0 ? e.remedy : NULL,
+			"a cell did not run: %s", r < 0 ? e.text : probe.text);
 	else
 		doctor_note(d, FINDING_OK, "session", NULL,
-			"%s ran in a session; the template was warm after %.1f s", probe.text, seconds);
+			"%s ran in a session; the template was warm after %.1f s", probe.text,
+			seconds);
 }
 
 static void check_session(struct doctor *d)
@@ -271,10 +292,14 @@ static void on_picture_done(void *userdata, const struct observation *o)
 	struct picture_probe *p = userdata;
 	p->taken = o->screenshot && o->screenshot->data;
 	if (!p->taken)
-		snprintf(p->text, sizeof(p->text), "%s", o->screenshot ? o->screenshot->text : "no answer");
+		snprintf(p->text, sizeof(p->text), "%s",
+			o->screenshot ? o->screenshot->text : "no answer");
 }
 
-/* A screen of a session, with a picture of it: as it is usual, and the way that is left where that fails. */
+/*
+ * A screen of a session, with a picture of it: as it is usual, and the way that is left where that
+ * fails.
+ */
 static void check_display(struct doctor *d)
 {
 	static const char *const missing = "apt-get install xvfb python3-tk";
@@ -282,22 +307,34 @@ static void check_display(struct doctor *d)
 	struct error e = { 0 };
 	struct local *l = NULL;
 	struct picture_probe probe = { 0 };
+
 	if (access("/usr/bin/Xvfb", X_OK) < 0) {
-		doctor_note(d, FINDING_WARN, "display", missing, "no X server (/usr/bin/Xvfb): sessions cannot have a display");
+		doctor_note(d, FINDING_WARN, "display", missing,
+			"no X server (/usr/bin/Xvfb): sessions cannot have a display");
 		return;
 	}
-	int r = local_create(&(struct local_config){ .timeout_s = WARM_SECONDS, .preload = no_modules, .display = true }, &e, &l);
+
+	int r = local_create(
+		&(struct local_config){
+			.timeout_s = WARM_SECONDS, .preload = no_modules, .display = true },
+		&e, &l);
 	if (r == 0)
-		r = local_execute(l, &(struct cell_request){ .code = "0", .code_len = 1, .has_screenshot = true },
+		r = local_execute(l,
+			&(struct cell_request){
+				.code = "0", .code_len = 1, .has_screenshot = true },
 			&(struct cell_observer){ .on_done = on_picture_done }, &probe, &e);
 	const char *kind = r == 0 ? local_display_kind(l) : "";
 	if (r < 0 || !probe.taken)
-		doctor_note(d, FINDING_WARN, "display", r < 0 ? e.remedy : NULL, "no picture of a session's screen: %s", r < 0 ? e.text : probe.text);
+		doctor_note(d, FINDING_WARN, "display", r < 0 ? e.remedy : NULL,
+			"could not take a screenshot of a session: %s",
+			r < 0 ? e.text : probe.text);
 	else if (!text_eq(kind, "warm"))
-		doctor_note(d, FINDING_WARN, "display", "install glovebox with glovebox-xserver.so beside glovebox-guest.so, and Debian's Xvfb",
-			"X servers are started anew for each session (35 ms and 7 MB more): the warm one could not be used");
+		doctor_note(d, FINDING_WARN, "display",
+			"install glovebox with glovebox-xserver.so beside glovebox-guest.so, and Debian's Xvfb",
+			"a new X server is started for each session (35 ms and 7 MB more): the warm X server could not be used");
 	else
-		doctor_note(d, FINDING_OK, "display", NULL, "a session's screen was forked from a warm X server, and a picture taken of it");
+		doctor_note(d, FINDING_OK, "display", NULL,
+			"took a screenshot of a session whose screen was forked from a warm X server");
 	local_destroy(l);
 }
 

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "daemon/config.h"
-#include "json/json_read.h"
 #include "session/session.h"
+#include "json/json_read.h"
 
 enum { BAR_WIDTH = 20, TEXT_WIDTH = 44, BAR_BYTES = 128, AGAIN_MS = 1000, LONG_S = 3 };
 
@@ -21,10 +21,10 @@ struct waiting {
 	struct error *e;
 	enum fetch_progress show;
 	bool terminal, done;
-	const char *phase;      /* NULL until something was said */
+	const char *phase; /* NULL until something was said */
 	char text[BAR_BYTES];
-	unsigned full, told;    /* how much of the bar; how many phases had a line */
-	uint64_t since_ns;      /* when the text came */
+	unsigned full, told; /* how much of the bar; how many phases had a line */
+	uint64_t since_ns;   /* when the text came */
 	uv_timer_t again;
 };
 
@@ -40,7 +40,9 @@ static void clear_line(const struct waiting *w)
 static int text_width(void)
 {
 	struct winsize size;
-	int room = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? (int)size.ws_col - BAR_WIDTH - 24 : TEXT_WIDTH;
+	int room = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col
+			   ? (int)size.ws_col - BAR_WIDTH - 24
+			   : TEXT_WIDTH;
 	return room < 0 ? 0 : room < TEXT_WIDTH ? room : TEXT_WIDTH;
 }
 
@@ -63,16 +65,22 @@ static void on_again(uv_timer_t *t)
 		draw(t->data);
 }
 
-/* Each phase has its part of the bar, which never gets shorter: pip looks for packages and downloads them by turns. */
-static void on_progress(void *userdata, const char *phase, const char *text, unsigned done, unsigned total)
+/*
+ * Each phase has its part of the bar, which never gets shorter: pip looks for packages and
+ * downloads them by turns.
+ */
+static void on_progress(
+	void *userdata, const char *phase, const char *text, unsigned done, unsigned total)
 {
 	static const char *const phases[] = { "resolving", "downloading", "building", "storing" };
 	enum { PART = BAR_WIDTH / ARRAY_LEN(phases) };
 	struct waiting *w = userdata;
 	unsigned at = 0, n = 0;
+
 	while (at + 1 < ARRAY_LEN(phases) && !text_eq(phase, phases[at]))
 		at++;
-	for (; *text && n + 1 < sizeof(w->text); text++) /* names come from an index: nothing in them may move the cursor */
+	/* names come from an index: nothing in them may move the cursor */
+	for (; *text && n + 1 < sizeof(w->text); text++)
 		w->text[n++] = *text >= ' ' && *text <= '~' ? *text : '?';
 	w->text[n] = '\0';
 	unsigned full = 1 + at * PART + (total ? done * (PART - 1) / total : 0);
@@ -108,11 +116,14 @@ static void on_done(void *userdata, const struct packages_answer *a)
 
 /* ---- all of it ----------------------------------------------------------------- */
 
-int fetch_packages(struct fetched *f, const struct packages_request *q, struct config *config, enum fetch_progress show, struct error *e)
+int fetch_packages(struct fetched *f, const struct packages_request *q, struct config *config,
+	enum fetch_progress show, struct error *e)
 {
 	static const struct packages_listener listener = { on_progress, on_done };
 	struct error failed = { 0 };
-	struct waiting w = { .fetched = f, .e = &failed, .show = show, .terminal = isatty(STDERR_FILENO) };
+	struct waiting w = {
+		.fetched = f, .e = &failed, .show = show, .terminal = isatty(STDERR_FILENO)
+	};
 	struct packages_wait *wait;
 	*f = (struct fetched){ .config = config };
 	int r = uv_loop_init(&f->loop);
@@ -161,13 +172,16 @@ void fetch_show_log(const char *log)
 		show_line(json_string_value(line) ? json_string_value(line) : "");
 }
 
-int fetch_for_local(struct fetched *f, struct config *config, char *const *packages, char *const *imports, struct error *e)
+int fetch_for_local(struct fetched *f, struct config *config, char *const *packages,
+	char *const *imports, struct error *e)
 {
 	char *argv[] = { (char *)"serve", NULL };
 	int r = config_load(1, argv, e, config);
 	if (r < 0)
 		return r;
-	r = fetch_packages(f, &(struct packages_request){ .packages = packages, .imports = imports }, config, FETCH_SHOW, e);
+	r = fetch_packages(f,
+		&(struct packages_request){ .packages = packages, .imports = imports }, config,
+		FETCH_SHOW, e);
 	if (r < 0)
 		fetch_show_log(f->log);
 	return r;

@@ -1,5 +1,6 @@
 /*
- * Packages for a command: asks for them, shows how it goes on stderr (a bar on a terminal, else a line per phase), and waits.
+ * Packages for a command: asks for them, shows how it goes on stderr (a bar on a terminal, else a
+ * line per phase), and waits.
  */
 #pragma once
 
@@ -18,8 +19,8 @@ struct fetched {
 	struct packages *packages;
 	struct config *config;
 	/* what came of it */
-	char *report;   /* JSON; owned */
-	char *log;      /* JSON: pip's last lines, when it failed; owned */
+	char *report;     /* JSON; owned */
+	char *log;        /* JSON: pip's last lines, when it failed; owned */
 	char *set, *path; /* NULL when nothing had to be installed; owned */
 	bool cached, replaces;
 };
@@ -27,15 +28,23 @@ struct fetched {
 enum fetch_progress { FETCH_SILENT, FETCH_SHOW };
 
 /* The settings are those of the file and the environment. */
-int fetch_packages(struct fetched *f, const struct packages_request *q, struct config *config, enum fetch_progress show, struct error *e);
+int fetch_packages(struct fetched *f, const struct packages_request *q, struct config *config,
+	enum fetch_progress show, struct error *e);
 
-/* Both together, for commands with a session of their own: reads the settings into *config first, shows pip's last lines when it fails. */
-int fetch_for_local(struct fetched *f, struct config *config, char *const *packages, char *const *imports, struct error *e);
+/*
+ * Both together, for commands with a session of their own: reads the settings into *config first,
+ * shows pip's last lines when it fails.
+ */
+int fetch_for_local(struct fetched *f, struct config *config, char *const *packages,
+	char *const *imports, struct error *e);
 
 /* Prints pip's last lines (the JSON of `log`, or NULL) to standard error. */
 void fetch_show_log(const char *log);
 
-/* For a local session: the set (NULL without one; its lock goes with the session), and what its jails must show. */
+/*
+ * For a local session: the set (NULL without one; its lock goes with the session), and what its
+ * jails must show.
+ */
 struct session_package *fetched_package(struct fetched *f);
 const char *fetched_shown(const struct fetched *f);
 

@@ -31,16 +31,16 @@ static const struct option_row plain_rows[] = {
 };
 static const struct option_row rollback_rows[] = {
 	CLIENT_ROWS(struct options),
-	{ "undo", 0, OPTION_FLAG, AT(undo), .flag_only = true, .help = "to before the last cell" },
+	{ "undo", 0, OPTION_FLAG, AT(undo), .flag_only = true, .help = "undo the last cell" },
 	CLI_JSON(struct options),
 	CLI_HELP(struct options),
 	{ NULL },
 };
 static const struct option_row fork_rows[] = {
 	CLIENT_ROWS(struct options),
-	{ "count", 'n', OPTION_COUNT, AT(count), 1, LIMIT_FORKS, "N", "1", .help = "how many" },
-	{ "at", 0, OPTION_TEXT, AT(at), .value = "CHECKPOINT", .help = "from this one, by id or name, not as the session is now" },
-	{ "reseed", 0, OPTION_FLAG, AT(reseed), .fallback = "yes", .help = "each draws other random numbers (--no-reseed: the same)" },
+	{ "count", 'n', OPTION_COUNT, AT(count), 1, LIMIT_FORKS, "N", "1", .help = "number of new sessions" },
+	{ "at", 0, OPTION_TEXT, AT(at), .value = "CHECKPOINT", .help = "fork this checkpoint (an id or a name) instead of the current state" },
+	{ "reseed", 0, OPTION_FLAG, AT(reseed), .fallback = "yes", .help = "reseed the random number generators of each fork (--no-reseed: keep the seeds)" },
 	CLI_JSON(struct options),
 	CLI_HELP(struct options),
 	{ NULL },
@@ -50,7 +50,8 @@ static const struct option_row fork_rows[] = {
 static const struct cli_page checkpoint_page = {
 	.verb = "checkpoint",
 	.usage = "[options] SESSION [NAME]",
-	.about = "Takes a checkpoint of a session's variables and files, to go back to with `glovebox rollback`. Prints its id.",
+	.about =
+		"Takes a checkpoint of a session's variables and files, and prints its id. `glovebox rollback` restores it.",
 	.rows = plain_rows,
 	.examples = "  glovebox checkpoint analysis \"clean data\"\n",
 	.environment = true,
@@ -58,23 +59,26 @@ static const struct cli_page checkpoint_page = {
 static const struct cli_page rollback_page = {
 	.verb = "rollback",
 	.usage = "[options] SESSION CHECKPOINT | SESSION --undo",
-	.about = "Puts a session back: to a checkpoint (an id or a name), or to before its last cell.",
+	.about = "Rolls a session back to a checkpoint (an id or a name), or undoes its last cell.",
 	.rows = rollback_rows,
-	.examples = "  glovebox rollback analysis \"clean data\"\n  glovebox rollback analysis --undo\n",
+	.examples =
+		"  glovebox rollback analysis \"clean data\"\n  glovebox rollback analysis --undo\n",
 	.environment = true,
 };
 static const struct cli_page fork_page = {
 	.verb = "fork",
 	.usage = "[options] SESSION",
-	.about = "Makes new sessions that go on from the state of one, each in a jail of its own. Prints their ids.",
+	.about = "Makes copies of a session, each in its own jail, and prints their ids.",
 	.rows = fork_rows,
-	.examples = "  glovebox fork analysis --count 8\n  glovebox fork analysis --at \"clean data\"\n",
+	.examples =
+		"  glovebox fork analysis --count 8\n  glovebox fork analysis --at \"clean data\"\n",
 	.environment = true,
 };
 static const struct cli_page tree_page = {
 	.verb = "tree",
 	.usage = "[options] SESSION",
-	.about = "Shows a session's checkpoints as the tree of where each came from; * is where the session is.",
+	.about =
+		"Shows the checkpoints of a session as a tree; * marks the checkpoint that the session continues from.",
 	.rows = plain_rows,
 	.examples = "  glovebox tree analysis\n",
 	.environment = true,
@@ -83,7 +87,8 @@ static const struct cli_page tree_page = {
 /* ---- calls ---------------------------------------------------------------- */
 
 /* One call about the session that a word names; `body` (whose reference it takes) may be NULL. */
-static int call(const struct options *o, const char *word, const char *method, const char *path, json_t *body, struct error *e, json_t **ret)
+static int call(const struct options *o, const char *word, const char *method, const char *path,
+	json_t *body, struct error *e, json_t **ret)
 {
 	_cleanup_(client_cleanup) struct client *c = NULL;
 	_cleanup_free_ char *id = NULL, *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
@@ -104,7 +109,8 @@ static const char *text_of(const json_t *o, const char *key)
 	return text ? text : "";
 }
 
-static int show(const struct options *o, const struct cli_page *page, int r, const struct error *e, const json_t *answer)
+static int show(const struct options *o, const struct cli_page *page, int r, const struct error *e,
+	const json_t *answer)
 {
 	if (r < 0) {
 		cli_show_error(page->verb, e);
@@ -124,7 +130,7 @@ static int checkpoint(const struct options *o, int n, char *const *words)
 	_cleanup_json_ json_t *answer = NULL;
 	struct error e = { 0 };
 	if (n < 1 || n > 2)
-		return cli_usage("checkpoint", "give a session and, if you like, a name");
+		return cli_usage("checkpoint", "give a session and, optionally, a name");
 	json_t *body = n == 2 ? json_pack("{s:s}", "name", words[1]) : json_object();
 	int r = call(o, words[0], "POST", "checkpoints", body, &e, &answer);
 	int code = show(o, &checkpoint_page, r, &e, answer);
@@ -137,14 +143,18 @@ static int rollback(const struct options *o, int n, char *const *words)
 {
 	_cleanup_json_ json_t *answer = NULL;
 	struct error e = { 0 };
+
 	if (n != (o->undo ? 1 : 2))
-		return cli_usage("rollback", "give a session and a checkpoint, or a session and --undo");
-	json_t *body = o->undo ? json_pack("{s:b}", "undo", 1) : json_pack("{s:s}", "checkpoint", words[1]);
+		return cli_usage(
+			"rollback", "give a session and a checkpoint, or a session and --undo");
+	json_t *body = o->undo ? json_pack("{s:b}", "undo", 1)
+			       : json_pack("{s:s}", "checkpoint", words[1]);
 	int r = call(o, words[0], "POST", "rollback", body, &e, &answer);
 	int code = show(o, &rollback_page, r, &e, answer);
 	const json_t *at = json_object_get(answer, "checkpoint");
 	if (code == CLI_OK && !o->json && json_is_object(at))
-		printf("back after cell %lld\n", (long long)json_integer_value(json_object_get(at, "cell")));
+		printf("rolled back to the state after cell %lld\n",
+			(long long)json_integer_value(json_object_get(at, "cell")));
 	return code;
 }
 
@@ -172,9 +182,11 @@ static void print_branch(const json_t *all, const char *parent, unsigned depth)
 		if (strcmp(text_of(c, "parent"), parent))
 			continue;
 		printf("%*s%s %-24s after cell %-4lld %6.1f MB  %s\n", (int)depth * 2, "",
-			json_is_true(json_object_get(c, "current")) ? "*" : "-", *text_of(c, "name") ? text_of(c, "name") : "(kept by itself)",
+			json_is_true(json_object_get(c, "current")) ? "*" : "-",
+			*text_of(c, "name") ? text_of(c, "name") : "(automatic)",
 			(long long)json_integer_value(json_object_get(c, "cell")),
-			(double)json_integer_value(json_object_get(c, "size_bytes")) / 1e6, text_of(c, "id"));
+			(double)json_integer_value(json_object_get(c, "size_bytes")) / 1e6,
+			text_of(c, "id"));
 		print_branch(all, text_of(c, "id"), depth + 1);
 	}
 }
@@ -192,7 +204,8 @@ static int tree(const struct options *o, int n, char *const *words)
 	return code;
 }
 
-static int run(const struct cli_page *page, int (*verb)(const struct options *, int, char *const *), int argc, char **argv)
+static int run(const struct cli_page *page, int (*verb)(const struct options *, int, char *const *),
+	int argc, char **argv)
 {
 	struct options o = { 0 };
 	int code, first = cli_parse(page, &o, argc, argv, true, &code);

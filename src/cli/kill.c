@@ -19,7 +19,7 @@ struct options {
 static const struct option_row rows[] = {
 	CLIENT_ROWS(struct options),
 	{ "all", 'a', OPTION_FLAG, offsetof(struct options, all), .flag_only = true,
-		.help = "every session of the server" },
+		.help = "end every session of the server" },
 	CLI_JSON(struct options),
 	CLI_HELP(struct options),
 	{ NULL },
@@ -28,8 +28,9 @@ static const struct option_row rows[] = {
 static const struct cli_page page = {
 	.verb = "kill",
 	.usage = "[options] SESSION… | --all",
-	.about = "Ends sessions, given by id or name: what runs is killed, their files are gone.\n"
-		 "The exit code is 1 when one of them could not be ended; the others are ended all the same.",
+	.about =
+		"Ends sessions, given by id or name. Running code is killed, and the files of the session are deleted.\n"
+		"The exit code is 1 if a session could not be ended; the other sessions are ended anyway.",
 	.rows = rows,
 	.examples = "  glovebox kill s_k3v…\n"
 		    "  glovebox kill analysis\n"
@@ -77,12 +78,15 @@ static bool end_all(struct client *c, json_t *ended)
 	_cleanup_json_ json_t *sessions = NULL;
 	struct error e = { 0 };
 	bool ok = true;
-	if (client_sessions(c, &e, &sessions) < 0) {
+
+	if (client_sessions(c, false, &e, &sessions) < 0) {
 		cli_show_error(page.verb, &e);
 		return false;
 	}
+
 	for (size_t i = 0; i < json_array_size(sessions); i++) {
-		const char *id = json_string_value(json_object_get(json_array_get(sessions, i), "id"));
+		const char *id = json_string_value(
+			json_object_get(json_array_get(sessions, i), "id"));
 		int r = id ? end_session(c, id, &e) : 0;
 		if (r < 0 && r != -ENOENT) { /* gone by itself in between is what was wanted */
 			cli_show_error(page.verb, &e);
@@ -91,6 +95,7 @@ static bool end_all(struct client *c, json_t *ended)
 			json_array_append_new(ended, json_string(id));
 		}
 	}
+
 	return ok;
 }
 
@@ -126,7 +131,8 @@ int cli_kill(int argc, char **argv)
 	int code, first = cli_parse(&page, &o, argc, argv, true, &code);
 	if (first >= 0 && o.all == (first < argc))
 		code = o.all ? cli_usage(page.verb, "give sessions or --all, not both")
-			     : cli_usage(page.verb, "which session? Give an id or a name, or --all");
+			     : cli_usage(
+				       page.verb, "which session? Give an id or a name, or --all");
 	else if (first >= 0)
 		code = run_kill(&o, argc - first, argv + first);
 	options_finish(rows, &o);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fds.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/client.h"
@@ -27,9 +28,9 @@ static const char *const streams[] = { "all", "stdout", "stderr", NULL };
 static const struct option_row rows[] = {
 	CLIENT_ROWS(struct options),
 	{ "follow", 'f', OPTION_FLAG, offsetof(struct options, follow), .flag_only = true,
-	  .help = "go on with what comes, until the session ends or Ctrl-C" },
+	  .help = "show new output until the session ends, or Ctrl-C" },
 	{ "cell", 'n', OPTION_COUNT, offsetof(struct options, cell), 1, 0, "N", .flag_only = true,
-	  .help = "only the output of this cell" },
+	  .help = "show only the output of this cell" },
 	{ "stream", 's', OPTION_CHOICE, offsetof(struct options, stream), .value = "STREAM", .fallback = "all",
 	  .choices = streams, .flag_only = true, .help = "all, stdout or stderr" },
 	{ "json", 0, OPTION_FLAG, offsetof(struct options, json), .flag_only = true,
@@ -42,9 +43,9 @@ static const struct option_row rows[] = {
 static const struct cli_page page = {
 	.verb = "logs",
 	.usage = "[options] SESSION",
-	.about = "Shows what a session printed, all of it as far as the server keeps it: its stdout on "
-		 "stdout, its stderr on\n"
-		 "stderr. The session is given by id or name.",
+	.about =
+		"Shows the output of a session that the server has kept: stdout on stdout, stderr on stderr.\n"
+		"The session is given by id or name.",
 	.rows = rows,
 	.examples = "  glovebox logs analysis\n"
 		    "  glovebox logs -f s_k3v…\n"
@@ -63,8 +64,8 @@ static int print_entry(const json_t *entry, bool as_json)
 	}
 	if (!json_is_string(text))
 		return 0;
-	return cli_write(
-		is_error ? STDERR_FILENO : STDOUT_FILENO, json_string_value(text), json_string_length(text));
+	return fd_write_waiting(is_error ? STDERR_FILENO : STDOUT_FILENO, json_string_value(text),
+		json_string_length(text));
 }
 
 static int print_page(const json_t *answer, bool as_json)
@@ -90,6 +91,7 @@ static int show(const struct options *o, struct client *c, const char *id, struc
 {
 	char target[TARGET_MAX];
 	long long after = 0;
+
 	for (bool first = true;; first = false) {
 		_cleanup_json_ json_t *answer = NULL;
 		make_target(o, id, after, target);
@@ -131,8 +133,8 @@ int cli_logs(int argc, char **argv)
 	struct options o = { 0 };
 	int code, first = cli_parse(&page, &o, argc, argv, true, &code);
 	if (first >= 0 && argc - first != 1)
-		code = cli_usage(page.verb,
-			argc == first ? "which session? Give its id or name" : "one session at a time");
+		code = cli_usage(page.verb, argc == first ? "which session? Give its id or name"
+							  : "one session at a time");
 	else if (first >= 0)
 		code = run_logs(&o, argv[first]);
 	options_finish(rows, &o);

@@ -5,7 +5,10 @@
 
 #include "cli/cli.h"
 
-/* Started with descriptors 0 to 2 closed, the first things we open would be taken for our input and output. */
+/*
+ * Started with descriptors 0 to 2 closed, the first things we open would be taken for our input and
+ * output.
+ */
 static void fill_standard_descriptors(void)
 {
 	int fd;
@@ -20,7 +23,10 @@ int main(int argc, char **argv)
 {
 	fill_standard_descriptors();
 	int code = cli_main(argc, argv);
-	/* Output that could not be written is a failure too, but one that a reader who left has chosen. */
+	/*
+	 * Output that could not be written is a failure too, but one that a reader who left has
+	 * chosen.
+	 */
 	if (fflush(stdout) != 0 && errno != EPIPE && code == CLI_OK) {
 		perror("glovebox: writing the output");
 		return CLI_FAILED;

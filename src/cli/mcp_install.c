@@ -1,6 +1,7 @@
 #include "cli/mcp_install.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +10,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fds.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/config_merge.h"
 
 /* Where a host keeps its servers, and how an entry looks there. */
 static const struct host {
@@ -19,11 +22,21 @@ static const struct host {
 	const char *member; /* that holds the servers by name */
 	bool typed;         /* an entry says "type": "stdio" */
 } hosts[] = {
-	{ .name = "claude", .title = "Claude Desktop", .file = ".config/Claude/claude_desktop_config.json", .member = "mcpServers" },
+	{ .name = "claude",
+		.title = "Claude Desktop",
+		.file = ".config/Claude/claude_desktop_config.json",
+		.member = "mcpServers" },
 	{ .name = "claude-code", .title = "Claude Code", .file = NULL },
 	{ .name = "cursor", .title = "Cursor", .file = ".cursor/mcp.json", .member = "mcpServers" },
-	{ .name = "vscode", .title = "VS Code", .file = ".config/Code/User/mcp.json", .member = "servers", .typed = true },
-	{ .name = "zed", .title = "Zed", .file = ".config/zed/settings.json", .member = "context_servers" },
+	{ .name = "vscode",
+		.title = "VS Code",
+		.file = ".config/Code/User/mcp.json",
+		.member = "servers",
+		.typed = true },
+	{ .name = "zed",
+		.title = "Zed",
+		.file = ".config/zed/settings.json",
+		.member = "context_servers" },
 };
 
 static const struct host *find_host(const char *name)
@@ -43,40 +56,93 @@ static int own_path(char *path, size_t size)
 	return 0;
 }
 
-static json_t *entry_of(const struct host *h, const char *program, const char *url)
+/* What the host starts: a program, the server that it uses, and the token of that server. */
+struct start {
+	const char *program, *url, *token;
+};
+
+static json_t *entry_of(const struct host *h, const struct start *s)
 {
-	json_t *arguments = url ? json_pack("[s, s, s]", "mcp", "--url", url) : json_pack("[s]", "mcp");
-	json_t *entry = json_pack("{s:s, s:o}", "command", program, "args", arguments);
+	json_t *arguments = s->url ? json_pack("[s, s, s]", "mcp", "--url", s->url)
+				   : json_pack("[s]", "mcp");
+	json_t *entry = json_pack("{s:s, s:o}", "command", s->program, "args", arguments);
+	if (entry && s->token) /* not an argument: every user of the machine sees those */
+		json_object_set_new(entry, "env", json_pack("{s:s}", "GLOVEBOX_TOKEN", s->token));
 	if (entry && h->typed)
 		json_object_set_new(entry, "type", json_string("stdio"));
 	return entry;
 }
 
-static int print_entry(const struct host *h, const char *program, const char *url)
+/* The host's file; below XDG_CONFIG_HOME when the host looks there. -ENOENT without a home. */
+static int path_of(const struct host *h, char **ret)
 {
-	json_t *entry = entry_of(h, program, url);
+	static const char config[] = ".config/";
+	const char *home = getenv("HOME"), *base = getenv("XDG_CONFIG_HOME");
+	_cleanup_free_ char *path = NULL;
+	int n;
+
+	if (base && *base == '/' && text_starts(h->file, config))
+		n = asprintf(&path, "%s/%s", base, h->file + strlen(config));
+	else if (home && *home)
+		n = asprintf(&path, "%s/%s", home, h->file);
+	else
+		return -ENOENT;
+	if (n < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+
+	*ret = realpath(path, NULL); /* a link stays a link */
+	if (!*ret)
+		*ret = TAKE_PTR(path);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int print_entry(const struct host *h, const struct start *s)
+{
+	_cleanup_free_ char *path = NULL;
+	json_t *entry = entry_of(h, s);
 	json_t *whole = json_pack("{s:{s:O}}", h->member, "glovebox", entry);
 	if (whole) {
 		json_dumpf(whole, stdout, JSON_INDENT(2));
 		putchar('\n');
 	}
-	fprintf(stderr, "%s reads this from ~/%s; --write puts it there.\n", h->title, h->file);
+	if (path_of(h, &path) == 0)
+		fprintf(stderr, "%s reads this from %s; --write puts it there.\n", h->title, path);
 	json_decref(entry);
 	json_decref(whole);
 	return CLI_OK;
 }
 
-/* The old file stays beside the new one, as FILE.backup. */
-static int replace_file(const char *path, const json_t *whole)
+static int write_new(const char *path, mode_t mode, const char *data, size_t len)
+{
+	_cleanup_fd_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+	if (fd < 0 || fchmod(fd, mode) < 0)
+		return -errno;
+	int r = fd_write_waiting(fd, data, len);
+	return r < 0 ? r : fsync(fd) < 0 ? -errno : 0;
+}
+
+/* The old text is kept beside the file, as FILE.backup, and the file is never half written. */
+static int replace_file(
+	const char *path, const char *old, size_t old_len, const struct buffer *text)
 {
 	_cleanup_free_ char *backup = NULL, *temporary = NULL;
-	if (asprintf(&backup, "%s.backup", path) < 0 || asprintf(&temporary, "%s.new", path) < 0)
+	struct stat st;
+	bool there = stat(path, &st) == 0;
+	mode_t mode = there ? st.st_mode & 0777 : 0600; /* it may hold tokens */
+	if (asprintf(&backup, "%s.backup", path) < 0)
 		return -ENOMEM;
-	if (json_dump_file(whole, temporary, JSON_INDENT(2)) < 0)
-		return -EIO;
-	if (!access(path, F_OK) && rename(path, backup) < 0)
-		return -errno;
-	return rename(temporary, path) < 0 ? -errno : 0;
+	if (asprintf(&temporary, "%s.new", path) < 0)
+		return -ENOMEM;
+	int r = there ? write_new(backup, mode, old, old_len) : 0;
+	if (!r)
+		r = write_new(temporary, mode, text->data, text->len);
+	if (!r && rename(temporary, path) < 0)
+		r = -errno;
+	if (r < 0)
+		unlink(temporary);
+	return r;
 }
 
 static void make_parents(char *path)
@@ -88,52 +154,77 @@ static void make_parents(char *path)
 	}
 }
 
-static int merge(const struct host *h, const char *program, const char *url)
+/*
+ * The file's new text. False: it cannot be changed by a program, and a person was told what to add.
+ */
+static bool merge_text(const struct host *h, const struct start *s, const char *path,
+	const char *old, size_t len, struct buffer *ret)
 {
-	_cleanup_free_ char *path = NULL;
-	const char *home = getenv("HOME");
-	json_error_t wrong = { 0 };
-	if (!home || asprintf(&path, "%s/%s", home, h->file) < 0)
-		return cli_usage("mcp", "HOME is not set: use --install %s without --write", h->name);
+	struct error e = { 0 };
+	json_t *entry = entry_of(h, s);
+	_cleanup_free_ char *value = entry ? json_dumps(entry, JSON_INDENT(2)) : NULL;
+	json_decref(entry);
+	if (value && config_merge(old, len, h->member, "glovebox", value, &e, ret) == 0)
+		return true;
+	cli_complain("mcp", "%s: %s; nothing was changed", path, value ? e.text : "out of memory");
+	fprintf(stderr, "  add this by hand:\n");
+	print_entry(h, s);
+	return false;
+}
 
-	json_t *whole = access(path, F_OK) ? json_object() : json_load_file(path, 0, &wrong);
-	if (!json_is_object(whole)) { /* comments, for instance: a person must do it */
-		json_decref(whole);
-		cli_complain("mcp", "%s is not plain JSON (line %d: %s); nothing was changed", path, wrong.line, wrong.text);
-		fprintf(stderr, "  add this by hand:\n");
-		print_entry(h, program, url);
-		return CLI_FAILED;
+static int merge(const struct host *h, const struct start *s)
+{
+	_cleanup_free_ char *path = NULL, *old = NULL;
+	_cleanup_buffer_ struct buffer text = BUFFER_INIT(0);
+	size_t len = 0;
+	if (path_of(h, &path) < 0)
+		return cli_usage(
+			"mcp", "HOME is not set: use --install %s without --write", h->name);
+
+	int r = fd_read_file(path, CONFIG_MERGE_MAX, &old, &len);
+	bool there = r != -ENOENT;
+	if (r == 0 || !there) {
+		if (!merge_text(h, s, path, old ? old : "", len, &text))
+			return CLI_FAILED;
+		if (there && text.len == len && !memcmp(text.data, old, len)) {
+			printf("%s starts glovebox already: %s was not changed\n", h->title, path);
+			return CLI_OK;
+		}
+		make_parents(path);
+		r = replace_file(path, old, len, &text);
 	}
-	json_t *servers = json_object_get(whole, h->member);
-	if (!json_is_object(servers)) {
-		servers = json_object();
-		json_object_set_new(whole, h->member, servers);
-	}
-	json_object_set_new(servers, "glovebox", entry_of(h, program, url));
-	make_parents(path);
-	int r = replace_file(path, whole);
-	json_decref(whole);
 	if (r < 0) {
 		cli_complain("mcp", "cannot write %s: %s", path, strerror(-r));
 		return CLI_FAILED;
 	}
-	printf("%s now starts glovebox; restart it. The file before: %s.backup\n", h->title, path);
+	printf("%s now starts glovebox; restart it. Written: %s", h->title, path);
+	printf(there ? "; the file before: %s.backup\n" : "\n", path);
 	return CLI_OK;
 }
 
-int mcp_install(const char *name, bool write, const char *url)
+static int print_command(const struct start *s, bool write)
+{
+	printf("claude mcp add glovebox%s%s -- %s mcp%s%s\n",
+		s->token ? " --env GLOVEBOX_TOKEN=" : "", s->token ? s->token : "", s->program,
+		s->url ? " --url " : "", s->url ? s->url : "");
+	if (write)
+		fprintf(stderr,
+			"Run the line above: Claude Code keeps its configuration itself.\n");
+	return CLI_OK;
+}
+
+int mcp_install(const char *name, bool write, const char *url, const char *token)
 {
 	char program[4096];
 	const struct host *h = find_host(name);
+	struct start s = { .program = program, .url = url, .token = token };
 	if (!h)
-		return cli_usage("mcp", "unknown host \"%s\": give claude, claude-code, cursor, vscode or zed", name);
+		return cli_usage("mcp",
+			"unknown host \"%s\": give claude, claude-code, cursor, vscode or zed",
+			name);
 	if (own_path(program, sizeof(program)) < 0)
 		snprintf(program, sizeof(program), "glovebox");
-	if (h->file)
-		return write ? merge(h, program, url) : print_entry(h, program, url);
-
-	printf("claude mcp add glovebox -- %s mcp%s%s\n", program, url ? " --url " : "", url ? url : "");
-	if (write)
-		fprintf(stderr, "Run the line above: Claude Code keeps its configuration itself.\n");
-	return CLI_OK;
+	if (!h->file)
+		return print_command(&s, write);
+	return write ? merge(h, &s) : print_entry(h, &s);
 }

@@ -3,5 +3,8 @@
 
 #include <stdbool.h>
 
-/* Prints it, or merges it into the host's file. `url` may be NULL. Returns the exit code. */
-int mcp_install(const char *host, bool write, const char *url);
+/*
+ * Prints it, or merges it into the host's file. `url` and `token` may be NULL. Returns the exit
+ * code.
+ */
+int mcp_install(const char *host, bool write, const char *url, const char *token);

@@ -11,8 +11,8 @@
 #include "cli/cli.h"
 #include "cli/fetch.h"
 #include "daemon/config.h"
-#include "json/json_read.h"
 #include "packages/set_store.h"
+#include "json/json_read.h"
 
 struct options {
 	char *config, *state_dir, *index, **find_links;
@@ -25,16 +25,16 @@ struct options {
 
 /* clang-format off */
 static const struct option_row rows[] = {
-	{ "config", 'c', OPTION_TEXT, AT(config), .value = "FILE", .help = "the server's settings file (default: the one `serve` finds)" },
-	{ "state-dir", 0, OPTION_TEXT, AT(state_dir), .value = "DIRECTORY", .help = "where the server keeps its state" },
+	{ "config", 'c', OPTION_TEXT, AT(config), .value = "FILE", .help = "settings file of the server (default: the file that `serve` reads)" },
+	{ "state-dir", 0, OPTION_TEXT, AT(state_dir), .value = "DIRECTORY", .help = "state directory of the server" },
 	{ "index", 0, OPTION_TEXT, AT(index), .value = "URL", .help = "as the setting packages-index" },
 	{ "find-links", 0, OPTION_ITEMS, AT(find_links), .value = "PLACE", .help = "as the setting packages-find-links; may be repeated" },
 	{ "offline", 0, OPTION_FLAG, AT(offline), .help = "as the setting packages-offline" },
 	{ "build", 0, OPTION_FLAG, AT(build), .fallback = "yes",
-	  .help = "add: build source packages, in a jail (--no-build: wheels only, as sessions get them by default)" },
+	  .help = "add: build source packages in a jail (--no-build: wheels only, the default of sessions)" },
 	{ "refresh", 0, OPTION_FLAG, AT(refresh), .help = "add: ask the index again for newer versions" },
-	{ "older", 0, OPTION_SECONDS, AT(older), 0, 0, "SECONDS", .help = "gc: remove sets unused for so long (default: packages-store-age)" },
-	{ "size", 0, OPTION_SIZE, AT(size), 0, 0, "SIZE", .help = "gc: keep at most so much (default: packages-store-size)" },
+	{ "older", 0, OPTION_SECONDS, AT(older), 0, 0, "SECONDS", .help = "gc: remove sets that were not used for this long (default: packages-store-age)" },
+	{ "size", 0, OPTION_SIZE, AT(size), 0, 0, "SIZE", .help = "gc: keep at most this size (default: packages-store-size)" },
 	{ "deep", 0, OPTION_FLAG, AT(deep), .help = "check: compare every byte, not only sizes and times" },
 	CLI_JSON(struct options),
 	CLI_HELP(struct options),
@@ -45,13 +45,13 @@ static const struct option_row rows[] = {
 static const struct cli_page page = {
 	.verb = "packages",
 	.usage = "list | add NAME… | warm | remove ID… | check | gc [options]",
-	.about = "Looks after the store of packages that sessions are given.\n\n"
+	.about = "Manages the store of packages for sessions.\n\n"
 		 "  list      the sets in the store, last used first\n"
-		 "  add       installs packages, so that requests for the same find them at once\n"
-		 "  warm      does that for all sets the settings name (packages-warm)\n"
+		 "  add       installs packages, so that later requests for them are quick\n"
+		 "  warm      installs all sets that the settings name (packages-warm)\n"
 		 "  remove    removes sets that no session uses\n"
-		 "  check     looks for damage; damaged sets are removed and come back when they are asked for\n"
-		 "  gc        removes what was not used for long, what is too much, and what nothing refers to",
+		 "  check     removes damaged sets; they are installed again on request\n"
+		 "  gc        removes sets that are old or beyond the size limit, and unused files",
 	.rows = rows,
 	.examples = "  glovebox packages add rich 'pandas>=2'\n"
 		    "  glovebox packages add --offline --find-links ./wheels mypackage\n"
@@ -69,17 +69,21 @@ static int load_settings(const struct options *o, struct config *ret, struct err
 	const struct {
 		const char *flag;
 		char *value;
-	} texts[] = { { "--config", o->config }, { "--state-dir", o->state_dir }, { "--packages-index", o->index } };
+
+	} texts[] = { { "--config", o->config }, { "--state-dir", o->state_dir },
+		{ "--packages-index", o->index } };
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		if (!texts[i].value)
 			continue;
 		argv[n++] = (char *)texts[i].flag;
 		argv[n++] = texts[i].value;
 	}
+
 	for (char **link = o->find_links; link && *link; link++) {
 		argv[n++] = (char *)"--packages-find-links";
 		argv[n++] = *link;
 	}
+
 	if (o->offline)
 		argv[n++] = (char *)"--packages-offline";
 	return config_load(n, argv, e, ret);
@@ -105,6 +109,7 @@ static int list_sets(struct store *s, const struct options *o, struct error *e)
 	struct store_list list;
 	_cleanup_json_ json_t *all = json_array();
 	int r = store_list(s, &list);
+
 	if (r < 0)
 		return error_set_errno(e, r, "reading the store");
 	if (!o->json)
@@ -115,13 +120,16 @@ static int list_sets(struct store *s, const struct options *o, struct error *e)
 			continue;
 		if (!o->json)
 			print_set(&list.sets[i], record);
-		json_object_set_new(record, "unused_s", json_real((double)(clock_wall_ns() - list.sets[i].used_wall_ns) / 1e9));
+		json_object_set_new(record, "unused_s",
+			json_real((double)(clock_wall_ns() - list.sets[i].used_wall_ns) / 1e9));
 		json_array_append_new(all, record);
 	}
+
 	if (o->json) {
 		json_dumpf(all, stdout, JSON_COMPACT);
 		putchar('\n');
 	}
+
 	store_list_finish(&list);
 	return 0;
 }
@@ -132,10 +140,13 @@ static void print_names(const json_t *report, const char *list, const char *word
 {
 	const json_t *one;
 	size_t i;
-	json_array_foreach(json_object_get(report, list), i, one) {
-		const char *name = json_string_value(json_is_string(one) ? one : json_object_get(one, "name")),
+	json_array_foreach(json_object_get(report, list), i, one)
+	{
+		const char *name = json_string_value(
+				   json_is_string(one) ? one : json_object_get(one, "name")),
 			   *version = json_string_value(json_object_get(one, "version"));
-		printf("%s %s%s%s\n", words, name ? name : "?", version ? " " : "", version ? version : "");
+		printf("%s %s%s%s\n", words, name ? name : "?", version ? " " : "",
+			version ? version : "");
 	}
 }
 
@@ -144,7 +155,8 @@ static void print_report(const char *text)
 	_cleanup_json_ json_t *report = NULL;
 	if (json_read(text, strlen(text), NULL, &report) < 0)
 		return;
-	print_names(report, "installed", json_is_true(json_object_get(report, "cached")) ? "in the store:" : "installed:");
+	print_names(report, "installed",
+		json_is_true(json_object_get(report, "cached")) ? "in the store:" : "installed:");
 	print_names(report, "present", "part of the system:");
 	print_names(report, "stdlib", "in the standard library:");
 }
@@ -183,6 +195,7 @@ static int check(struct store *s, const struct options *o, struct error *e)
 	struct store_list list;
 	unsigned bad = 0;
 	int r = store_list(s, &list);
+
 	if (r < 0)
 		return error_set_errno(e, r, "reading the store");
 	for (size_t i = 0; i < list.n; i++) {
@@ -190,25 +203,31 @@ static int check(struct store *s, const struct options *o, struct error *e)
 		if (store_check(s, list.sets[i].id, o->deep, &why) == 0)
 			continue;
 		int gone = store_remove(s, list.sets[i].id, NULL);
-		printf("%s: %s; %s\n", list.sets[i].id, why.text, gone < 0 ? "it is in use, and stays until its sessions end" : "removed");
+		printf("%s: %s; %s\n", list.sets[i].id, why.text,
+			gone < 0 ? "it is in use, and stays until its sessions end" : "removed");
 		bad++;
 	}
+
 	printf("%zu sets, %u damaged\n", list.n, bad);
 	store_list_finish(&list);
 	return bad ? error_set(e, -EUCLEAN, "%u sets were damaged", bad) : 0;
 }
 
-static int collect(struct store *s, const struct config *c, const struct options *o, struct error *e)
+static int collect(
+	struct store *s, const struct config *c, const struct options *o, struct error *e)
 {
 	struct store_garbage g;
 	char size[CLI_AMOUNT_MAX];
-	int r = store_collect(s, o->older > 0 ? o->older : c->packages.store_age_s, o->size ? o->size : c->packages.store_bytes, e, &g);
+	int r = store_collect(s, o->older > 0 ? o->older : c->packages.store_age_s,
+		o->size ? o->size : c->packages.store_bytes, e, &g);
 	if (r < 0)
 		return r;
 	if (o->json)
-		printf("{\"sets\":%u,\"in_use\":%u,\"files\":%u,\"bytes\":%llu}\n", g.sets, g.busy, g.objects, (unsigned long long)g.bytes);
+		printf("{\"sets\":%u,\"in_use\":%u,\"files\":%u,\"bytes\":%llu}\n", g.sets, g.busy,
+			g.objects, (unsigned long long)g.bytes);
 	else
-		printf("%u sets removed, %s freed; %u would have gone, but are in use\n", g.sets, cli_format_size((double)g.bytes, size), g.busy);
+		printf("%u sets removed, %s freed; %u more would be removed, but are in use\n",
+			g.sets, cli_format_size((double)g.bytes, size), g.busy);
 	return 0;
 }
 
@@ -218,7 +237,8 @@ static int add_line(struct config *c, const struct options *o, const char *line,
 	_cleanup_free_ char *copy = strdup(line);
 	char *names[REQUEST_NAMES_MAX + 1] = { NULL };
 	size_t n = 0;
-	for (char *rest = copy, *word; rest && n < REQUEST_NAMES_MAX && (word = strsep(&rest, " "));)
+	for (char *rest = copy, *word;
+		rest && n < REQUEST_NAMES_MAX && (word = strsep(&rest, " "));)
 		if (*word)
 			names[n++] = word;
 	return add(c, o, names, e);
@@ -228,15 +248,17 @@ static int warm(struct config *c, const struct options *o, struct error *e)
 {
 	int r = 0;
 	if (!c->packages.warm || !c->packages.warm[0]) {
-		error_set(e, -ENOENT, "the settings name no sets");
-		return error_remedy(e, "Name some: packages-warm in the settings file, or the variable GLOVEBOX_PACKAGES_WARM.");
+		error_set(e, -ENOENT, "the settings contain no package sets");
+		return error_remedy(e,
+			"Set packages-warm in the settings file, or the variable GLOVEBOX_PACKAGES_WARM.");
 	}
 	for (char **line = c->packages.warm; r == 0 && line && *line; line++)
 		r = add_line(c, o, *line, e);
 	return r;
 }
 
-static int act(const char *verb, char **words, struct config *c, const struct options *o, struct error *e)
+static int act(
+	const char *verb, char **words, struct config *c, const struct options *o, struct error *e)
 {
 	struct store *s = NULL;
 	if (text_eq(verb, "add"))
@@ -265,10 +287,13 @@ static int check_words(const char *verb, char **words)
 	while (verb && verbs[i] && !text_eq(verbs[i], verb))
 		i++;
 	if (!verb || !verbs[i])
-		return cli_usage(page.verb, "%s%.40s%s", verb ? "'" : "say what to do: ", verb ? verb : "list, add, warm, remove, check or gc",
+		return cli_usage(page.verb, "%s%.40s%s", verb ? "'" : "say what to do: ",
+			verb ? verb : "list, add, warm, remove, check or gc",
 			verb ? "' is none of list, add, warm, remove, check, gc" : "");
 	if (!*words && (text_eq(verb, "add") || text_eq(verb, "remove")))
-		return cli_usage(page.verb, "%s needs %s", verb, text_eq(verb, "add") ? "names of packages" : "ids of sets (`glovebox packages list`)");
+		return cli_usage(page.verb, "%s needs %s", verb,
+			text_eq(verb, "add") ? "names of packages"
+					     : "ids of sets (`glovebox packages list`)");
 	return CLI_OK;
 }
 
@@ -278,15 +303,18 @@ int cli_packages(int argc, char **argv)
 	struct config c = { 0 };
 	struct error e = { 0 };
 	int code, first = cli_parse(&page, &o, argc, argv, true, &code);
+
 	if (first >= 0) {
 		const char *verb = first < argc ? argv[first++] : NULL;
 		code = check_words(verb, argv + first);
-		if (code == CLI_OK && (load_settings(&o, &c, &e) < 0 || act(verb, argv + first, &c, &o, &e) < 0)) {
+		if (code == CLI_OK && (load_settings(&o, &c, &e) < 0 ||
+					      act(verb, argv + first, &c, &o, &e) < 0)) {
 			cli_show_error(page.verb, &e);
 			code = CLI_FAILED;
 		}
 		config_finish(&c);
 	}
+
 	options_finish(rows, &o);
 	return code;
 }

@@ -5,10 +5,9 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "daemon/custom_profiles.h"
+#include "profile/profiles.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
-#include "profile/profiles.h"
 
 struct options {
 	bool json, help;
@@ -23,10 +22,12 @@ static const struct option_row rows[] = {
 static const struct cli_page page = {
 	.verb = "profiles",
 	.usage = "[--json] [NAME]",
-	.about = "Lists the executor profiles of this machine, or explains one: what code may import and use under it, and what it "
-		 "refuses.\nOwn ones are files NAME.json or NAME.ini in ~/.config/glovebox/profiles or /etc/glovebox/profiles.",
+	.about =
+		"Lists the executor profiles of this machine, or explains one profile: its allowed imports and its refusals.\n"
+		"Profiles of your own are files NAME.json or NAME.ini in ~/.config/glovebox/profiles or /etc/glovebox/profiles.",
 	.rows = rows,
-	.examples = "  glovebox profiles\n  glovebox profiles smolagents\n  glovebox run --profile restricted -c 'print(1)'\n",
+	.examples =
+		"  glovebox profiles\n  glovebox profiles smolagents\n  glovebox run --profile restricted -c 'print(1)'\n",
 };
 
 static const char *text_of(const json_t *p, const char *key)
@@ -54,7 +55,8 @@ static void print_limit(const json_t *p, const char *key, const char *what)
 
 static void explain(const json_t *p)
 {
-	printf("%s (%s)\n  %s\n", text_of(p, "name"), text_of(p, "stands_for"), text_of(p, "summary"));
+	printf("%s (%s)\n  %s\n", text_of(p, "name"), text_of(p, "stands_for"),
+		text_of(p, "summary"));
 	print_words("  imports   ", json_object_get(p, "imports"), " ");
 	print_words("  builtins  ", json_object_get(p, "builtins"), " ");
 	print_words("  refuses   ", json_object_get(p, "refuses"), "\n            ");
@@ -75,7 +77,8 @@ static int show(const json_t *list, const char *name)
 		found = found || !name || text_eq(name, text_of(p, "name"));
 	}
 	if (!found)
-		cli_complain(page.verb, "there is no profile '%.60s' (`glovebox profiles` lists them)", name);
+		cli_complain(page.verb,
+			"there is no profile '%.60s' (`glovebox profiles` lists them)", name);
 	return found ? CLI_OK : CLI_FAILED;
 }
 
@@ -86,19 +89,22 @@ static int list_all(const struct options *o, const char *name)
 	_cleanup_buffer_ struct buffer text = BUFFER_INIT(0);
 	_cleanup_json_ json_t *list = NULL;
 	struct json_writer w;
-	int r = own_profiles_load(NULL, &e, &p);
+	int r = profiles_load(NULL, &e, &p);
+
 	if (r == 0) {
 		json_writer_init(&w, &text);
 		profiles_write(p, &w);
 		profiles_destroy(p);
 		r = json_writer_end(&w);
 	}
+
 	if (r == 0)
 		r = json_read(text.data, text.len, &e, &list);
 	if (r < 0) {
 		cli_show_error(page.verb, &e);
 		return CLI_FAILED;
 	}
+
 	if (!o->json)
 		return show(list, name);
 	printf("%.*s\n", (int)text.len, text.data);
@@ -112,6 +118,7 @@ int cli_profiles(int argc, char **argv)
 	if (first < 0)
 		return code;
 	if (first + 1 < argc)
-		return cli_usage(page.verb, "it takes one name, not '%.60s' too", argv[first + 1]);
+		return cli_usage(page.verb, "give only one name; unexpected argument '%.60s'",
+			argv[first + 1]);
 	return list_all(&o, first < argc ? argv[first] : NULL);
 }

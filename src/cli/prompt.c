@@ -13,7 +13,9 @@
 #include <wchar.h>
 
 #include "base/cleanup.h"
-#include "daemon/paths.h"
+#include "base/paths.h"
+#include "base/text.h"
+#include "json/json_read.h"
 
 enum { HISTORY_LINES = 2000 };
 
@@ -22,6 +24,8 @@ struct prompt {
 	History *history;
 	char *history_path;
 	bool more, colour;
+	prompt_complete complete; /* NULL: a tab is a tab */
+	void *userdata;
 	char *line; /* of a pipe */
 	size_t line_cap;
 };
@@ -62,8 +66,10 @@ static void open_history(struct prompt *p, const char *path)
 	history(p->history, &event, H_LOAD, path);
 }
 
-/* Waits for a byte with SIGINT let in only while it waits: one that came a moment earlier is not lost. False at the end, or when
- * it was interrupted. */
+/*
+ * Waits for a byte with SIGINT let in only while it waits: one that came a moment earlier is not
+ * lost. False at the end, or when it was interrupted.
+ */
 static bool next_byte(char *ret)
 {
 	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
@@ -95,6 +101,129 @@ static int read_character(EditLine *edit, wchar_t *ret)
 	return interrupted ? -1 : 0;
 }
 
+static size_t common_length(char *const *names)
+{
+	size_t n = strlen(names[0]);
+	for (size_t i = 1; names[i]; i++) {
+		size_t same = 0;
+		while (same < n && names[i][same] == names[0][same])
+			same++;
+		n = same;
+	}
+	while (n && (names[0][n] & 0xc0) == 0x80)
+		n--; /* not within a character */
+	return n;
+}
+
+static void list_names(char *const *names)
+{
+	enum { WIDTH = 80, LISTED_MAX = 200 };
+	size_t widest = 0, column = 0, n = 0;
+	for (; names[n]; n++)
+		if (strlen(names[n]) > widest)
+			widest = strlen(names[n]);
+	fputc('\n', stdout);
+	for (size_t i = 0; i < n && i < LISTED_MAX; i++) {
+		bool last = column + 2 * (widest + 2) > WIDTH;
+		printf("%-*s%s", last ? 0 : (int)widest + 2, names[i], last ? "\n" : "");
+		column = last ? 0 : column + widest + 2;
+	}
+	if (column)
+		fputc('\n', stdout);
+	if (n > LISTED_MAX)
+		printf("… and %zu more\n", n - LISTED_MAX);
+}
+
+static void matches_finish(struct prompt_matches *m)
+{
+	for (size_t i = 0; m->names && m->names[i]; i++)
+		free(m->names[i]);
+	free(m->names);
+}
+
+static unsigned char put_matches(EditLine *edit, const struct prompt_matches *m)
+{
+	if (!m->names || !m->names[0])
+		return CC_REFRESH_BEEP;
+	size_t common = common_length(m->names);
+	if (common > m->word_len) {
+		m->names[0][common] = '\0';
+		return el_insertstr(edit, m->names[0] + m->word_len) < 0 ? CC_ERROR : CC_REFRESH;
+	}
+	if (!m->names[1])
+		return CC_NORM; /* it is complete */
+	list_names(m->names);
+	return CC_REDISPLAY;
+}
+
+/* What Tab does: the part that all matches share, or the list of them. */
+static unsigned char complete_word(EditLine *edit, int key)
+{
+	struct prompt_matches m = { 0 };
+	struct prompt *p;
+	(void)key;
+	el_get(edit, EL_CLIENTDATA, &p);
+	const LineInfo *line = el_line(edit);
+	size_t len = (size_t)(line->cursor - line->buffer);
+	size_t blanks = 0;
+	while (blanks < len && (line->buffer[blanks] == ' ' || line->buffer[blanks] == '\t'))
+		blanks++;
+	if (!p->complete || blanks == len)
+		return el_insertstr(edit, "\t") < 0 ? CC_ERROR : CC_REFRESH;
+
+	p->complete(p->userdata, line->buffer, len, &m);
+	unsigned char what = put_matches(edit, &m);
+	matches_finish(&m);
+	return what;
+}
+
+/* Bytes of a text from this character on. */
+static size_t bytes_behind(const char *text, size_t character)
+{
+	for (; *text && character; character--)
+		do
+			text++;
+		while ((*text & 0xc0) == 0x80);
+	return strlen(text);
+}
+
+/* The answer is the guest's word: names that would move the cursor are left out. */
+static bool is_plain_match(const char *name, const char *word)
+{
+	for (const char *at = name; *at; at++)
+		if ((unsigned char)*at < 0x20 || *at == 0x7f)
+			return false;
+	return text_starts(name, word);
+}
+
+void prompt_read_matches(const char *code, const char *json, size_t len, struct prompt_matches *ret)
+{
+	enum { MATCHES_MAX = 1000 };
+	_cleanup_json_ json_t *tree = NULL;
+	if (json_read(json, len, NULL, &tree) < 0)
+		return;
+	const json_t *matches = json_object_get(tree, "matches"), *one;
+	json_int_t start = json_integer_value(json_object_get(tree, "start"));
+	size_t i, n = 0;
+
+	ret->names = calloc(MATCHES_MAX + 1, sizeof(char *));
+	ret->word_len = bytes_behind(code, start > 0 ? (size_t)start : 0);
+	const char *word = code + strlen(code) - ret->word_len;
+	json_array_foreach(matches, i, one)
+	{
+		const char *name = json_string_value(json_object_get(one, "text"));
+		if (ret->names && n < MATCHES_MAX && name && is_plain_match(name, word) &&
+			(ret->names[n] = strdup(name)))
+			n++;
+	}
+}
+
+void prompt_set_completion(struct prompt *p, prompt_complete complete, void *userdata)
+{
+	p->complete = complete;
+	p->userdata = userdata;
+}
+
 static int open_editor(struct prompt *p, const char *history_path)
 {
 	setlocale(LC_CTYPE, "");
@@ -107,8 +236,8 @@ static int open_editor(struct prompt *p, const char *history_path)
 	el_set(p->edit, EL_PROMPT_ESC, prompt_text, '\1');
 	el_set(p->edit, EL_SIGNAL, 0);
 	el_set(p->edit, EL_GETCFN, read_character);
-	/* A tab indents, as in Python's own prompt. */
-	el_set(p->edit, EL_BIND, "^I", "ed-insert", NULL);
+	el_set(p->edit, EL_ADDFN, "complete-word", "complete the word", complete_word);
+	el_set(p->edit, EL_BIND, "^I", "complete-word", NULL);
 	open_history(p, history_path);
 	el_source(p->edit, NULL);
 	return 0;
@@ -131,7 +260,7 @@ int prompt_create(const char *history_path, struct prompt **ret)
 static void save_history(struct prompt *p)
 {
 	HistEvent event;
-	if (!p->history_path || places_make_parents(p->history_path) < 0)
+	if (!p->history_path || paths_make_parents(p->history_path) < 0)
 		return;
 	/* Made first, so that libedit finds it private: what people type is nobody else's. */
 	fd_close(open(p->history_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
@@ -185,6 +314,7 @@ static enum prompt_event read_edited(struct prompt *p, const char **ret_line)
 		fputs("\nKeyboardInterrupt\n", stdout);
 		return PROMPT_INTERRUPT;
 	}
+
 	if (!line || count <= 0)
 		return PROMPT_END;
 	if (p->history && strspn(line, " \t\r\n") < strlen(line))

@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/session_rows.h"
 #include "json/json_read.h"
 
 struct options {
@@ -34,44 +34,22 @@ static const struct cli_page page = {
 	.environment = true,
 };
 
-static const char *word(const json_t *session, const char *key)
-{
-	const char *s = json_string_value(json_object_get(session, key));
-	return s ? s : "-";
-}
-
-/* Seconds since the time in an answer, such as 2026-11-15T22:07:47.123Z. */
-static double age_of(const json_t *session)
-{
-	struct tm when = { 0 };
-	if (!strptime(word(session, "created"), "%Y-%m-%dT%H:%M:%S", &when))
-		return 0;
-	return difftime(time(NULL), timegm(&when));
-}
-
-/* Names come from other people: nothing in them may move the cursor. */
-static void print_plain(const char *s, int width)
-{
-	int n = 0;
-	for (; *s && n < width; s++, n++)
-		putchar((unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s);
-	printf("%*s  ", width > n ? width - n : 0, "");
-}
-
 static void print_session(const json_t *session)
 {
 	char expires[CLI_AMOUNT_MAX], age[CLI_AMOUNT_MAX];
-	printf("%-28s  ", word(session, "id"));
-	print_plain(word(session, "name"), 20);
-	printf("%-8s  %5lld  %6s  %7s\n", word(session, "state"),
+	printf("%-28s  ", session_word(session, "id"));
+	session_print_plain(session_word(session, "name"), 20);
+	printf("%-8s  %5lld  %6s  %7s\n", session_word(session, "state"),
 		(long long)json_integer_value(json_object_get(session, "cells")),
-		cli_format_age(age_of(session), age),
-		cli_format_age(json_number_value(json_object_get(session, "expires_in_s")), expires));
+		cli_format_age(session_age(session), age),
+		cli_format_age(
+			json_number_value(json_object_get(session, "expires_in_s")), expires));
 }
 
 static void print_table(const json_t *sessions)
 {
-	printf("%-28s  %-20s  %-8s  %5s  %6s  %7s\n", "ID", "NAME", "STATE", "CELLS", "AGE", "EXPIRES");
+	printf("%-28s  %-20s  %-8s  %5s  %6s  %7s\n", "ID", "NAME", "STATE", "CELLS", "AGE",
+		"EXPIRES");
 	for (size_t i = 0; i < json_array_size(sessions); i++)
 		print_session(json_array_get(sessions, i));
 }
@@ -79,7 +57,7 @@ static void print_table(const json_t *sessions)
 static void print_ids(const json_t *sessions)
 {
 	for (size_t i = 0; i < json_array_size(sessions); i++)
-		printf("%s\n", word(json_array_get(sessions, i), "id"));
+		printf("%s\n", session_word(json_array_get(sessions, i), "id"));
 }
 
 static int list(const struct options *o)
@@ -88,12 +66,14 @@ static int list(const struct options *o)
 	_cleanup_json_ json_t *sessions = NULL;
 	struct error e = { 0 };
 	int r = client_create(&o->client, &e, &c);
+
 	if (r == 0)
-		r = client_sessions(c, &e, &sessions);
+		r = client_sessions(c, false, &e, &sessions);
 	if (r < 0) {
 		cli_show_error(page.verb, &e);
 		return CLI_FAILED;
 	}
+
 	if (o->json) {
 		json_dumpf(sessions, stdout, JSON_COMPACT);
 		putchar('\n');
@@ -102,6 +82,7 @@ static int list(const struct options *o)
 	} else {
 		print_table(sessions);
 	}
+
 	return CLI_OK;
 }
 
@@ -110,7 +91,7 @@ int cli_ps(int argc, char **argv)
 	struct options o = { 0 };
 	int code, first = cli_parse(&page, &o, argc, argv, false, &code);
 	if (first >= 0 && first < argc)
-		code = cli_usage(page.verb, "it takes no '%.60s'", argv[first]);
+		code = cli_usage(page.verb, "unexpected argument '%.60s'", argv[first]);
 	else if (first >= 0)
 		code = list(&o);
 	options_finish(rows, &o);

@@ -7,13 +7,15 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/fds.h"
+#include "base/paths.h"
 #include "base/text.h"
 #include "cli/backend.h"
 #include "cli/cli.h"
+#include "cli/cli_words.h"
+#include "cli/prompt.h"
 #include "cli/show_picture.h"
 #include "local/local.h"
-#include "cli/prompt.h"
-#include "daemon/paths.h"
 
 struct options {
 	double timeout;
@@ -30,29 +32,29 @@ struct options {
 /* clang-format off */
 static const struct option_row rows[] = {
 	{ "timeout", 't', OPTION_SECONDS, AT(timeout), 0.1, 0, "SECONDS",
-	  .help = "interrupt a cell after this long (default: no limit, Ctrl-C interrupts)" },
+	  .help = "time limit of a cell; a cell that exceeds it is interrupted (default: no limit)" },
 	{ "profile", 0, OPTION_TEXT, AT(profile), .value = "NAME",
 	  .help = "executor profile: python, smolagents, restricted, restrictedpython, tinyagent or one of your own (default: EXECUTOR_BACKEND, else python)" },
 	{ "executor-backend", 0, OPTION_TEXT, AT(profile), .value = "NAME",
 	  .help = "another name of --profile" },
 	{ "import", 0, OPTION_ITEMS, AT(imports), .value = "MODULE",
-	  .help = "a module the code may import beyond its profile's; numpy.* with all below it; may be repeated" },
+	  .help = "allow the import of a module that the profile does not allow; numpy.* includes its submodules; may be repeated" },
 	{ "exec", 0, OPTION_CHOICE, AT(exec), .value = "WHICH", .fallback = "system", .choices = local_exec_names,
-	  .help = "programs the code may start: those of the system, none, or any, also what it wrote itself" },
+	  .help = "programs that the code may start: those of the system, none, or any, its own files included" },
 	{ "network", 0, OPTION_TEXT, AT(network), .value = "WHICH", .fallback = "none",
-	  .help = "what the code may reach: none, loopback (a private one), or HOST:PORT rules with commas between them" },
+	  .help = "network of the code: none, loopback (a private interface), or HOST:PORT rules separated by commas" },
 	{ "allow", 0, OPTION_LIST, AT(allow), .value = "HOST:PORT",
-	  .help = "let the code reach this, and nothing else but its own loopback; may be repeated (see docs/network.md)" },
+	  .help = "allow connections to this address and to the private loopback only; may be repeated (docs/network.md)" },
 	{ "memory", 'm', OPTION_SIZE, AT(memory), 16 << 20, 0, "SIZE",
-	  .help = "memory the session may use; a MemoryError beyond it (default 2G)" },
+	  .help = "memory limit; the code gets a MemoryError beyond it (default 2G)" },
 	{ "env", 'e', OPTION_ITEMS, AT(env), .value = "NAME=VALUE",
-	  .help = "a variable of the session's environment; may be repeated" },
+	  .help = "set an environment variable; may be repeated" },
 	{ "preload", 0, OPTION_LIST, AT(preload), .value = "MODULES", .fallback = "none",
 	  .help = "modules to import before the first prompt" },
 	{ "package", 'p', OPTION_ITEMS, AT(packages), .value = "PACKAGE",
-	  .help = "a package to have, such as 'pandas>=2'; may be repeated" },
+	  .help = "install a package, such as 'pandas>=2'; installed once, then cached; may be repeated" },
 	{ "save", 0, OPTION_FLAG, AT(save), .fallback = "yes",
-	  .help = "save pictures that cells show to glovebox-N.png and so on in this directory (--no-save: only name them)" },
+	  .help = "save pictures of cells as glovebox-N.png in this directory (--no-save: only print their names)" },
 	CLI_HELP(struct options),
 	{ NULL },
 };
@@ -61,9 +63,10 @@ static const struct option_row rows[] = {
 static const struct cli_page page = {
 	.verb = "shell",
 	.usage = "[options]",
-	.about = "An interactive Python session in a sandbox; no server is needed. Ctrl-C interrupts, Ctrl-D "
-		 "ends.\n"
-		 "Lines that begin with % are the shell's own: %help, %undo, %checkpoint, %fork, %tree, %reset, %quit.",
+	.about =
+		"Starts an interactive Python session in a sandbox. No server is needed. Ctrl-C interrupts, "
+		"Ctrl-D ends.\n"
+		"Lines that begin with % are commands of the shell: %help, %undo, %checkpoint, %fork, %tree, %reset, %quit.",
 	.rows = rows,
 	.examples = "  glovebox shell\n"
 		    "  glovebox shell --preload numpy,pandas --memory 4G\n",
@@ -88,7 +91,7 @@ struct shell {
 static void on_output(void *userdata, enum stream stream, const char *data, size_t len)
 {
 	struct shell *sh = userdata;
-	cli_write(stream == STREAM_STDOUT ? STDOUT_FILENO : STDERR_FILENO, data, len);
+	fd_write_waiting(stream == STREAM_STDOUT ? STDOUT_FILENO : STDERR_FILENO, data, len);
 	if (len)
 		sh->line_open = data[len - 1] != '\n';
 }
@@ -96,7 +99,7 @@ static void on_output(void *userdata, enum stream stream, const char *data, size
 static void end_open_line(struct shell *sh)
 {
 	if (sh->line_open && prompt_is_terminal(sh->prompt))
-		cli_write(STDOUT_FILENO, "\n", 1);
+		fd_write_waiting(STDOUT_FILENO, "\n", 1);
 	sh->line_open = false;
 }
 
@@ -116,15 +119,17 @@ static void print_error(const struct observation *o)
 {
 	const struct cell_error *error = o->error;
 	if (error->traceback_len) {
-		cli_write(STDERR_FILENO, error->traceback, error->traceback_len);
+		fd_write_waiting(STDERR_FILENO, error->traceback, error->traceback_len);
 		if (error->traceback[error->traceback_len - 1] != '\n')
-			cli_write(STDERR_FILENO, "\n", 1);
+			fd_write_waiting(STDERR_FILENO, "\n", 1);
 	} else {
-		fprintf(stderr, "%s%s%.*s\n", error->type, *error->type && error->message_len ? ": " : "",
-			(int)error->message_len, error->message);
+		fprintf(stderr, "%s%s%.*s\n", error->type,
+			*error->type && error->message_len ? ": " : "", (int)error->message_len,
+			error->message);
 	}
+	char remedy[EDGE_TEXT_MAX];
 	if (*error->remedy)
-		fprintf(stderr, "(%s)\n", error->remedy);
+		fprintf(stderr, "(%s)\n", cli_remedy(error->remedy, remedy));
 }
 
 static void on_done(void *userdata, const struct observation *o)
@@ -141,7 +146,7 @@ static void on_done(void *userdata, const struct observation *o)
 		fprintf(stderr, "(before this cell %s. %s)\n", o->died->why, o->died->remedy);
 	else if (o->state_lost && !(o->error && *o->error->remedy))
 		fprintf(stderr,
-			"(the interpreter had to be replaced: variables are gone, files are still there)\n");
+			"(the interpreter had to be replaced: the variables are lost, the files are kept)\n");
 }
 
 /* ---- life ------------------------------------------------------------- */
@@ -149,7 +154,8 @@ static void on_done(void *userdata, const struct observation *o)
 static int begin(struct shell *sh, struct error *e)
 {
 	const struct options *o = sh->options;
-	if (!sh->opened && backend_open(&sh->backend, page.verb, o->profile, o->imports, o->packages, e) < 0)
+	if (!sh->opened &&
+		backend_open(&sh->backend, page.verb, o->profile, o->imports, o->packages, e) < 0)
 		return e->err;
 	sh->opened = true;
 	return local_create(&(struct local_config){ .env = o->env,
@@ -157,12 +163,13 @@ static int begin(struct shell *sh, struct error *e)
 				    .shown = fetched_shown(&sh->backend.fetched),
 				    .profile = sh->backend.profile,
 				    .imports = sh->backend.imports,
+				    .imports_below = sh->backend.imports_below,
 				    .preload = o->preload,
 				    .timeout_s = o->timeout,
 				    .memory_bytes = o->memory,
-				 .exec = (enum jail_exec)o->exec,
-				 .network = o->network,
-				 .allow = o->allow },
+				    .exec = (enum jail_exec)o->exec,
+				    .network = o->network,
+				    .allow = o->allow },
 		e, &sh->local);
 }
 
@@ -177,19 +184,23 @@ static int begin_again(struct shell *sh, struct error *e)
 
 static void run_cell(struct shell *sh)
 {
-	const struct cell_observer observer = {
-		.on_output = on_output, .on_display = on_display, .on_done = on_done, .uncapped = true
-	};
+	const struct cell_observer observer = { .on_output = on_output,
+		.on_display = on_display,
+		.on_done = on_done,
+		.uncapped = true };
 	struct error e = { 0 };
 	int r = local_execute(sh->local,
-		&(struct cell_request){ .code = sh->cell.data, .code_len = sh->cell.len }, &observer, sh, &e);
+		&(struct cell_request){ .code = sh->cell.data, .code_len = sh->cell.len },
+		&observer, sh, &e);
 	int number = local_signal(sh->local);
+
 	if (r < 0) {
 		cli_show_error(page.verb, &e);
 		r = begin_again(sh, &e);
 		if (r < 0)
 			cli_show_error(page.verb, &e);
 	}
+
 	if (r < 0 || number == SIGTERM || number == SIGHUP) {
 		sh->over = true;
 		sh->exit_code = r < 0 ? CLI_NO_START : 128 + number;
@@ -201,18 +212,21 @@ static void run_cell(struct shell *sh)
 static void do_help(struct shell *sh)
 {
 	(void)sh;
-	printf("%%undo [NAME]        back to before the last cell, or to a checkpoint: variables and files\n"
-	       "%%checkpoint [NAME]  something to go back to\n"
-	       "%%fork [NAME]        go on in a copy of the session (at a checkpoint)\n"
-	       "%%tree               the checkpoints there are\n"
-	       "%%reset              a fresh interpreter: variables are gone, files in /workspace stay\n"
+	printf("%%undo [NAME]        restores variables and files from before the last cell, or from a checkpoint\n"
+	       "%%checkpoint [NAME]  takes a checkpoint of variables and files\n"
+	       "%%fork [NAME]        continues in a copy of the session (or of a checkpoint)\n"
+	       "%%tree               lists the checkpoints\n"
+	       "%%reset              starts a fresh interpreter: variables are lost, files in /workspace stay\n"
 	       "%%quit               ends the shell (so do Ctrl-D and exit)\n"
-	       "%%help               this text\n"
-	       "Ctrl-C interrupts a running cell, a second one ends its session.\n"
+	       "%%help               prints this text\n"
+	       "Ctrl-C interrupts a running cell; a second Ctrl-C ends the session.\n"
 	       "A block (def, for, …) ends with an empty line.\n");
 }
 
-/* What stands behind a command, without blanks around it; NULL when there is nothing. The line's own memory. */
+/*
+ * What stands behind a command, without blanks around it; NULL when there is nothing. The line's
+ * own memory.
+ */
 static const char *argument(char *line)
 {
 	char *at = line + strspn(line, " \t");
@@ -223,13 +237,13 @@ static const char *argument(char *line)
 	return *at ? at : NULL;
 }
 
-static void travel(struct shell *sh, enum local_history kind, const char *said)
+static void change_history(struct shell *sh, enum local_history kind, const char *said)
 {
 	struct error e = { 0 };
 	_cleanup_free_ char *line = sh->line ? strdup(sh->line) : NULL;
 	int r = local_history(sh->local, kind, line ? argument(line) : NULL, &e);
 	if (text_eq(e.slug, "checkpoint_not_found"))
-		error_remedy(&e, "%%tree lists those there are.");
+		error_remedy(&e, "%%tree lists the checkpoints.");
 	if (r < 0)
 		cli_show_error(page.verb, &e);
 	else
@@ -238,25 +252,25 @@ static void travel(struct shell *sh, enum local_history kind, const char *said)
 
 static void do_checkpoint(struct shell *sh)
 {
-	travel(sh, LOCAL_CHECKPOINT, "a checkpoint; %undo NAME goes back to it");
+	change_history(sh, LOCAL_CHECKPOINT, "took a checkpoint; %undo NAME restores it");
 }
 
 static void do_undo(struct shell *sh)
 {
-	travel(sh, LOCAL_ROLLBACK, "variables and files are as they were");
+	change_history(sh, LOCAL_ROLLBACK, "restored variables and files");
 }
 
 static void do_fork(struct shell *sh)
 {
-	travel(sh, LOCAL_FORK, "this is a fork now; the session it came from stays as it is");
+	change_history(sh, LOCAL_FORK, "this is now a fork; its source session is unchanged");
 }
 
 static void do_tree(struct shell *sh)
 {
 	struct checkpoint_info c;
 	for (unsigned i = 0; local_checkpoint(sh->local, i, &c); i++)
-		printf("%s %-24s after cell %-4u %6.1f MB\n", c.current ? "*" : "-", c.name ? c.name : "(kept by itself)", c.cell,
-			(double)c.size_bytes / 1e6);
+		printf("%s %-24s after cell %-4u %6.1f MB\n", c.current ? "*" : "-",
+			c.name ? c.name : "(automatic)", c.cell, (double)c.size_bytes / 1e6);
 }
 
 static void do_reset(struct shell *sh)
@@ -298,16 +312,18 @@ static bool run_command(struct shell *sh, const char *line)
 {
 	size_t start = strspn(line, " \t"), len = strcspn(line + start, " \t\r\n");
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-		if (strlen(commands[i].word) == len && !strncmp(commands[i].word, line + start, len)) {
+		if (strlen(commands[i].word) == len &&
+			!strncmp(commands[i].word, line + start, len)) {
 			sh->line = line;
 			commands[i].run(sh);
 			sh->line = NULL;
 			return true;
 		}
 	}
+
 	if (line[start] != '%')
 		return false;
-	printf("There is no %.*s here; %%help lists what there is.\n", (int)len, line + start);
+	printf("Unknown command %.*s; %%help lists the commands.\n", (int)len, line + start);
 	return true;
 }
 
@@ -319,13 +335,18 @@ static void take_line(struct shell *sh, const char *line)
 	if (sh->cell.len == 0 && (blank || run_command(sh, line)))
 		return;
 	if (buffer_append_str(&sh->cell, line) < 0 || !text_is_utf8(sh->cell.data, sh->cell.len)) {
-		cli_complain(page.verb, "a cell is UTF-8 text of at most %d MB", LIMIT_CODE_BYTES >> 20);
+		cli_complain(
+			page.verb, "a cell is UTF-8 text of at most %d MB", LIMIT_CODE_BYTES >> 20);
 		sh->cell.len = 0;
 		return;
 	}
-	/* As Python's own prompt: without the last newline, so that a block goes on until an empty line. */
-	if (!local_is_complete(
-		    sh->local, sh->cell.data, sh->cell.len - (sh->cell.data[sh->cell.len - 1] == '\n')))
+
+	/*
+	 * As Python's own prompt: without the last newline, so that a block goes on until an empty
+	 * line.
+	 */
+	if (!local_is_complete(sh->local, sh->cell.data,
+		    sh->cell.len - (sh->cell.data[sh->cell.len - 1] == '\n')))
 		return;
 	run_cell(sh);
 	sh->cell.len = 0;
@@ -343,17 +364,30 @@ static void loop(struct shell *sh)
 		else
 			break;
 	}
+
 	if (sh->cell.len && !sh->over)
 		run_cell(sh); /* a pipe that ended inside a block */
 	if (prompt_is_terminal(sh->prompt) && !sh->over)
 		printf("\n");
 }
 
+static void complete(void *userdata, const char *line, size_t len, struct prompt_matches *ret)
+{
+	struct shell *sh = userdata;
+	_cleanup_buffer_ struct buffer code = BUFFER_INIT(LIMIT_CODE_BYTES);
+	_cleanup_free_ char *answer = NULL;
+	if (buffer_append(&code, sh->cell.data, sh->cell.len) == 0 &&
+		buffer_append(&code, line, len) == 0 && buffer_cstr(&code) &&
+		(answer = local_complete(sh->local, code.data, code.len)))
+		prompt_read_matches(code.data, answer, strlen(answer), ret);
+}
+
 /* What --preload named and could not be imported. */
 static void tell_missing_modules(struct shell *sh)
 {
 	enum { PATIENCE_S = 60 };
-	if (!sh->options->preload || !*sh->options->preload || !local_wait_ready(sh->local, PATIENCE_S))
+	if (!sh->options->preload || !*sh->options->preload ||
+		!local_wait_ready(sh->local, PATIENCE_S))
 		return;
 	const char *report = local_preload_report(sh->local);
 	if (*report)
@@ -363,10 +397,11 @@ static void tell_missing_modules(struct shell *sh)
 static int run_shell(const struct options *o)
 {
 	struct shell sh = { .options = o, .cell = BUFFER_INIT(LIMIT_CODE_BYTES) };
-	_cleanup_free_ char *history_path =
-		places_home_file("XDG_STATE_HOME", ".local/state", "glovebox/history");
+	_cleanup_free_ char *history_path = paths_home_file(
+		"XDG_STATE_HOME", ".local/state", "glovebox/history");
 	struct error e = { 0 };
 	int r = begin(&sh, &e);
+
 	if (r == 0)
 		r = prompt_create(history_path, &sh.prompt);
 	if (r < 0) {
@@ -378,9 +413,11 @@ static int run_shell(const struct options *o)
 		if (prompt_is_terminal(sh.prompt))
 			printf("Glovebox %s: Python in a sandbox. %%help for help, Ctrl-D to end.\n",
 				GLOVEBOX_VERSION);
+		prompt_set_completion(sh.prompt, complete, &sh);
 		tell_missing_modules(&sh);
 		loop(&sh);
 	}
+
 	prompt_destroy(sh.prompt);
 	local_destroy(sh.local);
 	backend_finish(&sh.backend);
@@ -393,7 +430,7 @@ int cli_shell(int argc, char **argv)
 	struct options o = { 0 };
 	int code, first = cli_parse(&page, &o, argc, argv, false, &code);
 	if (first >= 0 && first < argc)
-		code = cli_usage(page.verb, "it takes no '%.60s'", argv[first]);
+		code = cli_usage(page.verb, "unexpected argument '%.60s'", argv[first]);
 	else if (first >= 0)
 		code = run_shell(&o);
 	options_finish(rows, &o);

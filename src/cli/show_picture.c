@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/fds.h"
 #include "base/text.h"
 #include "cli/cli.h"
 
@@ -53,19 +54,20 @@ static int open_new(const char *extension, unsigned *number, char name[NAME_MAX_
 	return -EEXIST;
 }
 
-static int save_bytes(
-	const struct form *form, const void *data, size_t len, unsigned *number, char name[NAME_MAX_BYTES])
+static int save_bytes(const struct form *form, const void *data, size_t len, unsigned *number,
+	char name[NAME_MAX_BYTES])
 {
 	_cleanup_fd_ int fd = open_new(form->extension, number, name);
 	if (fd < 0)
 		return fd;
-	int r = cli_write(fd, data, len);
+	int r = fd_write_waiting(fd, data, len);
 	if (r < 0)
 		unlink(name);
 	return r;
 }
 
-static void print_form(const struct bundle_item *item, const struct form *form, bool save, unsigned *number)
+static void print_form(
+	const struct bundle_item *item, const struct form *form, bool save, unsigned *number)
 {
 	_cleanup_buffer_ struct buffer decoded = BUFFER_INIT(LIMIT_DISPLAY_BYTES);
 	char size[CLI_AMOUNT_MAX], name[NAME_MAX_BYTES];
@@ -103,7 +105,8 @@ void display_print(const struct bundle *b, bool save, unsigned *number)
 		if (form)
 			print_form(&b->item[i], form, save, number);
 		else if (!text)
-			printf("[%s, %s]\n", b->item[i].mime, cli_format_size((double)b->item[i].len, size));
+			printf("[%s, %s]\n", b->item[i].mime,
+				cli_format_size((double)b->item[i].len, size));
 	}
 	fflush(stdout);
 }

@@ -28,9 +28,10 @@ int cli_version(int argc, char **argv)
 	if (first < 0)
 		return code;
 	if (first < argc)
-		return cli_usage(page.verb, "it takes no '%.60s'", argv[first]);
+		return cli_usage(page.verb, "unexpected argument '%.60s'", argv[first]);
 	if (o.json)
-		printf("{\"version\":\"%s\",\"libuv\":\"%s\"}\n", GLOVEBOX_VERSION, uv_version_string());
+		printf("{\"version\":\"%s\",\"libuv\":\"%s\"}\n", GLOVEBOX_VERSION,
+			uv_version_string());
 	else
 		printf("glovebox %s\n", GLOVEBOX_VERSION);
 	return CLI_OK;

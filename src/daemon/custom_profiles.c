@@ -7,29 +7,12 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "daemon/config.h"
-#include "daemon/paths.h"
 #include "profile/profiles.h"
 
-int own_profiles_load(const char *settings_file, struct error *e, struct profiles **ret)
-{
-	char beside[LIMIT_PATH_BYTES] = "";
-	_cleanup_free_ char *own = places_home_file("XDG_CONFIG_HOME", ".config", "glovebox/profiles");
-	const char *directories[4], *slash = settings_file ? strrchr(settings_file, '/') : NULL;
-	size_t n = 0;
-	if (slash)
-		snprintf(beside, sizeof(beside), "%.*s/profiles", (int)(slash - settings_file), settings_file);
-	else if (settings_file)
-		snprintf(beside, sizeof(beside), "profiles");
-	if (*beside)
-		directories[n++] = beside;
-	if (own)
-		directories[n++] = own;
-	directories[n++] = "/etc/glovebox/profiles";
-	directories[n] = NULL;
-	return profiles_create(directories, e, ret);
-}
-
-/* coding_env runs code under smolagents' rules; who chose others for the server means them here too. */
+/*
+ * coding_env runs code under smolagents' rules; who chose others for the server means them here
+ * too.
+ */
 const char *own_profiles_openenv(const struct config *c)
 {
 	if (c->openenv_profile)
@@ -43,6 +26,7 @@ int own_profiles_check(const struct profiles *p, const struct config *c, struct 
 	int r = profiles_choose(p, NULL, c->profile, c->additional_imports, false, e, &usual);
 	if (r < 0)
 		return r;
-	r = profiles_choose(p, own_profiles_openenv(c), NULL, c->additional_imports, true, e, &openenv);
+	r = profiles_choose(
+		p, own_profiles_openenv(c), NULL, c->additional_imports, true, e, &openenv);
 	return r < 0 ? error_wrap(e, "openenv-profile") : 0;
 }

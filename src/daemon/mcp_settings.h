@@ -1,4 +1,4 @@
-/* The mcp-* settings, checked, as the API takes them. */
+/* The mcp-* settings of the server and of its tokens, checked, as the API takes them. */
 #pragma once
 
 #include "api/api.h"
@@ -8,10 +8,16 @@
 struct profiles;
 
 struct mcp_settings {
-	struct mcp_config config; /* points into the settings and into `network` */
-	struct network_policy network;
+	/* the server's, then one for each token; they point into the settings */
+	struct mcp_config *configs;
+	struct network_policy *networks;
+	unsigned n;
 };
 
-/* Errors name the setting. The settings must outlive *ret; end it with mcp_settings_finish(). */
-int mcp_settings_load(const struct config *c, const struct profiles *profiles, struct error *e, struct mcp_settings *ret);
+/*
+ * Errors name the setting. The settings must outlive *ret; end it with mcp_settings_finish(), also
+ * after an error.
+ */
+int mcp_settings_load(const struct config *c, const struct profiles *profiles, struct error *e,
+	struct mcp_settings *ret);
 void mcp_settings_finish(struct mcp_settings *s);

@@ -9,9 +9,9 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "options/options.h"
-#include "json/json_read.h"
 #include "packages/names.h"
 #include "session/session.h"
+#include "json/json_read.h"
 
 static void on_done(void *userdata, const struct packages_answer *a)
 {
@@ -20,7 +20,7 @@ static void on_done(void *userdata, const struct packages_answer *a)
 	if (a->error) {
 		log_warning("packages-warm '%s': %s", s->line, a->error->text);
 	} else if (!a->set) {
-		log_info("packages-warm '%s': the system has it all", s->line);
+		log_info("packages-warm '%s': all packages are part of the system", s->line);
 	} else if ((s->hold = packages_hold(s->all->packages, a->set))) {
 		packages_give_template(s->hold);
 		sessions_warm_template(s->all->sessions, a->path, a->modules, a->replaces);
@@ -34,7 +34,8 @@ static void start(struct warm_set *s)
 	char *names[REQUEST_NAMES_MAX + 1] = { NULL };
 	struct error e = { 0 };
 	size_t n = 0;
-	for (char *rest = copy, *word; rest && n < REQUEST_NAMES_MAX && (word = strsep(&rest, " "));)
+	for (char *rest = copy, *word;
+		rest && n < REQUEST_NAMES_MAX && (word = strsep(&rest, " "));)
 		if (*word)
 			names[n++] = word;
 	struct packages_request q = { .packages = names };
@@ -42,7 +43,8 @@ static void start(struct warm_set *s)
 		log_warning("packages-warm '%s': %s", s->line, e.text);
 }
 
-void warm_sets_start(struct warm_sets *w, struct packages *packages, struct sessions *sessions, char *const *lines)
+void warm_sets_start(struct warm_sets *w, struct packages *packages, struct sessions *sessions,
+	char *const *lines)
 {
 	w->packages = packages;
 	w->sessions = sessions;
@@ -61,7 +63,8 @@ static json_t *failed_at_all(char *const *imports, const char *reason)
 {
 	json_t *list = json_array();
 	for (; imports && *imports; imports++)
-		json_array_append_new(list, json_pack("{s:s, s:s}", "name", *imports, "reason", reason));
+		json_array_append_new(
+			list, json_pack("{s:s, s:s}", "name", *imports, "reason", reason));
 	return list;
 }
 
@@ -73,18 +76,26 @@ static json_t *failed_of(const char *report)
 	return json_incref(json_object_get(tree, "failed"));
 }
 
-/* Each that could not be had is a line of the log, and all of them are told to the server. Takes the list over. */
+/*
+ * Each that could not be had is a line of the log, and all of them are told to the server. Takes
+ * the list over.
+ */
 static void tell_failed(struct warm_sets *w, json_t *failed)
 {
 	_cleanup_json_ json_t *list = failed;
 	_cleanup_buffer_ struct buffer names = BUFFER_INIT(LIMIT_NAME_BYTES * REQUEST_NAMES_MAX);
 	const json_t *one;
 	size_t i;
-	json_array_foreach(list, i, one) {
-		const char *name = json_string_value(json_object_get(one, "name")), *reason = json_string_value(json_object_get(one, "reason"));
-		log_warning("additional-imports: %s cannot be had: %s", name ? name : "?", reason ? reason : "unknown");
+
+	json_array_foreach(list, i, one)
+	{
+		const char *name = json_string_value(json_object_get(one, "name")),
+			   *reason = json_string_value(json_object_get(one, "reason"));
+		log_warning("additional-imports: %s cannot be installed: %s", name ? name : "?",
+			reason ? reason : "unknown");
 		buffer_printf(&names, "%s%s", i ? ", " : "", name ? name : "?");
 	}
+
 	_cleanup_free_ char *text = json_array_size(list) ? json_dumps(list, JSON_COMPACT) : NULL;
 	w->told(w->userdata, text, text && buffer_append(&names, "", 1) >= 0 ? names.data : NULL);
 }
@@ -97,14 +108,16 @@ static void on_common(void *userdata, const struct packages_answer *a)
 		log_info("additional-imports: %s", a->report);
 	w->common = !a->error && a->set ? packages_hold(w->packages, a->set) : NULL;
 	sessions_set_packages(w->sessions, w->common ? a->path : NULL, a->replaces);
-	tell_failed(w, a->error ? failed_at_all(w->authorised, a->error->text) : failed_of(a->report));
+	tell_failed(
+		w, a->error ? failed_at_all(w->authorised, a->error->text) : failed_of(a->report));
 }
 
-bool warm_sets_common(struct warm_sets *w, struct packages *packages, struct sessions *sessions, char *const *imports, warm_sets_told told,
-	void *userdata)
+bool warm_sets_common(struct warm_sets *w, struct packages *packages, struct sessions *sessions,
+	char *const *imports, warm_sets_told told, void *userdata)
 {
 	static const struct packages_listener listener = { .on_done = on_common };
 	struct error e = { 0 };
+
 	w->packages = packages;
 	w->sessions = sessions;
 	w->told = told;
@@ -112,10 +125,12 @@ bool warm_sets_common(struct warm_sets *w, struct packages *packages, struct ses
 	if (!imports || !imports[0] || !packages_enabled(packages))
 		return false;
 	sessions_await_packages(sessions);
-	if (packages_ask(packages, &(struct packages_request){ .imports = imports }, &listener, w, &e, &w->common_wait) < 0) {
+	if (packages_ask(packages, &(struct packages_request){ .imports = imports }, &listener, w,
+		    &e, &w->common_wait) < 0) {
 		sessions_set_packages(sessions, NULL, false);
 		tell_failed(w, failed_at_all(w->authorised, e.text));
 	}
+
 	return true;
 }
 

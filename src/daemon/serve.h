@@ -1,5 +1,7 @@
-/* The daemon: sessions, API and HTTP server on one loop, from the first line of the log to the last process
- * gone. */
+/*
+ * The daemon: sessions, API and HTTP server on one loop, from the first line of the log to the last
+ * process gone.
+ */
 #pragma once
 
 #include "daemon/config.h"
@@ -11,7 +13,8 @@ enum {
 };
 
 /*
- * Serves until SIGTERM or SIGINT, then drains: new work is refused, running cells get config.drain seconds. A
- * second signal ends them at once, a third ends the program. Returns an exit code. One call per process.
+ * Serves until SIGTERM or SIGINT, then drains: new work is refused, running cells get config.drain
+ * seconds. A second signal ends them at once, a third ends the program. Returns an exit code. One
+ * call per process.
  */
 int serve_run(const struct config *config);

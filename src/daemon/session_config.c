@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "base/paths.h"
 #include "daemon/config.h"
-#include "daemon/paths.h"
 #include "session/session.h"
 
 static struct session_limits default_limits(const struct config *c)
@@ -26,7 +26,10 @@ static struct session_limits default_limits(const struct config *c)
 	};
 }
 
-/* Nobody can use more than the machine has; where that is less than what sessions get unasked, it is no less. */
+/*
+ * Nobody can use more than the machine has; where that is less than what sessions get unasked, it
+ * is no less.
+ */
 static uint64_t most_memory(const struct config *c)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
@@ -53,32 +56,38 @@ static struct session_limits most_limits(const struct config *c)
 	};
 }
 
-/* Where there are tokens, clients are not necessarily those whom this machine's own neighbourhood trusts: what is not public must
- * then be named by who runs the server. */
+/*
+ * Where there are tokens, clients are not necessarily those whom this machine's own neighbourhood
+ * trusts: what is not public must then be named by who runs the server.
+ */
 static int network(const struct config *c, struct error *e, struct sessions_config *ret)
 {
-	static char *open_to_all[] = { (char *)"any", NULL }, *public_only[] = { (char *)"loopback", (char *)"*:*", NULL };
+	static char *open_to_all[] = { (char *)"any", NULL },
+		    *public_only[] = { (char *)"loopback", (char *)"*:*", NULL };
 	char *const *list = c->network ? c->network : c->token ? public_only : open_to_all;
 	int r = network_most_parse(list, e, &ret->max_network);
 	if (r == 0)
-		r = network_policy_parse(c->default_network ? c->default_network : "none", e, &ret->default_network);
+		r = network_policy_parse(
+			c->default_network ? c->default_network : "none", e, &ret->default_network);
 	return r;
 }
 
 int config_sessions(const struct config *c, struct error *e, struct sessions_config *ret)
 {
 	char *module = NULL;
-	int r = places_guest(e, &module);
+	int r = paths_guest(e, &module);
+
 	if (r < 0)
 		return r;
 	sessions_config_init(ret);
 	ret->guest_module = module;
 	ret->warm_display = c->displays == DISPLAYS_READY;
 	ret->plain_displays = c->displays == DISPLAYS_PLAIN;
+	ret->quick_start = c->quick_start;
 	ret->low_idle_latency = c->low_idle_latency;
 	ret->state_dir = c->state_dir;
 	ret->preload = c->preload;
-	ret->learn = true;
+	ret->learn = c->heap_placement;
 	ret->rootfs = c->rootfs;
 	ret->ready_guests = c->ready;
 	ret->renew_s = c->renew;
@@ -91,6 +100,7 @@ int config_sessions(const struct config *c, struct error *e, struct sessions_con
 	ret->checkpoint_bytes = c->checkpoint_memory;
 	ret->default_ttl_s = c->ttl;
 	ret->default_idle_timeout_s = c->idle_timeout;
+	ret->max_paused_s = c->max_paused;
 	ret->default_profile = c->profile;
 	ret->default_imports = c->additional_imports;
 	ret->defaults = default_limits(c);
@@ -102,5 +112,6 @@ int config_sessions(const struct config *c, struct error *e, struct sessions_con
 		free(module);
 		ret->guest_module = NULL;
 	}
+
 	return r;
 }

@@ -3,7 +3,8 @@
 #include "wire/wire.h"
 
 const char *const film_names[FILM_FORMATS + 1] = { "apng", "webm", "mp4", "gif", NULL };
-const char *const film_media_types[FILM_FORMATS] = { "image/apng", "video/webm", "video/mp4", "image/gif" };
+const char *const film_media_types[FILM_FORMATS] = { "image/apng", "video/webm", "video/mp4",
+	"image/gif" };
 
 int display_frame(struct buffer *b, unsigned type, uint32_t serial, const void *options, size_t len)
 {

@@ -37,12 +37,14 @@ int http_address_parse(const char *text, struct error *e, struct http_address *r
 	struct http_address a = { 0 };
 	const char *host = text;
 	uint64_t port;
+
 	if (text_starts(text, "unix:")) {
 		int r = parse_unix(text, text + 5, e, &a);
 		if (r == 0)
 			*ret = a;
 		return r;
 	}
+
 	if (text_starts(host, "http://"))
 		host += 7;
 	else if (strstr(host, "://"))
@@ -57,6 +59,7 @@ int http_address_parse(const char *text, struct error *e, struct http_address *r
 	} else if (memchr(host, ':', len)) {
 		return bad_address(e, text, "an IPv6 address goes into brackets");
 	}
+
 	if (!len || len > HTTP_HOST_MAX)
 		return bad_address(e, text, "the host is missing or too long");
 	memcpy(a.host, host, len);
@@ -72,8 +75,8 @@ int http_address_parse(const char *text, struct error *e, struct http_address *r
 }
 
 static int try_one(int family, const struct sockaddr *sa, socklen_t len,
-	int (*use)(int fd, const struct sockaddr *sa, socklen_t len, void *userdata), void *userdata,
-	int *ret_fd)
+	int (*use)(int fd, const struct sockaddr *sa, socklen_t len, void *userdata),
+	void *userdata, int *ret_fd)
 {
 	_cleanup_fd_ int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -85,8 +88,8 @@ static int try_one(int family, const struct sockaddr *sa, socklen_t len,
 }
 
 static int each_unix(const struct http_address *a,
-	int (*use)(int fd, const struct sockaddr *sa, socklen_t len, void *userdata), void *userdata,
-	int *ret_fd)
+	int (*use)(int fd, const struct sockaddr *sa, socklen_t len, void *userdata),
+	void *userdata, int *ret_fd)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	snprintf(un.sun_path, sizeof(un.sun_path), "%.107s", a->host);
@@ -94,18 +97,20 @@ static int each_unix(const struct http_address *a,
 }
 
 int http_address_each(const struct http_address *a, bool passive,
-	int (*use)(int fd, const struct sockaddr *sa, socklen_t len, void *userdata), void *userdata,
-	struct error *e, int *ret_fd)
+	int (*use)(int fd, const struct sockaddr *sa, socklen_t len, void *userdata),
+	void *userdata, struct error *e, int *ret_fd)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC,
 		.ai_socktype = SOCK_STREAM,
 		.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0) };
 	struct addrinfo *list = NULL;
 	int r = -EADDRNOTAVAIL;
+
 	if (a->is_unix) {
 		r = each_unix(a, use, userdata, ret_fd);
 		return r < 0 ? error_set_errno(e, r, "unix:%s", a->host) : 0;
 	}
+
 	int g = getaddrinfo(a->host, a->port, &hints, &list);
 	if (g)
 		return error_set(e, -EADDRNOTAVAIL, "%s: %s", a->host, gai_strerror(g));
@@ -119,6 +124,7 @@ void http_address_format(const struct sockaddr *sa, char *out, size_t size, unsi
 {
 	char host[INET6_ADDRSTRLEN] = "?";
 	unsigned port = 0;
+
 	if (sa->sa_family == AF_INET) {
 		const struct sockaddr_in *in = (const struct sockaddr_in *)sa;
 		port = ntohs(in->sin_port);
@@ -132,6 +138,7 @@ void http_address_format(const struct sockaddr *sa, char *out, size_t size, unsi
 	} else {
 		snprintf(out, size, "unix");
 	}
+
 	if (ret_port)
 		*ret_port = port;
 }

@@ -19,12 +19,13 @@ struct http_address {
 int http_address_parse(const char *text, struct error *e, struct http_address *ret);
 
 /*
- * Calls use(fd, address) with a fresh CLOEXEC stream socket for each thing the address resolves to, until one
- * returns 0; that socket is *ret_fd. `passive` for listening. Else the error of the last one.
+ * Calls use(fd, address) with a fresh CLOEXEC stream socket for each thing the address resolves to,
+ * until one returns 0; that socket is *ret_fd. `passive` for listening. Else the error of the last
+ * one.
  */
 int http_address_each(const struct http_address *a, bool passive,
-	int (*use)(int fd, const struct sockaddr *sa, socklen_t len, void *userdata), void *userdata,
-	struct error *e, int *ret_fd);
+	int (*use)(int fd, const struct sockaddr *sa, socklen_t len, void *userdata),
+	void *userdata, struct error *e, int *ret_fd);
 
 /* "127.0.0.1:80", "[::1]:80" or "unix". */
 void http_address_format(const struct sockaddr *sa, char *out, size_t size, unsigned *ret_port);

@@ -82,15 +82,20 @@ void http_client_response_finish(struct http_client_response *r)
 
 /* ---- connecting ------------------------------------------------------- */
 
-/* Waits for one of the events: their bits, or -ETIMEDOUT. timeout_ms < 0: no limit. */
-static int wait_for(int fd, short events, int timeout_ms)
+/*
+ * Waits for one of the events: their bits, -ETIMEDOUT, or -ECANCELED when cancel_fd (0: none) is
+ * readable. timeout_ms < 0: no limit.
+ */
+static int wait_for(int fd, short events, int timeout_ms, int cancel_fd)
 {
-	struct pollfd p = { .fd = fd, .events = events };
+	struct pollfd p[] = { { .fd = fd, .events = events },
+		{ .fd = cancel_fd > 0 ? cancel_fd : -1, .events = POLLIN } };
 	uint64_t end = clock_now_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * NSEC_PER_MSEC;
+
 	for (;;) {
-		int n = poll(&p, 1, timeout_ms);
+		int n = poll(p, 2, timeout_ms);
 		if (n > 0)
-			return p.revents;
+			return p[1].revents ? -ECANCELED : p[0].revents;
 		if (n == 0)
 			return -ETIMEDOUT;
 		if (errno != EINTR)
@@ -106,6 +111,7 @@ static int connect_one(int fd, const struct sockaddr *sa, socklen_t len, void *u
 {
 	const unsigned *timeout_ms = userdata;
 	int on = 1, err = 0;
+
 	socklen_t err_len = sizeof(err);
 	int r = fd_set_nonblock(fd, 1);
 	if (r < 0)
@@ -116,7 +122,7 @@ static int connect_one(int fd, const struct sockaddr *sa, socklen_t len, void *u
 		return 0;
 	if (errno != EINPROGRESS)
 		return -errno;
-	r = wait_for(fd, POLLOUT, (int)*timeout_ms);
+	r = wait_for(fd, POLLOUT, (int)*timeout_ms, 0);
 	if (r < 0)
 		return r;
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &err_len) < 0)
@@ -128,7 +134,7 @@ static int connect_client(struct http_client *c, unsigned connect_ms, struct err
 {
 	unsigned timeout_ms = connect_ms ? connect_ms : CONNECT_MS;
 	/* A kept connection that has something to read before we asked was closed by the server. */
-	if (c->fd >= 0 && wait_for(c->fd, POLLIN, 0) == -ETIMEDOUT)
+	if (c->fd >= 0 && wait_for(c->fd, POLLIN, 0, 0) == -ETIMEDOUT)
 		return 0;
 	fd_close_clear(&c->fd);
 	int r = http_address_each(&c->address, false, connect_one, &timeout_ms, e, &c->fd);
@@ -136,9 +142,11 @@ static int connect_client(struct http_client *c, unsigned connect_ms, struct err
 		error_wrap(e, "cannot connect");
 		error_slug(e, "cannot_connect");
 		if (r == -ECONNREFUSED || r == -ENOENT)
-			error_remedy(e, "nothing listens there: start a server with `glovebox serve`, or "
-					"name another with --server");
+			error_remedy(e,
+				"nothing listens there: start a server with `glovebox serve`, or "
+				"name another with --url");
 	}
+
 	return r;
 }
 
@@ -150,10 +158,12 @@ static int put_request(struct call *call, struct buffer *b)
 	const struct http_address *a = &call->client->address;
 	bool v6 = strchr(a->host, ':') != NULL;
 	int r = buffer_printf(b, "%s %s HTTP/1.1\r\n", q->method, q->target);
+
 	if (a->is_unix)
 		r |= buffer_append_str(b, "Host: localhost\r\n");
 	else
-		r |= buffer_printf(b, "Host: %s%s%s:%s\r\n", v6 ? "[" : "", a->host, v6 ? "]" : "", a->port);
+		r |= buffer_printf(
+			b, "Host: %s%s%s:%s\r\n", v6 ? "[" : "", a->host, v6 ? "]" : "", a->port);
 	if (call->client->token)
 		r |= buffer_printf(b, "Authorization: Bearer %s\r\n", call->client->token);
 	if (q->accept)
@@ -167,8 +177,10 @@ static int put_request(struct call *call, struct buffer *b)
 	return r ? -ENOMEM : 0;
 }
 
-/* Sends until done, or until the server has something to say or stopped listening: then its answer is what
- * counts. */
+/*
+ * Sends until done, or until the server has something to say or stopped listening: then its answer
+ * is what counts.
+ */
 static int send_all(struct call *call, const char *data, size_t len, int timeout_ms)
 {
 	int fd = call->client->fd;
@@ -183,12 +195,13 @@ static int send_all(struct call *call, const char *data, size_t len, int timeout
 			return 1;
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		int r = wait_for(fd, POLLOUT | POLLIN, timeout_ms);
+		int r = wait_for(fd, POLLOUT | POLLIN, timeout_ms, call->request->cancel_fd);
 		if (r < 0)
 			return r;
 		if (r & POLLIN)
 			return 1;
 	}
+
 	return 0;
 }
 
@@ -239,12 +252,13 @@ static int on_header_value_complete(llhttp_t *engine)
 	struct call *call = engine->data;
 	struct http_client_response *r = call->response;
 	uint64_t seconds;
+
 	call->value[call->value_len] = '\0';
 	if (!strcasecmp(call->field, "content-type"))
 		snprintf(r->content_type, sizeof(r->content_type), "%s", call->value);
 	else if (!strcasecmp(call->field, "x-request-id"))
-		snprintf(r->request_id, sizeof(r->request_id), "%.*s", (int)sizeof(r->request_id) - 1,
-			call->value);
+		snprintf(r->request_id, sizeof(r->request_id), "%.*s",
+			(int)sizeof(r->request_id) - 1, call->value);
 	else if (!strcasecmp(call->field, "retry-after") &&
 		 text_parse_u64(call->value, 0, 86400, &seconds) == 0)
 		r->retry_after_s = (unsigned)seconds;
@@ -303,7 +317,8 @@ static int take_bytes(struct call *call, const char *data, size_t len)
 static int take_end(struct call *call)
 {
 	if (call->heard)
-		llhttp_finish(&call->engine); /* a body without a length ends here: the callback sets done */
+		/* a body without a length ends here: the callback sets done */
+		llhttp_finish(&call->engine);
 	return call->done ? 0 : -ECONNRESET;
 }
 
@@ -311,6 +326,7 @@ static int read_answer(struct call *call, int timeout_ms)
 {
 	_cleanup_free_ char *data = malloc(READ_BYTES);
 	int r = data ? 0 : -ENOMEM;
+
 	while (r == 0 && !call->done) {
 		ssize_t n = recv(call->client->fd, data, READ_BYTES, 0);
 		if (n > 0)
@@ -318,11 +334,13 @@ static int read_answer(struct call *call, int timeout_ms)
 		else if (n == 0)
 			return take_end(call);
 		else if (errno == EAGAIN || errno == EINTR)
-			r = wait_for(call->client->fd, POLLIN, timeout_ms);
+			r = wait_for(
+				call->client->fd, POLLIN, timeout_ms, call->request->cancel_fd);
 		else
 			return -errno;
 		r = r > 0 ? 0 : r;
 	}
+
 	return r;
 }
 
@@ -330,28 +348,33 @@ static int explain(const struct call *call, int err, struct error *e)
 {
 	switch (err) {
 	case -EFBIG:
-		return error_set(e, err, "the answer is larger than %zu bytes", call->response->body.max);
+		return error_set(
+			e, err, "the answer is larger than %zu bytes", call->response->body.max);
 	case -EPROTO:
 		return error_set(e, err, "the server does not speak HTTP/1.1");
 	case -ETIMEDOUT:
 		return error_set(e, err, "the server did not answer in time");
 	case -ECONNRESET:
-		return error_set(e, err, "the server closed the connection before its answer was complete");
+		return error_set(
+			e, err, "the server closed the connection before its answer was complete");
 	default:
-		return error_set_errno(e, err, "%s %s", call->request->method, call->request->target);
+		return error_set_errno(
+			e, err, "%s %s", call->request->method, call->request->target);
 	}
 }
 
-int http_client_call(struct http_client *c, const struct http_client_request *request, struct error *e,
-	struct http_client_response *ret)
+int http_client_call(struct http_client *c, const struct http_client_request *request,
+	struct error *e, struct http_client_response *ret)
 {
 	struct http_client_response response = { 0 };
 	struct call call = { .client = c, .request = request, .response = &response };
 	int timeout_ms = request->silence_ms ? (int)request->silence_ms : -1;
 	int r = connect_client(c, request->connect_ms, e);
+
 	if (r < 0)
 		return r;
-	buffer_init(&response.body, request->max_body ? request->max_body : LIMIT_CLIENT_BODY_BYTES);
+	buffer_init(
+		&response.body, request->max_body ? request->max_body : LIMIT_CLIENT_BODY_BYTES);
 	llhttp_init(&call.engine, HTTP_RESPONSE, &callbacks);
 	call.engine.data = &call;
 	r = send_request(&call, timeout_ms);
@@ -365,6 +388,7 @@ int http_client_call(struct http_client *c, const struct http_client_request *re
 		http_client_response_finish(&response);
 		return r;
 	}
+
 	response.body.max = 0; /* so that buffer_cstr() has room for its NUL */
 	*ret = response;
 	return 0;

@@ -10,8 +10,8 @@
 #include "base/text.h"
 #include "http/ws.h"
 
-/* A body buffer up to this size is kept for the next request of the connection. */
-enum { BODY_KEPT_BYTES = 16 * 1024, BODY_FIRST_RESERVE = 64 * 1024 };
+/* Buffers of up to these sizes are kept for the next request of the connection. */
+enum { BODY_KEPT_BYTES = 16 * 1024, EXTRA_KEPT_BYTES = 4 * 1024, BODY_FIRST_RESERVE = 64 * 1024 };
 
 static uint64_t now_ms(const struct http_conn *c)
 {
@@ -54,6 +54,7 @@ void http_conn_close(struct http_conn *c)
 	uv_close(&c->uv.handle, on_closed);
 	tell_gone(c);
 	http_ws_lost(c);
+	http_tunnel_lost(c);
 	if (was_pending)
 		http_conn_log(&c->x, 0);
 }
@@ -115,6 +116,7 @@ static void start_exchange(struct http_conn *c, bool head_bad)
 {
 	struct http_exchange *x = &c->x;
 	struct buffer body = x->body, extra = x->extra;
+
 	body.len = extra.len = 0;
 	*x = (struct http_exchange){
 		.conn = c,
@@ -143,6 +145,8 @@ static void finish_exchange(struct http_conn *c)
 	x->active = false;
 	if (x->body.cap > BODY_KEPT_BYTES)
 		buffer_finish(&x->body);
+	if (x->extra.cap > EXTRA_KEPT_BYTES)
+		buffer_finish(&x->extra);
 	c->since_ms = now_ms(c);
 	if (c->state == HTTP_CONN_HTTP && (x->close_after || c->server->closing))
 		http_conn_hang_up(c);
@@ -179,11 +183,12 @@ void http_conn_refuse(struct http_conn *c, const struct http_refusal *why)
 			http_conn_close(c); /* a half-sent answer cannot become another one */
 		return;
 	}
+
 	if (!x->active)
 		start_exchange(c, true);
 	tell_gone(c);
 	x->close_after = true;
-	x->extra.len = 0;
+	http_out_drop_headers(x);
 	http_respond_problem(x, why->status, why->code, why->detail, why->remedy);
 	if (exchange_is_over(c))
 		finish_exchange(c);
@@ -210,6 +215,7 @@ static void take_head(struct http_conn *c)
 	struct http_server *s = c->server;
 	struct http_head *h = &c->parser.head;
 	struct http_exchange *x = &c->x;
+
 	start_exchange(c, false);
 	x->told = true;
 	if (s->handler->on_headers)
@@ -221,9 +227,12 @@ static void take_head(struct http_conn *c)
 		http_conn_refuse(c, &too_large);
 		return;
 	}
+
 	if (x->mode == HTTP_BODY_BUFFER && h->content_length > 0) {
-		/* A declared size is a promise, not a reason to take memory: reserve little, grow as it
-		 * comes. */
+		/*
+		 * A declared size is a promise, not a reason to take memory: reserve little, grow
+		 * as it comes.
+		 */
 		size_t want = h->content_length < BODY_FIRST_RESERVE ? (size_t)h->content_length
 								     : BODY_FIRST_RESERVE;
 		if (buffer_reserve(&x->body, want) < 0) {
@@ -231,6 +240,7 @@ static void take_head(struct http_conn *c)
 			return;
 		}
 	}
+
 	if (h->expects_continue && h->content_length != 0)
 		send_continue(c);
 }
@@ -265,7 +275,8 @@ static bool may_parse(const struct http_conn *c)
 		return false;
 	if (x->active)
 		return !x->request_done;
-	return c->queued <= HTTP_HIGH_WATER; /* a client that does not read its answers gets no new ones */
+	/* a client that does not read its answers gets no new ones */
+	return c->queued <= HTTP_HIGH_WATER;
 }
 
 /* Works through the input until it is used up or something must be waited for. */
@@ -292,18 +303,23 @@ static void parse(struct http_conn *c, struct http_input *in)
 			break;
 		}
 	}
+
 	c->inside--;
 }
 
 /* ---- input ------------------------------------------------------------ */
 
-/* What could not be looked at yet is kept, or goes to the protocol that has just been switched to. */
+/*
+ * What could not be looked at yet is kept, or goes to the protocol that has just been switched to.
+ */
 static void keep_rest(struct http_conn *c, const struct http_input *rest)
 {
 	if (!rest->len || c->state >= HTTP_CONN_LINGER)
 		return;
 	if (c->state == HTTP_CONN_WS)
 		http_ws_input(c, rest->data, rest->len);
+	else if (c->state == HTTP_CONN_TUNNEL)
+		http_tunnel_input(c, rest->data, rest->len);
 	else if (buffer_append(&c->backlog, rest->data, rest->len) < 0)
 		http_conn_close(c);
 }
@@ -312,16 +328,24 @@ static void take_input(struct http_conn *c, const char *data, size_t len)
 {
 	struct http_input in = { data, len };
 	bool was_started = c->parser.started;
+
 	if (c->state == HTTP_CONN_LINGER) {
 		c->lingered += len;
 		if (c->lingered > LIMIT_LINGER_BYTES)
 			http_conn_close(c);
 		return;
 	}
+
 	if (c->state == HTTP_CONN_WS) {
 		http_ws_input(c, data, len);
 		return;
 	}
+
+	if (c->state == HTTP_CONN_TUNNEL) {
+		http_tunnel_input(c, data, len);
+		return;
+	}
+
 	if (!c->backlog.len)
 		parse(c, &in);
 	keep_rest(c, &in);
@@ -338,8 +362,9 @@ static void settle_eof(struct http_conn *c)
 		if (c->flushed)
 			http_conn_close(c);
 	} else if (c->state == HTTP_CONN_HTTP && c->x.active && c->x.answered) {
-		http_conn_hang_up(c); /* the rest of the body will not come, but the answer is on its way */
-	} else if (c->state == HTTP_CONN_WS || c->x.active || c->parser.started) {
+		/* the rest of the body will not come, but the answer is on its way */
+		http_conn_hang_up(c);
+	} else if (c->state != HTTP_CONN_HTTP || c->x.active || c->parser.started) {
 		http_conn_close(c);
 	} else if (!c->backlog.len) {
 		http_conn_hang_up(c);
@@ -352,6 +377,7 @@ void http_conn_run(struct http_conn *c)
 		http_conn_close(c);
 		return;
 	}
+
 	/* The backlog's memory is moved out first: an answer inside may append to a new one. */
 	struct buffer work = c->backlog;
 	buffer_init(&c->backlog, work.max);
@@ -380,7 +406,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
 	struct http_conn *c = handle->data;
 	*buf = uv_buf_init(
-		c->server->slab, sizeof(c->server->slab)); /* used up before the next read of anybody */
+		/* used up before the next read of anybody */
+		c->server->slab, sizeof(c->server->slab));
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -406,6 +433,8 @@ static bool wants_reading(const struct http_conn *c)
 		return true;
 	if (c->state == HTTP_CONN_WS)
 		return c->queued <= HTTP_HIGH_WATER;
+	if (c->state == HTTP_CONN_TUNNEL)
+		return !c->tunnel.held;
 	return !c->x.paused && c->backlog.len < LIMIT_BACKLOG_BYTES;
 }
 
@@ -423,7 +452,7 @@ void http_conn_update_reading(struct http_conn *c)
 	}
 }
 
-/* ---- start and time --------------------------------------------------- */
+/* ---- start ------------------------------------------------------------ */
 
 int http_conn_create(struct http_server *s, int fd, const char *remote)
 {
@@ -432,30 +461,34 @@ int http_conn_create(struct http_server *s, int fd, const char *remote)
 		fd_close(fd);
 		return -ENOMEM;
 	}
+
 	c->server = s;
-	c->x.conn = c->ws.conn = c;
+	c->x.conn = c->ws.conn = c->tunnel.conn = c;
 	c->since_ms = uv_now(s->loop);
 	snprintf(c->remote, sizeof(c->remote), "%s", remote);
 	http_parser_init(&c->parser);
 	buffer_init(&c->backlog, LIMIT_BACKLOG_BYTES + HTTP_SLAB_BYTES);
 	buffer_count(&c->backlog);
 	buffer_count(&c->x.body);
+	buffer_count(&c->x.extra);
 	buffer_count(&c->parser.head.bytes);
-	int r = s->is_unix ? uv_pipe_init(s->loop, &c->uv.pipe, 0) : uv_tcp_init(s->loop, &c->uv.tcp);
+	int r = s->is_unix ? uv_pipe_init(s->loop, &c->uv.pipe, 0)
+			   : uv_tcp_init(s->loop, &c->uv.tcp);
 	c->uv.handle.data = c;
 	if (r < 0) {
 		free(c);
 		fd_close(fd);
 		return r;
 	}
-	TAILQ_INSERT_TAIL(&s->conns, c, all);
-	s->stats.open++;
+
+	http_server_remember(c);
 	r = s->is_unix ? uv_pipe_open(&c->uv.pipe, fd) : uv_tcp_open(&c->uv.tcp, fd);
 	if (r < 0) {
 		fd_close(fd);
 		http_conn_close(c);
 		return r;
 	}
+
 	http_conn_update_reading(c);
 	return 0;
 }
@@ -463,58 +496,4 @@ int http_conn_create(struct http_server *s, int fd, const char *remote)
 bool http_conn_is_idle(const struct http_conn *c)
 {
 	return c->state == HTTP_CONN_HTTP && !c->x.active && !c->parser.started && !c->backlog.len;
-}
-
-static void check_request_time(struct http_conn *c, uint64_t waited)
-{
-	static const struct http_refusal slow_head = { 408, "request_timeout",
-		"the head of the request took too long to arrive", "" },
-					 slow_body = { 408, "request_timeout",
-						 "the body of the request took too long to arrive", "" };
-	const struct http_server *s = c->server;
-	const struct http_exchange *x = &c->x;
-	if (x->active && x->request_done)
-		return; /* the handler's turn */
-	if (x->active) {
-		uint64_t allowed = s->body_ms + x->body_in * 1000 / LIMIT_BODY_RATE;
-		if (!x->paused && waited > allowed)
-			http_conn_refuse(c, &slow_body);
-	} else if (c->parser.started) {
-		if (waited > s->header_ms)
-			http_conn_refuse(c, &slow_head);
-	} else if (!c->backlog.len && !c->queued && waited > s->idle_ms) {
-		http_conn_close(c);
-	}
-}
-
-/* How long a client may take nothing. While much is held for others, it has less time. */
-static uint64_t write_patience(const struct http_server *s)
-{
-	unsigned pressed = LIMIT_WRITE_PRESSED_SECONDS * 1000;
-	return hold_is_short() && s->write_ms > pressed ? pressed : s->write_ms;
-}
-
-void http_conn_check_time(struct http_conn *c, uint64_t now)
-{
-	struct http_server *s = c->server;
-	uint64_t waited = now - c->since_ms;
-	if (c->queued) {
-		size_t left = uv_stream_get_write_queue_size(&c->uv.stream);
-		if (left != c->queue_seen) {
-			c->queue_seen = left;
-			c->out_moved_ms = now;
-		} else if (now - c->out_moved_ms > write_patience(s)) {
-			http_conn_close(c);
-			return;
-		}
-	}
-	if (c->state == HTTP_CONN_HTTP) {
-		check_request_time(c, waited);
-		if (c->x.told && c->x.sse && now - c->out_ms >= s->heartbeat_ms)
-			http_stream_write(&c->x, ":\n\n", 3);
-	} else if (c->state == HTTP_CONN_WS) {
-		http_ws_check_time(c, now);
-	} else if (c->state == HTTP_CONN_LINGER && c->flushed && waited > LIMIT_LINGER_SECONDS * 1000) {
-		http_conn_close(c);
-	}
 }

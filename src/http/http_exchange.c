@@ -38,6 +38,17 @@ const char *http_header(const struct http_exchange *x, const char *name)
 	return http_head_find(head_of(x), name);
 }
 
+bool http_header_at(
+	const struct http_exchange *x, unsigned i, const char **ret_name, const char **ret_value)
+{
+	const struct http_head *h = head_of(x);
+	if (i >= h->n_headers)
+		return false;
+	*ret_name = h->bytes.data + h->header[i].name;
+	*ret_value = h->bytes.data + h->header[i].value;
+	return true;
+}
+
 const char *http_request_id(const struct http_exchange *x)
 {
 	return x->request_id;
@@ -58,9 +69,9 @@ int64_t http_content_length(const struct http_exchange *x)
 	return head_of(x)->content_length;
 }
 
-uint64_t http_serial(const struct http_exchange *x)
+bool http_request_done(const struct http_exchange *x)
 {
-	return x->serial;
+	return x->request_done;
 }
 
 const char *http_body(const struct http_exchange *x, size_t *ret_len)
@@ -95,9 +106,15 @@ void http_resume(struct http_exchange *x)
 	if (!x->paused)
 		return;
 	x->paused = false;
-	c->since_ms += uv_now(c->server->loop) - x->paused_ms; /* the wait was ours, not the client's */
+	/* the wait was ours, not the client's */
+	c->since_ms += uv_now(c->server->loop) - x->paused_ms;
 	http_conn_schedule(c); /* the end of the body may have been seen already */
 	http_conn_update_reading(c);
+}
+
+void http_set_problem_form(struct http_exchange *x, const struct http_problem_form *form)
+{
+	x->problem_form = form;
 }
 
 void http_set_userdata(struct http_exchange *x, void *userdata)
@@ -110,20 +127,44 @@ void *http_userdata(const struct http_exchange *x)
 	return x->userdata;
 }
 
-int http_query_param(const struct http_exchange *x, const char *name, char *out, size_t size)
+int http_form_value(const char *form, const char *name, char *out, size_t size)
 {
-	const char *q = http_query(x);
+	const char *q = form;
 	char key[64];
+
 	while (*q) {
 		size_t len = strcspn(q, "&"), key_len = strcspn(q, "=&");
 		int r = http_percent_decode(q, key_len, true, key, sizeof(key));
 		if (r == 0 && text_eq(key, name)) {
 			bool has_value = key_len < len;
-			r = http_percent_decode(
-				q + key_len + has_value, len - key_len - has_value, true, out, size);
+			r = http_percent_decode(q + key_len + has_value, len - key_len - has_value,
+				true, out, size);
 			return r < 0 ? r : 1;
 		}
 		q += len + (q[len] == '&');
 	}
+
 	return 0;
+}
+
+int http_query_param(const struct http_exchange *x, const char *name, char *out, size_t size)
+{
+	return http_form_value(http_query(x), name, out, size);
+}
+
+bool http_cookie(const struct http_exchange *x, const char *name, char *out, size_t size)
+{
+	const char *header = http_header(x, "Cookie");
+	size_t name_len = strlen(name);
+	while (header && *header) {
+		header += strspn(header, " ;");
+		size_t n = strcspn(header, ";");
+		if (n > name_len && !strncmp(header, name, name_len) && header[name_len] == '=') {
+			size_t len = n - name_len - 1;
+			snprintf(out, size, "%.*s", (int)len, header + name_len + 1);
+			return len < size;
+		}
+		header += n;
+	}
+	return false;
 }

@@ -9,13 +9,14 @@
 /* All chunk extensions of one message together; nobody uses them but attackers. */
 enum { CHUNK_EXTENSION_BYTES = 256 };
 /* The texts of the refusals name these. */
-_Static_assert(LIMIT_TARGET_BYTES == 8 * 1024 && LIMIT_HEADER_BYTES == 32 * 1024 && LIMIT_HEADER_COUNT == 100,
+_Static_assert(LIMIT_TARGET_BYTES == 8 * 1024 && LIMIT_HEADER_BYTES == 32 * 1024 &&
+		       LIMIT_HEADER_COUNT == 100,
 	"the limits in the texts are the limits");
 /* One large head does not stay in memory for the life of the connection. */
 enum { HEAD_KEPT_BYTES = 4096 };
 
-static const struct http_refusal out_of_memory = { 503, "out_of_memory",
-	"the server has no memory for this request", "try again later" };
+static const struct http_refusal out_of_memory = { 503, "out_of_memory", "out of memory",
+	"try again later" };
 
 static int refuse(llhttp_t *engine, struct http_refusal why)
 {
@@ -56,10 +57,12 @@ static int on_url(llhttp_t *engine, const char *at, size_t len)
 {
 	struct http_parser *p = engine->data;
 	if (memchr(at, '\0', len))
-		return refuse_400(engine, "the request target has a character that must be percent-encoded");
+		return refuse_400(
+			engine, "the request target has a character that must be percent-encoded");
 	if (p->head.bytes.len + len > LIMIT_TARGET_BYTES)
-		return refuse(engine, (struct http_refusal){ 414, "target_too_long",
-					      "the request target is longer than 8 KiB", "shorten the URL" });
+		return refuse(engine,
+			(struct http_refusal){ 414, "target_too_long",
+				"the request target is longer than 8 KiB", "shorten the URL" });
 	return buffer_append(&p->head.bytes, at, len) < 0 ? refuse(engine, out_of_memory) : 0;
 }
 
@@ -87,8 +90,9 @@ static int on_header_field(llhttp_t *engine, const char *at, size_t len)
 	struct http_parser *p = engine->data;
 	struct http_head *h = &p->head;
 	if (!p->head_done && h->n_headers == LIMIT_HEADER_COUNT)
-		return refuse(engine, (struct http_refusal){ 431, "too_many_headers",
-					      "there are more than 100 headers", "send fewer headers" });
+		return refuse(
+			engine, (struct http_refusal){ 431, "too_many_headers",
+					"there are more than 100 headers", "send fewer headers" });
 	return append_header_text(engine, at, len);
 }
 
@@ -133,7 +137,8 @@ static int on_header_field_complete(llhttp_t *engine)
 	int r = end_text(engine);
 	if (r)
 		return r;
-	if (!is_token(h->bytes.data + name) || name + strlen(h->bytes.data + name) + 1 != h->bytes.len)
+	if (!is_token(h->bytes.data + name) ||
+		name + strlen(h->bytes.data + name) + 1 != h->bytes.len)
 		return refuse_400(engine, "a header name has a character that is not allowed");
 	h->header[h->n_headers].name = name;
 	h->header[h->n_headers].value = (uint32_t)h->bytes.len;
@@ -196,9 +201,9 @@ static const char *check_target(struct http_head *h)
 /* Headers that two readers could understand differently when they come twice. */
 static const char *check_singles(const struct http_head *h)
 {
-	static const char *const single[] = { "host", "content-length", "transfer-encoding", "content-type",
-		"content-encoding", "authorization", "origin", "expect", "upgrade", "sec-websocket-key",
-		"sec-websocket-version", "x-request-id" };
+	static const char *const single[] = { "host", "content-length", "transfer-encoding",
+		"content-type", "content-encoding", "authorization", "origin", "expect", "upgrade",
+		"sec-websocket-key", "sec-websocket-version", "x-request-id" };
 	unsigned seen = 0;
 	for (unsigned i = 0; i < h->n_headers; i++) {
 		for (size_t k = 0; k < ARRAY_LEN(single); k++) {
@@ -229,10 +234,13 @@ static const struct http_refusal *check_framing(const struct http_head *h)
 {
 	static const struct http_refusal
 		te10 = { 400, "bad_request", "HTTP/1.0 knows no Transfer-Encoding", "" },
-		both = { 400, "bad_request", "Content-Length and Transfer-Encoding exclude each other", "" },
-		coding = { 501, "unknown_transfer_coding", "the only transfer coding understood is chunked",
+		both = { 400, "bad_request",
+			"Content-Length and Transfer-Encoding exclude each other", "" },
+		coding = { 501, "unknown_transfer_coding",
+			"the only transfer coding understood is chunked",
 			"send the body as it is" },
-		expect = { 417, "expectation_failed", "the only expectation understood is 100-continue", "" };
+		expect = { 417, "expectation_failed",
+			"the only expectation understood is 100-continue", "" };
 	const char *te = http_head_find(h, "transfer-encoding"), *ex = http_head_find(h, "expect");
 	if (te && h->minor == 0)
 		return &te10;
@@ -252,8 +260,8 @@ static int check_head(llhttp_t *engine, struct http_head *h)
 		return refuse(engine, (struct http_refusal){ 505, "http_version",
 					      "only HTTP/1.1 and HTTP/1.0 are spoken here", "" });
 	if (method < 0)
-		return refuse(engine,
-			(struct http_refusal){ 501, "method_unknown", "the method is not known here", "" });
+		return refuse(engine, (struct http_refusal){ 501, "method_unknown",
+					      "the method is not known here", "" });
 	h->method = (enum http_method)method;
 	h->minor = engine->http_minor;
 	const char *wrong = check_target(h);
@@ -355,8 +363,8 @@ void http_parser_init(struct http_parser *p)
 	memset(p, 0, sizeof(*p));
 	llhttp_init(&p->engine, HTTP_REQUEST, &callbacks);
 	p->engine.data = p;
-	buffer_init(
-		&p->head.bytes, 2 * (LIMIT_TARGET_BYTES + 1) + LIMIT_HEADER_BYTES + 2 * LIMIT_HEADER_COUNT);
+	buffer_init(&p->head.bytes,
+		2 * (LIMIT_TARGET_BYTES + 1) + LIMIT_HEADER_BYTES + 2 * LIMIT_HEADER_COUNT);
 }
 
 void http_parser_finish(struct http_parser *p)
@@ -388,15 +396,17 @@ static bool version_known(const struct http_parser *p)
 
 static enum http_event fail(struct http_parser *p, llhttp_errno_t err)
 {
-	static const struct http_refusal not_http = { 400, "bad_request", "this is not an HTTP request", "" },
-					 method = { 501, "method_unknown", "the method is not known here",
-						 "" },
+	static const struct http_refusal not_http = { 400, "bad_request",
+		"this is not an HTTP request", "" },
+					 method = { 501, "method_unknown",
+						 "the method is not known here", "" },
 					 version = { 505, "http_version",
 						 "only HTTP/1.1 and HTTP/1.0 are spoken here", "" };
 	if (!p->bad.status) {
 		if (err == HPE_INVALID_METHOD)
 			p->bad = starts_with_method(p) ? method : not_http;
-		else if (err == HPE_PAUSED_H2_UPGRADE || (err == HPE_INVALID_VERSION && !version_known(p)))
+		else if (err == HPE_PAUSED_H2_UPGRADE ||
+			 (err == HPE_INVALID_VERSION && !version_known(p)))
 			p->bad = version;
 		else if (err == HPE_INVALID_CONSTANT)
 			p->bad = not_http;

@@ -1,16 +1,17 @@
 /*
  * Requests out of bytes: a pull parser around llhttp that does no I/O and calls nobody back.
  *
- *	struct http_input in = { data, len };
- *	while ((event = http_parser_next(&p, &in)) != HTTP_EVENT_MORE) …
+ * 	struct http_input in = { data, len };
+ * 	while ((event = http_parser_next(&p, &in)) != HTTP_EVENT_MORE) …
  *
  * Each call consumes input up to the next event. Keep calling, also with an empty input, until
- *HTTP_EVENT_MORE: only then is everything said. A caller that wants to wait simply does not call; the rest of
- *the input is still its own.
+ * HTTP_EVENT_MORE: only then is everything said. A caller that wants to wait simply does not call;
+ * the rest of the input is still its own.
  *
- * What passes is sound: HTTP/1.0 or 1.1, one sane Host, one way of framing, no folded lines, no control
- *characters, a target that starts with '/' (or is "*" for OPTIONS), a known method, and within the limits of
- *base/limits.h. All else is HTTP_EVENT_BAD with the answer to give; the connection cannot be used after it.
+ * What passes is sound: HTTP/1.0 or 1.1, one sane Host, one way of framing, no folded lines, no
+ * control characters, a target that starts with '/' (or is "*" for OPTIONS), a known method, and
+ * within the limits of base/limits.h. All else is HTTP_EVENT_BAD with the answer to give; the
+ * connection cannot be used after it.
  */
 #pragma once
 
@@ -46,8 +47,10 @@ struct http_head {
 	bool connection_upgrade;
 	int64_t content_length;   /* -1 when chunked, 0 without a body */
 	size_t path_len, path_at; /* of the target; where a copy of the path alone stands */
-	/* private: texts one after another, each NUL-terminated, found by offsets while the buffer may still
-	 * move */
+	/*
+	 * private: texts one after another, each NUL-terminated, found by offsets while the buffer
+	 * may still move
+	 */
 	struct buffer bytes;
 	struct {
 		uint32_t name, value;
@@ -72,7 +75,8 @@ struct http_parser {
 	enum http_event pending;
 	bool head_done;
 	size_t header_bytes, extension_bytes;
-	char first[24]; /* how the message starts, to tell an unknown method from something that is not HTTP
+	char first
+		[24]; /* how the message starts, to tell an unknown method from something that is not HTTP
 			 */
 	unsigned first_len;
 	char last;     /* byte of the head so far, */

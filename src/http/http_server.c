@@ -25,7 +25,10 @@ enum {
 
 /* ---- listening -------------------------------------------------------- */
 
-/* A socket file that nobody listens on is left over from a server that died; any other file is somebody's. */
+/*
+ * A socket file that nobody listens on is left over from a server that died; any other file is
+ * somebody's.
+ */
 static int remove_stale_socket(const struct sockaddr_un *un)
 {
 	struct stat st;
@@ -76,6 +79,7 @@ static int open_listener(struct http_server *s, const char *text, struct error *
 {
 	struct http_address a = { 0 };
 	struct sockaddr_storage bound;
+
 	socklen_t len = sizeof(bound);
 	int r = http_address_parse(text, e, &a);
 	if (r < 0)
@@ -89,13 +93,16 @@ static int open_listener(struct http_server *s, const char *text, struct error *
 				"something else uses this address: stop it, or choose another with --listen");
 		return r;
 	}
+
 	s->is_unix = a.is_unix;
 	if (a.is_unix) {
 		snprintf(s->address, sizeof(s->address), "unix:%.200s", a.host);
 		s->unix_path = strdup(a.host);
 	} else if (getsockname(s->listen_fd, (struct sockaddr *)&bound, &len) == 0) {
-		http_address_format((struct sockaddr *)&bound, s->address, sizeof(s->address), &s->port);
+		http_address_format(
+			(struct sockaddr *)&bound, s->address, sizeof(s->address), &s->port);
 	}
+
 	return 0;
 }
 
@@ -109,13 +116,15 @@ static void turn_away(struct http_server *s, int fd, const char *why)
 	char body[256], text[512];
 	int len = snprintf(body, sizeof(body),
 		"{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,"
-		"\"code\":\"too_many_connections\",\"detail\":\"%s\",\"remediation\":\"try again later\"}\n", why);
+		"\"code\":\"too_many_connections\",\"detail\":\"%s\",\"remediation\":\"try again later\"}\n",
+		why);
 	int n = snprintf(text, sizeof(text),
 		"HTTP/1.1 503 Service Unavailable\r\nContent-Type: "
 		"application/problem+json\r\nContent-Length: %d\r\n"
 		"X-Request-Id: %s\r\nRetry-After: 1\r\nConnection: close\r\n\r\n%s",
 		len, s->id_prefix, body);
 	char sink[4096];
+
 	/* Unread input would turn the close into a reset, which can overtake the answer. */
 	(void)!recv(fd, sink, sizeof(sink), MSG_DONTWAIT);
 	(void)!send(fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -129,9 +138,9 @@ static int open_spare(void)
 }
 
 /*
- * No descriptor is left. The waiting connection would keep the listener readable and the loop spinning, so
- * the spare descriptor makes room to take it off the queue and turn it away. Without a spare, accepting rests
- * until the next sweep. True when something was accepted.
+ * No descriptor is left. The waiting connection would keep the listener readable and the loop
+ * spinning, so the spare descriptor makes room to take it off the queue and turn it away. Without a
+ * spare, accepting rests until the next sweep. True when something was accepted.
  */
 static bool shed(struct http_server *s)
 {
@@ -168,14 +177,16 @@ static void welcome(struct http_server *s, int fd, const struct sockaddr *sa)
 static void on_connection(uv_poll_t *handle, int status, int events)
 {
 	struct http_server *s = handle->data;
-	for (unsigned i = 0; i < ACCEPTS_PER_TURN && !s->closing; i++) {
+	for (unsigned i = 0; i < ACCEPTS_PER_TURN && !s->deaf; i++) {
 		struct sockaddr_storage sa = { 0 };
 		socklen_t len = sizeof(sa);
-		int fd = accept4(s->listen_fd, (struct sockaddr *)&sa, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = accept4(
+			s->listen_fd, (struct sockaddr *)&sa, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0) {
 			sa.ss_family = s->is_unix ? AF_UNIX : sa.ss_family;
 			welcome(s, fd, (struct sockaddr *)&sa);
-		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+			   errno == ENOMEM) {
 			if (!shed(s))
 				return;
 		} else if (errno != EINTR && errno != ECONNABORTED) {
@@ -199,12 +210,14 @@ static void on_sweep(uv_timer_t *timer)
 	struct http_server *s = timer->data;
 	uint64_t now = uv_now(s->loop);
 	struct http_conn *c, *next;
+
 	for (c = TAILQ_FIRST(&s->conns); c; c = next) {
 		next = TAILQ_NEXT(c, all); /* closing one frees nothing before the next turn */
 		if (c->state != HTTP_CONN_CLOSING)
 			http_conn_check_time(c, now);
 	}
-	if (s->accept_paused && !s->closing)
+
+	if (s->accept_paused && !s->deaf)
 		resume_accepting(s);
 	if (TAILQ_EMPTY(&s->conns) && !s->accept_paused) {
 		s->sweeping = false;
@@ -214,7 +227,7 @@ static void on_sweep(uv_timer_t *timer)
 
 static void start_sweep(struct http_server *s)
 {
-	if (s->sweeping || s->closing)
+	if (s->sweeping || s->deaf)
 		return;
 	s->sweeping = true;
 	uv_timer_start(&s->sweep, on_sweep, s->sweep_ms, s->sweep_ms);
@@ -267,12 +280,38 @@ static void on_listener_closed(uv_handle_t *handle)
 	on_handle_closed(handle);
 }
 
+static void stop_listening(struct http_server *s)
+{
+	struct http_conn *c, *next;
+	s->deaf = true;
+	if (s->unix_path)
+		unlink(s->unix_path);
+	uv_close((uv_handle_t *)&s->listener, on_listener_closed);
+	for (c = TAILQ_FIRST(&s->conns); c; c = next) {
+		next = TAILQ_NEXT(c, all);
+		http_conn_close(c);
+	}
+}
+
 static void finish_if_empty(struct http_server *s)
 {
-	if (!s->closing || !TAILQ_EMPTY(&s->conns) || uv_is_closing((uv_handle_t *)&s->turn))
+	if (!s->closing || s->awaited)
+		return;
+	if (!s->deaf)
+		stop_listening(s);
+	if (!TAILQ_EMPTY(&s->conns) || uv_is_closing((uv_handle_t *)&s->turn))
 		return;
 	uv_close((uv_handle_t *)&s->sweep, on_handle_closed);
 	uv_close((uv_handle_t *)&s->turn, on_handle_closed);
+}
+
+void http_server_remember(struct http_conn *c)
+{
+	struct http_server *s = c->server;
+	TAILQ_INSERT_TAIL(&s->conns, c, all);
+	s->stats.open++;
+	c->late = s->closing;
+	s->awaited += !c->late;
 }
 
 void http_server_forget(struct http_conn *c)
@@ -280,6 +319,7 @@ void http_server_forget(struct http_conn *c)
 	struct http_server *s = c->server;
 	TAILQ_REMOVE(&s->conns, c, all);
 	s->stats.open--;
+	s->awaited -= !c->late;
 	finish_if_empty(s);
 }
 
@@ -292,16 +332,16 @@ void http_server_close(struct http_server *s, void (*done)(void *userdata), void
 	s->closing = true;
 	s->done = done;
 	s->done_userdata = userdata;
-	if (s->unix_path)
-		unlink(s->unix_path);
-	uv_close((uv_handle_t *)&s->listener, on_listener_closed);
 	for (c = TAILQ_FIRST(&s->conns); c; c = next) {
 		next = TAILQ_NEXT(c, all);
 		if (c->state == HTTP_CONN_WS)
 			http_ws_shut_down(c);
+		else if (c->state == HTTP_CONN_TUNNEL)
+			http_conn_close(c);
 		else if (http_conn_is_idle(c))
 			http_conn_hang_up(c);
 	}
+
 	finish_if_empty(s);
 }
 
@@ -346,7 +386,8 @@ static void apply_config(struct http_server *s, const struct http_server_config 
 	s->sweep_ms = sweep_interval(s);
 }
 
-int http_server_create(const struct http_server_config *config, struct error *e, struct http_server **ret)
+int http_server_create(
+	const struct http_server_config *config, struct error *e, struct http_server **ret)
 {
 	struct http_server *s = calloc(1, sizeof(*s));
 	if (!s)
@@ -366,6 +407,7 @@ int http_server_create(const struct http_server_config *config, struct error *e,
 		free(s);
 		return e && !e->err ? error_set_errno(e, r, "cannot listen") : r;
 	}
+
 	uv_timer_init(s->loop, &s->sweep);
 	uv_idle_init(s->loop, &s->turn);
 	s->listener.data = s->sweep.data = s->turn.data = s;

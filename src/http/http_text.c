@@ -11,8 +11,8 @@
 
 const char *http_method_name(enum http_method m)
 {
-	static const char *const names[HTTP_METHOD_COUNT] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE",
-		"OPTIONS" };
+	static const char *const names[HTTP_METHOD_COUNT] = { "GET", "HEAD", "POST", "PUT", "PATCH",
+		"DELETE", "OPTIONS" };
 	return m < HTTP_METHOD_COUNT ? names[m] : "-";
 }
 
@@ -21,6 +21,7 @@ const char *http_status_text(int status)
 	static const struct {
 		int status;
 		const char *text;
+
 	} table[] = {
 		{ 200, "OK" },
 		{ 201, "Created" },
@@ -99,6 +100,7 @@ int http_percent_decode(const char *in, size_t len, bool plus_is_space, char *ou
 			return -ENOBUFS;
 		out[n++] = c;
 	}
+
 	if (!text_is_utf8(out, n))
 		return -EILSEQ;
 	if (!size)

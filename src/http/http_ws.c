@@ -39,16 +39,19 @@ static bool refuse_handshake(struct http_exchange *x, char token[WS_ACCEPT_LEN +
 {
 	const char *version = http_head_find(&x->conn->parser.head, "sec-websocket-version");
 	const char *wrong = check_handshake(x, token);
+
 	if (!wrong && text_eq(version, "13"))
 		return false;
 	if (wrong) {
-		http_respond_problem(x, 400, "bad_handshake", wrong, "use a WebSocket client (RFC 6455)");
+		http_respond_problem(
+			x, 400, "bad_handshake", wrong, "use a WebSocket client (RFC 6455)");
 	} else {
 		http_add_header(x, "Sec-WebSocket-Version", "13");
 		http_respond_problem(x, 426, "bad_handshake",
 			"only version 13 of the WebSocket protocol is spoken here",
 			"send Sec-WebSocket-Version: 13");
 	}
+
 	return true;
 }
 
@@ -81,21 +84,22 @@ static void on_binary(const char *data, size_t len, void *userdata)
 		ws->handler->on_binary(ws, data, len, ws->userdata);
 }
 
-struct http_ws *http_upgrade(
-	struct http_exchange *x, const char *protocol, const struct http_ws_handler *handler, void *userdata)
+struct http_ws *http_upgrade(struct http_exchange *x, const char *protocol,
+	const struct http_ws_handler *handler, void *userdata)
 {
 	struct http_conn *c = x->conn;
 	struct http_ws *ws = &c->ws;
 	char token[WS_ACCEPT_LEN + 1];
+
 	assert(x->active && x->request_done && !x->begun && !x->answered);
 	if (refuse_handshake(x, token))
 		return NULL;
 	ws->engine = ws_create(&ws->out, on_message, ws);
 	if (!ws->engine) {
-		http_respond_problem(x, 503, "out_of_memory", "the server has no memory for this request",
-			"try again later");
+		http_respond_problem(x, 503, "out_of_memory", "out of memory", "try again later");
 		return NULL;
 	}
+
 	if (handler->on_binary)
 		ws_take_binary(ws->engine, on_binary);
 	ws->handler = handler;
@@ -135,7 +139,10 @@ static void tell_closed(struct http_conn *c, unsigned code)
 	ws->handler->on_closed(ws, code, ws->userdata);
 }
 
-/* After anything that may have moved the closing handshake on. Only from the loop: it calls the handler. */
+/*
+ * After anything that may have moved the closing handshake on. Only from the loop: it calls the
+ * handler.
+ */
 static void settle(struct http_conn *c)
 {
 	struct http_ws *ws = &c->ws;
@@ -213,11 +220,15 @@ void http_ws_input(struct http_conn *c, const char *data, size_t len)
 	if (ws->refused)
 		return; /* our close is out: what still comes is not kept */
 	int r = ws_feed(ws->engine, data, len);
-	/* The engine keeps a message until it is complete, which its sender may put off for ever. */
+	/*
+	 * The engine keeps a message until it is complete, which its sender may put off for ever.
+	 */
 	if (r == 0 && hold_set(&ws->held, ws_incoming(ws->engine)) < 0) {
 		ws->refused = true;
-		http_ws_close(ws, WS_CLOSE_TRY_AGAIN, "the server holds as much for its clients as it may: try again later");
+		http_ws_close(ws, WS_CLOSE_TRY_AGAIN,
+			"the server holds as much for its clients as it may: try again later");
 	}
+
 	if (r == 0)
 		r = flush(c);
 	if (r < 0)

@@ -24,6 +24,7 @@ static void mix_block(uint32_t h[5], const uint8_t block[BLOCK])
 {
 	static const uint32_t k[4] = { 0x5a827999, 0x6ed9eba1, 0x8f1bbcdc, 0xca62c1d6 };
 	uint32_t w[80], v[5];
+
 	for (unsigned t = 0; t < 16; t++)
 		w[t] = load_be(block + 4 * t);
 	for (unsigned t = 16; t < 80; t++)
@@ -44,6 +45,7 @@ static void mix_block(uint32_t h[5], const uint8_t block[BLOCK])
 		v[1] = v[0];
 		v[0] = next;
 	}
+
 	for (unsigned i = 0; i < 5; i++)
 		h[i] += v[i];
 }
@@ -54,6 +56,7 @@ void sha1(const void *data, size_t len, uint8_t ret_digest[SHA1_BYTES])
 	const uint8_t *p = data;
 	uint8_t last[2 * BLOCK] = { 0 };
 	size_t left = len;
+
 	for (; left >= BLOCK; left -= BLOCK, p += BLOCK)
 		mix_block(h, p);
 	if (left)

@@ -1,5 +1,7 @@
-/* SHA-1 (FIPS 180-4) for the WebSocket handshake, which asks for nothing better. Not for anything that must
- * be secret. */
+/*
+ * SHA-1 (FIPS 180-4) for the WebSocket handshake, which asks for nothing better. Not for anything
+ * that must be secret.
+ */
 #pragma once
 
 #include <stddef.h>

@@ -63,7 +63,8 @@ int sse_write(struct buffer *out, const char *event, const char *id, const char 
 }
 
 void sse_reader_init(struct sse_reader *r, size_t max_event_bytes,
-	int (*on_event)(const char *event, const char *id, const char *data, size_t len, void *userdata),
+	int (*on_event)(
+		const char *event, const char *id, const char *data, size_t len, void *userdata),
 	void *userdata)
 {
 	*r = (struct sse_reader){ .on_event = on_event, .userdata = userdata };
@@ -83,8 +84,8 @@ static int dispatch(struct sse_reader *r)
 	int result = 0;
 	if (r->has_data) {
 		/* Every data line ended with a line break; the last one is not part of the data. */
-		result = r->on_event(r->event[0] ? r->event : "message", r->id, r->data.data, r->data.len - 1,
-			r->userdata);
+		result = r->on_event(r->event[0] ? r->event : "message", r->id, r->data.data,
+			r->data.len - 1, r->userdata);
 	}
 	r->event[0] = '\0';
 	r->data.len = 0;
@@ -92,7 +93,8 @@ static int dispatch(struct sse_reader *r)
 	return result;
 }
 
-static int take_field(struct sse_reader *r, const char *name, size_t name_len, const char *value, size_t len)
+static int take_field(
+	struct sse_reader *r, const char *name, size_t name_len, const char *value, size_t len)
 {
 	if (name_len == 4 && !memcmp(name, "data", 4)) {
 		r->has_data = true;
@@ -103,8 +105,8 @@ static int take_field(struct sse_reader *r, const char *name, size_t name_len, c
 		snprintf(r->event, sizeof(r->event), "%.*s",
 			(int)(len < sizeof(r->event) ? len : sizeof(r->event)), value);
 	else if (name_len == 2 && !memcmp(name, "id", 2) && !memchr(value, '\0', len))
-		snprintf(r->id, sizeof(r->id), "%.*s", (int)(len < sizeof(r->id) ? len : sizeof(r->id)),
-			value);
+		snprintf(r->id, sizeof(r->id), "%.*s",
+			(int)(len < sizeof(r->id) ? len : sizeof(r->id)), value);
 	return 0;
 }
 
@@ -147,5 +149,6 @@ int sse_feed(struct sse_reader *r, const char *data, size_t len)
 		if (e)
 			return e;
 	}
+
 	return 0;
 }

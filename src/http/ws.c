@@ -34,6 +34,7 @@ bool ws_accept_token(const char *key, char ret[WS_ACCEPT_LEN + 1])
 	uint8_t digest[SHA1_BYTES];
 	_cleanup_buffer_ struct buffer text = BUFFER_INIT(0);
 	size_t len = strlen(key);
+
 	/* 16 bytes are 22 digits and two padding signs. */
 	if (len != KEY_LEN ||
 		strspn(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") !=
@@ -51,7 +52,8 @@ bool ws_accept_token(const char *key, char ret[WS_ACCEPT_LEN + 1])
 	return true;
 }
 
-static ssize_t engine_recv(wslay_event_context_ptr engine, uint8_t *buf, size_t len, int flags, void *data)
+static ssize_t engine_recv(
+	wslay_event_context_ptr engine, uint8_t *buf, size_t len, int flags, void *data)
 {
 	struct ws *w = data;
 	size_t n = len < w->in_len ? len : w->in_len;
@@ -77,14 +79,16 @@ static ssize_t engine_send(
 	return (ssize_t)len;
 }
 
-static void engine_frame(wslay_event_context_ptr engine, const struct wslay_event_on_frame_recv_start_arg *f, void *data)
+static void engine_frame(wslay_event_context_ptr engine,
+	const struct wslay_event_on_frame_recv_start_arg *f, void *data)
 {
 	struct ws *w = data;
 	(void)engine;
 	w->in_control = wslay_is_ctrl_frame(f->opcode);
 }
 
-static void engine_chunk(wslay_event_context_ptr engine, const struct wslay_event_on_frame_recv_chunk_arg *f, void *data)
+static void engine_chunk(wslay_event_context_ptr engine,
+	const struct wslay_event_on_frame_recv_chunk_arg *f, void *data)
 {
 	struct ws *w = data;
 	(void)engine;
@@ -125,6 +129,7 @@ struct ws *ws_create(struct buffer *out, ws_on_message on_message, void *userdat
 		free(w);
 		return NULL;
 	}
+
 	wslay_event_config_set_max_recv_msg_length(w->engine, LIMIT_WS_MESSAGE_BYTES);
 	return w;
 }
@@ -156,7 +161,8 @@ static int flush(struct ws *w)
 static int name_breach(struct ws *w)
 {
 	static const char bare[] = { '\x88', 0 };
-	const char code[] = { '\x88', 2, (char)(WS_CLOSE_PROTOCOL >> 8), (char)(WS_CLOSE_PROTOCOL & 0xff) };
+	const char code[] = { '\x88', 2, (char)(WS_CLOSE_PROTOCOL >> 8),
+		(char)(WS_CLOSE_PROTOCOL & 0xff) };
 	if (w->out->len < sizeof(bare) ||
 		memcmp(w->out->data + w->out->len - sizeof(bare), bare, sizeof(bare)))
 		return 0;
@@ -177,8 +183,8 @@ int ws_feed(struct ws *w, const char *data, size_t len)
 	w->in_len = 0;
 	if (r == WSLAY_ERR_NOMEM)
 		return -ENOMEM;
-	w->broken = r < 0 ||
-		    (!wslay_event_get_read_enabled(w->engine) && !wslay_event_get_close_received(w->engine));
+	w->broken = r < 0 || (!wslay_event_get_read_enabled(w->engine) &&
+				     !wslay_event_get_close_received(w->engine));
 	r = flush(w);
 	if (r == 0 && w->broken)
 		r = name_breach(w);
@@ -247,9 +253,12 @@ bool ws_is_closing(const struct ws *w)
 
 bool ws_is_over(const struct ws *w)
 {
-	/* Reading is disabled after a close came and after a breach; both have been answered with a close by
-	 * then. */
-	return (w->broken || !wslay_event_get_read_enabled(w->engine)) && !wslay_event_want_write(w->engine);
+	/*
+	 * Reading is disabled after a close came and after a breach; both have been answered with a
+	 * close by then.
+	 */
+	return (w->broken || !wslay_event_get_read_enabled(w->engine)) &&
+	       !wslay_event_want_write(w->engine);
 }
 
 unsigned ws_close_code(const struct ws *w)

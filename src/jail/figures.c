@@ -83,25 +83,31 @@ static uint64_t idle_ticks(const struct figures_moment *m, uint64_t used)
 /* Processor time is counted per group, not per processor: each gets an equal part. */
 static void print_stat(struct text *t, const struct jail_figures *f, const struct figures_moment *m)
 {
-	uint64_t user = ticks(f->user_ns), kernel = ticks(f->system_ns), idle = idle_ticks(m, user + kernel);
+	uint64_t user = ticks(f->user_ns), kernel = ticks(f->system_ns),
+		 idle = idle_ticks(m, user + kernel);
 	uint64_t n = (uint64_t)CPU_COUNT(&m->cpus);
-	add(t, "cpu  %llu 0 %llu %llu 0 0 0 0 0 0\n", (unsigned long long)user, (unsigned long long)kernel, (unsigned long long)idle);
+	add(t, "cpu  %llu 0 %llu %llu 0 0 0 0 0 0\n", (unsigned long long)user,
+		(unsigned long long)kernel, (unsigned long long)idle);
 	for (unsigned i = 0; n && i < FIGURES_CPUS_MAX; i++)
 		if (CPU_ISSET(i, &m->cpus))
-			add(t, "cpu%u %llu 0 %llu %llu 0 0 0 0 0 0\n", i, (unsigned long long)(user / n), (unsigned long long)(kernel / n),
+			add(t, "cpu%u %llu 0 %llu %llu 0 0 0 0 0 0\n", i,
+				(unsigned long long)(user / n), (unsigned long long)(kernel / n),
 				(unsigned long long)(idle / n));
 	add(t, "intr 0\nctxt 0\nbtime %llu\nprocesses %u\nprocs_running 1\nprocs_blocked 0\nsoftirq 0 0 0 0 0 0 0 0 0 0 0\n",
 		(unsigned long long)((m->wall_ns - m->uptime_ns) / NSEC_PER_SEC), m->processes);
 }
 
-static void print_meminfo(struct text *t, const struct jail_figures *f, const struct figures_moment *m)
+static void print_meminfo(
+	struct text *t, const struct jail_figures *f, const struct figures_moment *m)
 {
-	uint64_t total = f->memory_bytes && f->memory_bytes < m->machine_bytes ? f->memory_bytes : m->machine_bytes;
+	uint64_t total = f->memory_bytes && f->memory_bytes < m->machine_bytes ? f->memory_bytes
+									       : m->machine_bytes;
 	uint64_t held = f->used_bytes < total ? f->used_bytes : total;
 	uint64_t cached = f->cached_bytes < held ? f->cached_bytes : held;
 	const struct {
 		const char *name;
 		uint64_t bytes;
+
 	} lines[] = {
 		{ "MemTotal", total },
 		{ "MemFree", total - held },
@@ -123,25 +129,32 @@ static void print_meminfo(struct text *t, const struct jail_figures *f, const st
 		{ "SUnreclaim", 0 },
 	};
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-		add(t, "%s:%*llu kB\n", lines[i].name, MEMINFO_WIDTH - (int)strlen(lines[i].name), (unsigned long long)(lines[i].bytes / 1024));
+		add(t, "%s:%*llu kB\n", lines[i].name, MEMINFO_WIDTH - (int)strlen(lines[i].name),
+			(unsigned long long)(lines[i].bytes / 1024));
 }
 
-static void print_uptime(struct text *t, const struct jail_figures *f, const struct figures_moment *m)
+static void print_uptime(
+	struct text *t, const struct jail_figures *f, const struct figures_moment *m)
 {
 	uint64_t up = ticks(m->uptime_ns), idle = idle_ticks(m, ticks(f->user_ns + f->system_ns));
-	add(t, "%llu.%02llu %llu.%02llu\n", (unsigned long long)(up / TICKS_PER_S), (unsigned long long)(up % TICKS_PER_S),
-		(unsigned long long)(idle / TICKS_PER_S), (unsigned long long)(idle % TICKS_PER_S));
+	add(t, "%llu.%02llu %llu.%02llu\n", (unsigned long long)(up / TICKS_PER_S),
+		(unsigned long long)(up % TICKS_PER_S), (unsigned long long)(idle / TICKS_PER_S),
+		(unsigned long long)(idle % TICKS_PER_S));
 }
 
-static void print_loadavg(struct text *t, const struct jail_figures *f, const struct figures_moment *m)
+static void print_loadavg(
+	struct text *t, const struct jail_figures *f, const struct figures_moment *m)
 {
 	(void)f;
-	add(t, "%.2f %.2f %.2f 1/%u %u\n", m->loads[0], m->loads[1], m->loads[2], m->processes, m->last_pid);
+	add(t, "%.2f %.2f %.2f 1/%u %u\n", m->loads[0], m->loads[1], m->loads[2], m->processes,
+		m->last_pid);
 }
 
-size_t figures_print(enum figures_file file, const struct jail_figures *f, const struct figures_moment *m, char *text)
+size_t figures_print(enum figures_file file, const struct jail_figures *f,
+	const struct figures_moment *m, char *text)
 {
-	static void (*const print[FIGURES_FILES])(struct text *, const struct jail_figures *, const struct figures_moment *) = {
+	static void (*const print[FIGURES_FILES])(
+		struct text *, const struct jail_figures *, const struct figures_moment *) = {
 		[FIGURES_STAT] = print_stat,
 		[FIGURES_MEMINFO] = print_meminfo,
 		[FIGURES_UPTIME] = print_uptime,

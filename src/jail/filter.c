@@ -23,47 +23,65 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
-#define NAMESPACES                                                                                           \
-	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | 0x80 /* NEWTIME */)
+#define NAMESPACES                                                                     \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
+		CLONE_NEWPID | CLONE_NEWNET | 0x80 /* NEWTIME */)
 
 /* By name; names this libseccomp or architecture does not know are left out, and so denied. */
+/* clang-format off */
 static const char *const allowed[] = {
 	/* memory */
 	"brk", "munmap", "mprotect", "mremap", "madvise", "mincore", "membarrier",
 	/* keys that must not be swapped out; RLIMIT_MEMLOCK bounds it, and the control group counts it as any memory */
 	"mlock", "munlock",
 	/* threads and time; rseq because glibc gives up when a thread cannot register and the main one could, before the filter */
-	"rseq", "futex", "set_robust_list", "get_robust_list", "set_tid_address", "sched_yield", "sched_getaffinity", "sched_setaffinity",
-	"sched_getparam", "sched_getscheduler", "sched_get_priority_max", "sched_get_priority_min", "sched_rr_get_interval", "gettid", "getcpu",
-	"clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time", "times", "getitimer", "setitimer",
-	"alarm", "timer_create", "timer_settime", "timer_gettime", "timer_delete", "timer_getoverrun", "timerfd_create",
+	"rseq", "futex", "set_robust_list", "get_robust_list", "set_tid_address", "sched_yield",
+	"sched_getaffinity", "sched_setaffinity",
+	"sched_getparam", "sched_getscheduler", "sched_get_priority_max", "sched_get_priority_min",
+	"sched_rr_get_interval", "gettid", "getcpu",
+	"clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time",
+	"times", "getitimer", "setitimer",
+	"alarm", "timer_create", "timer_settime", "timer_gettime", "timer_delete",
+	"timer_getoverrun", "timerfd_create",
 	"timerfd_settime", "timerfd_gettime", "arch_prctl", "restart_syscall",
 	/* files */
-	"open", "openat", "creat", "close", "close_range", "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv",
-	"pwritev", "preadv2", "pwritev2", "lseek", "stat", "fstat", "lstat", "newfstatat", "statx", "statfs", "fstatfs", "access", "faccessat", "getdents",
-	"getdents64", "getcwd", "chdir", "fchdir", "readlink", "readlinkat", "mkdir", "mkdirat", "rmdir", "rename", "renameat",
-	"renameat2", "unlink", "unlinkat", "symlink", "symlinkat", "link", "linkat", "chmod", "fchmod", "fchmodat", "utime", "utimes",
-	"utimensat", "futimesat", "truncate", "ftruncate", "fallocate", "flock", "umask", "dup", "dup2", "dup3",
-	"pipe", "pipe2", "fadvise64", "readahead", "getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
+	"open", "openat", "creat", "close", "close_range", "read", "write", "readv", "writev",
+	"pread64", "pwrite64", "preadv",
+	"pwritev", "preadv2", "pwritev2", "lseek", "stat", "fstat", "lstat", "newfstatat", "statx",
+	"statfs", "fstatfs", "access", "faccessat", "getdents",
+	"getdents64", "getcwd", "chdir", "fchdir", "readlink", "readlinkat", "mkdir", "mkdirat",
+	"rmdir", "rename", "renameat",
+	"renameat2", "unlink", "unlinkat", "symlink", "symlinkat", "link", "linkat", "chmod",
+	"fchmod", "fchmodat", "utime", "utimes",
+	"utimensat", "futimesat", "truncate", "ftruncate", "fallocate", "flock", "umask", "dup",
+	"dup2", "dup3",
+	"pipe", "pipe2", "fadvise64", "readahead", "getxattr", "lgetxattr", "fgetxattr",
+	"listxattr", "llistxattr", "flistxattr",
 	/* waiting */
-	"poll", "ppoll", "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "eventfd",
+	"poll", "ppoll", "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl",
+	"epoll_wait", "epoll_pwait", "eventfd",
 	"eventfd2", "signalfd", "signalfd4", "inotify_init", "inotify_init1", "inotify_rm_watch",
 	/* unix sockets, once made */
-	"connect", "bind", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt", "shutdown",
+	"connect", "bind", "listen", "accept", "accept4", "getsockname", "getpeername",
+	"getsockopt", "shutdown",
 	/* processes and signals, inside the pid namespace */
-	"fork", "vfork", "wait4", "waitid", "exit", "exit_group", "rt_sigaction", "rt_sigprocmask", "rt_sigpending",
-	"rt_sigreturn", "rt_sigsuspend", "rt_sigtimedwait", "sigaltstack", "pause", "getpid", "getppid", "getpgid", "setpgid",
+	"fork", "vfork", "wait4", "waitid", "exit", "exit_group", "rt_sigaction", "rt_sigprocmask",
+	"rt_sigpending",
+	"rt_sigreturn", "rt_sigsuspend", "rt_sigtimedwait", "sigaltstack", "pause", "getpid",
+	"getppid", "getpgid", "setpgid",
 	"getpgrp", "getsid", "setsid", "getpriority", "setpriority",
 	/* who and how much */
-	"getuid", "geteuid", "getgid", "getegid", "getgroups", "getresuid", "getresgid", "getrlimit", "getrusage", "sysinfo", "uname",
+	"getuid", "geteuid", "getgid", "getegid", "getgroups", "getresuid", "getresgid",
+	"getrlimit", "getrusage", "sysinfo", "uname",
 	"getrandom",
 	/* shared images of X clients, in the jail's own ipc namespace */
 	"shmget", "shmat", "shmdt", "shmctl",
 };
+/* clang-format on */
 
 /* Missing, as on an older kernel: the caller has another way. clone3 because its flags lie in memory, out of a filter's sight. */
-static const char *const missing[] = { "clone3", "openat2", "faccessat2", "copy_file_range", "io_uring_setup", "futex_waitv",
-	"pidfd_open", "epoll_pwait2", "fchmodat2", "cachestat" };
+static const char *const missing[] = { "clone3", "openat2", "faccessat2", "copy_file_range",
+	"io_uring_setup", "futex_waitv", "pidfd_open", "epoll_pwait2", "fchmodat2", "cachestat" };
 
 /*
  * Answered with success and not done. Whatever code can write to is in memory, so there is nothing to bring to a disk; but files of the read-only
@@ -84,7 +102,11 @@ struct listed {
 #define TCSETSW2_ 0x402c542cU
 #define TCSETSF2_ 0x402c542dU
 
-#define VALUES(...) .n = sizeof((uint32_t[]){ __VA_ARGS__ }) / 4, .values = (const uint32_t[]){ __VA_ARGS__ }
+#define VALUES(...)                                                                \
+	.n = sizeof((uint32_t[]){ __VA_ARGS__ }) / 4, .values = (const uint32_t[]) \
+	{                                                                          \
+		__VA_ARGS__                                                        \
+	}
 
 static const struct listed listed[] = {
 	/* No family but unix: even without a network, others are code to attack. */
@@ -93,21 +115,29 @@ static const struct listed listed[] = {
 	/* Not TIOCSTI and its like, which type into terminals. */
 	/* Of terminals, of which a jail has only its own pseudo-terminals: modes, sizes, job control, the way from a master to its slave. Not among them: TIOCSTI, which
 	 * types for others, TIOCSETD, which loads other code of the kernel's, TIOCCONS and TIOCLINUX, which are the machine's console. */
-	{ "ioctl", 1, VALUES(FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, TCGETS, TCSETS, TCSETSW, TCSETSF, TCGETS2_, TCSETS2_, TCSETSW2_, TCSETSF2_, TCSBRK, TCSBRKP,
-			      TCXONC, TCFLSH, TIOCOUTQ, TIOCGWINSZ, TIOCSWINSZ, TIOCGPGRP, TIOCSPGRP, TIOCGSID, TIOCSCTTY, TIOCNOTTY, TIOCGPTN, TIOCSPTLCK,
-			      TIOCGPTLCK, TIOCGPTPEER, TIOCPKT, TIOCGPKT) },
-	{ "prctl", 0, VALUES(PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_SET_DUMPABLE, PR_CAPBSET_READ, PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS,
-			      PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_SECCOMP, PR_SET_VMA) },
+	{ "ioctl", 1,
+		VALUES(FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, TCGETS, TCSETS, TCSETSW, TCSETSF,
+			TCGETS2_, TCSETS2_, TCSETSW2_, TCSETSF2_, TCSBRK, TCSBRKP, TCXONC, TCFLSH,
+			TIOCOUTQ, TIOCGWINSZ, TIOCSWINSZ, TIOCGPGRP, TIOCSPGRP, TIOCGSID, TIOCSCTTY,
+			TIOCNOTTY, TIOCGPTN, TIOCSPTLCK, TIOCGPTLCK, TIOCGPTPEER, TIOCPKT,
+			TIOCGPKT) },
+	{ "prctl", 0,
+		VALUES(PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_SET_DUMPABLE, PR_CAPBSET_READ,
+			PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS, PR_SET_PDEATHSIG,
+			PR_GET_PDEATHSIG, PR_GET_SECCOMP, PR_SET_VMA) },
 	{ "personality", 0, VALUES(0xffffffff) }, /* asking only */
 	{ "prlimit64", 0, VALUES(0) },            /* one's own */
 	{ "setrlimit", 0, VALUES(0, 1, 2, 3, 4, 6, 7, 8, 9) },
 	/* Leases, notes and redirected signals reach other processes through files. */
-	{ "fcntl", 1, VALUES(F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK, F_SETLK, F_SETLKW, F_OFD_GETLK,
-			      F_OFD_SETLK, F_OFD_SETLKW, F_SETPIPE_SZ, F_GETPIPE_SZ, F_ADD_SEALS, F_GET_SEALS) },
+	{ "fcntl", 1,
+		VALUES(F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK,
+			F_SETLK, F_SETLKW, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_SETPIPE_SZ,
+			F_GETPIPE_SZ, F_ADD_SEALS, F_GET_SEALS) },
 };
 
 /* Signals to processes of the jail, by their number; not to its init, and not to all of them at once. */
-static const char *const signals[] = { "kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo" };
+static const char *const signals[] = { "kill", "tkill", "tgkill", "rt_sigqueueinfo",
+	"rt_tgsigqueueinfo" };
 
 /*
  * What getsockopt does not tell: SO_PEERPIDFD (Linux 6.5), a handle of the process at the other end, which for the control socket is the daemon; and
@@ -139,8 +169,10 @@ static int add_listed(scmp_filter_ctx c)
 {
 	for (size_t i = 0; i < ARRAY_LEN(listed); i++) {
 		for (unsigned k = 0; k < listed[i].n; k++) {
-			struct scmp_arg_cmp low = SCMP_CMP(listed[i].argument, SCMP_CMP_MASKED_EQ, 0xffffffffU, listed[i].values[k]);
-			int r = seccomp_rule_add_array(c, SCMP_ACT_ALLOW, number(listed[i].call), 1, &low);
+			struct scmp_arg_cmp low = SCMP_CMP(listed[i].argument, SCMP_CMP_MASKED_EQ,
+				0xffffffffU, listed[i].values[k]);
+			int r = seccomp_rule_add_array(
+				c, SCMP_ACT_ALLOW, number(listed[i].call), 1, &low);
 			if (r < 0)
 				return r;
 		}
@@ -149,7 +181,8 @@ static int add_listed(scmp_filter_ctx c)
 }
 
 /* One more rule for the call: these arguments have these low halves. */
-static int allow_when(scmp_filter_ctx c, const char *call, unsigned n, const struct scmp_arg_cmp *when)
+static int allow_when(
+	scmp_filter_ctx c, const char *call, unsigned n, const struct scmp_arg_cmp *when)
 {
 	return seccomp_rule_add_array(c, SCMP_ACT_ALLOW, number(call), n, when);
 }
@@ -163,12 +196,16 @@ static int add_inet(scmp_filter_ctx c)
 	static const int families[] = { AF_INET, AF_INET6 };
 	static const struct {
 		int type, protocol;
-	} kinds[] = { { SOCK_STREAM, 0 }, { SOCK_STREAM, IPPROTO_TCP }, { SOCK_DGRAM, 0 }, { SOCK_DGRAM, IPPROTO_UDP } };
+	} kinds[] = { { SOCK_STREAM, 0 }, { SOCK_STREAM, IPPROTO_TCP }, { SOCK_DGRAM, 0 },
+		{ SOCK_DGRAM, IPPROTO_UDP } };
 	int r = 0;
 	for (size_t f = 0; r == 0 && f < ARRAY_LEN(families); f++)
 		for (size_t k = 0; r == 0 && k < ARRAY_LEN(kinds); k++)
-			r = allow_when(c, "socket", 3, (struct scmp_arg_cmp[]){ LOW(0, (uint64_t)families[f]),
-				SCMP_CMP(1, SCMP_CMP_MASKED_EQ, KIND, (uint64_t)kinds[k].type), LOW(2, (uint64_t)kinds[k].protocol) });
+			r = allow_when(c, "socket", 3,
+				(struct scmp_arg_cmp[]){ LOW(0, (uint64_t)families[f]),
+					SCMP_CMP(1, SCMP_CMP_MASKED_EQ, KIND,
+						(uint64_t)kinds[k].type),
+					LOW(2, (uint64_t)kinds[k].protocol) });
 	return r;
 }
 
@@ -176,31 +213,40 @@ static int add_inet(scmp_filter_ctx c)
  * socket's family), and nothing of UDP's (encapsulation is a road into IPsec). Without a network there are only unix sockets, which know none of these. */
 static int add_socket_options(scmp_filter_ctx c, enum jail_net net)
 {
-	static const int ip[] = { IP_TOS, IP_TTL, IP_RECVOPTS, IP_PKTINFO, IP_MTU_DISCOVER, IP_RECVERR, IP_RECVTTL, IP_RECVTOS, IP_FREEBIND, IP_MINTTL,
-		IP_BIND_ADDRESS_NO_PORT, IP_MULTICAST_IF, IP_MULTICAST_TTL, IP_MULTICAST_LOOP, IP_MULTICAST_ALL, IP_ADD_MEMBERSHIP, IP_DROP_MEMBERSHIP };
-	static const int ip6[] = { IPV6_V6ONLY, IPV6_UNICAST_HOPS, IPV6_MULTICAST_IF, IPV6_MULTICAST_HOPS, IPV6_MULTICAST_LOOP, IPV6_JOIN_GROUP, IPV6_LEAVE_GROUP,
-		IPV6_MTU_DISCOVER, IPV6_RECVERR, IPV6_RECVPKTINFO, IPV6_PKTINFO, IPV6_RECVHOPLIMIT, IPV6_HOPLIMIT, IPV6_RECVTCLASS, IPV6_TCLASS, IPV6_DONTFRAG };
-	static const int tcp[] = { TCP_NODELAY, TCP_MAXSEG, TCP_CORK, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_SYNCNT, TCP_LINGER2,
-		TCP_DEFER_ACCEPT, TCP_WINDOW_CLAMP, TCP_QUICKACK, TCP_USER_TIMEOUT, TCP_FASTOPEN, TCP_NOTSENT_LOWAT };
+	static const int ip[] = { IP_TOS, IP_TTL, IP_RECVOPTS, IP_PKTINFO, IP_MTU_DISCOVER,
+		IP_RECVERR, IP_RECVTTL, IP_RECVTOS, IP_FREEBIND, IP_MINTTL, IP_BIND_ADDRESS_NO_PORT,
+		IP_MULTICAST_IF, IP_MULTICAST_TTL, IP_MULTICAST_LOOP, IP_MULTICAST_ALL,
+		IP_ADD_MEMBERSHIP, IP_DROP_MEMBERSHIP };
+	static const int ip6[] = { IPV6_V6ONLY, IPV6_UNICAST_HOPS, IPV6_MULTICAST_IF,
+		IPV6_MULTICAST_HOPS, IPV6_MULTICAST_LOOP, IPV6_JOIN_GROUP, IPV6_LEAVE_GROUP,
+		IPV6_MTU_DISCOVER, IPV6_RECVERR, IPV6_RECVPKTINFO, IPV6_PKTINFO, IPV6_RECVHOPLIMIT,
+		IPV6_HOPLIMIT, IPV6_RECVTCLASS, IPV6_TCLASS, IPV6_DONTFRAG };
+	static const int tcp[] = { TCP_NODELAY, TCP_MAXSEG, TCP_CORK, TCP_KEEPIDLE, TCP_KEEPINTVL,
+		TCP_KEEPCNT, TCP_SYNCNT, TCP_LINGER2, TCP_DEFER_ACCEPT, TCP_WINDOW_CLAMP,
+		TCP_QUICKACK, TCP_USER_TIMEOUT, TCP_FASTOPEN, TCP_NOTSENT_LOWAT };
 	/* Not the programs that can be attached to a socket: the kernel would compile them. Not SO_LINGER: a TCP socket that is sent to the daemon,
 	 * which closes whatever it did not ask for, would make that close wait. */
-	static const int plain[] = { SO_DEBUG, SO_REUSEADDR, SO_DONTROUTE, SO_BROADCAST, SO_SNDBUF, SO_RCVBUF, SO_KEEPALIVE, SO_OOBINLINE, SO_PRIORITY,
-		SO_REUSEPORT, SO_PASSCRED, SO_RCVLOWAT, SO_SNDLOWAT, SO_RCVTIMEO, SO_SNDTIMEO, SO_TIMESTAMP, SO_PEEK_OFF };
+	static const int plain[] = { SO_DEBUG, SO_REUSEADDR, SO_DONTROUTE, SO_BROADCAST, SO_SNDBUF,
+		SO_RCVBUF, SO_KEEPALIVE, SO_OOBINLINE, SO_PRIORITY, SO_REUSEPORT, SO_PASSCRED,
+		SO_RCVLOWAT, SO_SNDLOWAT, SO_RCVTIMEO, SO_SNDTIMEO, SO_TIMESTAMP, SO_PEEK_OFF };
 	static const struct {
 		int level;
 		const int *options;
 		size_t n;
-	} levels[] = { { SOL_SOCKET, plain, ARRAY_LEN(plain) }, { IPPROTO_IP, ip, ARRAY_LEN(ip) }, { IPPROTO_IPV6, ip6, ARRAY_LEN(ip6) },
-		{ IPPROTO_TCP, tcp, ARRAY_LEN(tcp) } };
+	} levels[] = { { SOL_SOCKET, plain, ARRAY_LEN(plain) }, { IPPROTO_IP, ip, ARRAY_LEN(ip) },
+		{ IPPROTO_IPV6, ip6, ARRAY_LEN(ip6) }, { IPPROTO_TCP, tcp, ARRAY_LEN(tcp) } };
 	int r = 0;
 	for (size_t k = 0; k < (net == JAIL_NET_NONE ? 1 : ARRAY_LEN(levels)); k++)
 		for (size_t i = 0; r == 0 && i < levels[k].n; i++)
-			r = allow_when(c, "setsockopt", 2, (struct scmp_arg_cmp[]){ LOW(1, (uint64_t)levels[k].level), LOW(2, (uint64_t)levels[k].options[i]) });
+			r = allow_when(c, "setsockopt", 2,
+				(struct scmp_arg_cmp[]){ LOW(1, (uint64_t)levels[k].level),
+					LOW(2, (uint64_t)levels[k].options[i]) });
 	return r;
 }
 
 /* One rule per argument that decides: this bit is set, or is not. */
-static int when_bit(scmp_filter_ctx c, uint32_t action, const char *call, unsigned argument, uint64_t bit, bool set)
+static int when_bit(scmp_filter_ctx c, uint32_t action, const char *call, unsigned argument,
+	uint64_t bit, bool set)
 {
 	struct scmp_arg_cmp cmp = SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, bit, set ? bit : 0);
 	return seccomp_rule_add_array(c, action, number(call), 1, &cmp);
@@ -221,7 +267,8 @@ static int add_messages(scmp_filter_ctx c, enum jail_net net)
 		}
 		r = when_bit(c, SCMP_ACT_ALLOW, calls[i].call, calls[i].flags, MSG_OOB, false);
 		if (r == 0)
-			r = when_bit(c, SCMP_ACT_ERRNO(EOPNOTSUPP), calls[i].call, calls[i].flags, MSG_OOB, true);
+			r = when_bit(c, SCMP_ACT_ERRNO(EOPNOTSUPP), calls[i].call, calls[i].flags,
+				MSG_OOB, true);
 	}
 	return r;
 }
@@ -233,7 +280,8 @@ static int add_messages(scmp_filter_ctx c, enum jail_net net)
 static int add_memory(scmp_filter_ctx c)
 {
 	enum { PAGE_BITS = 0xfff };
-	struct scmp_arg_cmp flush[2] = { SCMP_CMP(0, SCMP_CMP_MASKED_EQ, PAGE_BITS, 0), SCMP_CMP(2, SCMP_CMP_MASKED_EQ, MS_SYNC, MS_SYNC) };
+	struct scmp_arg_cmp flush[2] = { SCMP_CMP(0, SCMP_CMP_MASKED_EQ, PAGE_BITS, 0),
+		SCMP_CMP(2, SCMP_CMP_MASKED_EQ, MS_SYNC, MS_SYNC) };
 	int r = when_bit(c, SCMP_ACT_ALLOW, "mmap", 3, MAP_HUGETLB, false);
 	if (r == 0)
 		r = when_bit(c, SCMP_ACT_ERRNO(ENOMEM), "mmap", 3, MAP_HUGETLB, true);
@@ -251,15 +299,20 @@ static int add_memory(scmp_filter_ctx c)
  */
 static int add_moving(scmp_filter_ctx c)
 {
-	static const int kinds[] = { CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWPID };
+	static const int kinds[] = { CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWNET, CLONE_NEWIPC,
+		CLONE_NEWUTS, CLONE_NEWPID };
 	static const int given_up[] = { PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_CAP_AMBIENT };
 	int r = allow_when(c, "capset", 1, (struct scmp_arg_cmp[]){ LOW(2, JAIL_MARK) });
 	if (r == 0)
-		r = allow_when(c, "unshare", 2, (struct scmp_arg_cmp[]){ LOW(0, CLONE_NEWCGROUP), LOW(1, JAIL_MARK) });
+		r = allow_when(c, "unshare", 2,
+			(struct scmp_arg_cmp[]){ LOW(0, CLONE_NEWCGROUP), LOW(1, JAIL_MARK) });
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(kinds); i++)
-		r = allow_when(c, "setns", 2, (struct scmp_arg_cmp[]){ LOW(1, (uint64_t)kinds[i]), LOW(2, JAIL_MARK) });
+		r = allow_when(c, "setns", 2,
+			(struct scmp_arg_cmp[]){ LOW(1, (uint64_t)kinds[i]), LOW(2, JAIL_MARK) });
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(given_up); i++)
-		r = allow_when(c, "prctl", 2, (struct scmp_arg_cmp[]){ LOW(0, (uint64_t)given_up[i]), LOW(5, JAIL_MARK) });
+		r = allow_when(c, "prctl", 2,
+			(struct scmp_arg_cmp[]){
+				LOW(0, (uint64_t)given_up[i]), LOW(5, JAIL_MARK) });
 	return r;
 }
 
@@ -269,7 +322,8 @@ static int add_moving(scmp_filter_ctx c)
  */
 static int add_watches(scmp_filter_ctx c)
 {
-	return when_bit(c, SCMP_ACT_ALLOW, "inotify_add_watch", 2, IN_ACCESS | IN_OPEN | IN_CLOSE_NOWRITE, false);
+	return when_bit(c, SCMP_ACT_ALLOW, "inotify_add_watch", 2,
+		IN_ACCESS | IN_OPEN | IN_CLOSE_NOWRITE, false);
 }
 
 /* mkfifo(): a mknod that makes no device. */
@@ -277,7 +331,9 @@ static int add_fifo(scmp_filter_ctx c)
 {
 	struct scmp_arg_cmp path = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, S_IFMT, S_IFIFO);
 	struct scmp_arg_cmp at = SCMP_CMP(2, SCMP_CMP_MASKED_EQ, S_IFMT, S_IFIFO);
-	int r = number("mknod") < 0 ? 0 : seccomp_rule_add_array(c, SCMP_ACT_ALLOW, number("mknod"), 1, &path);
+	int r = number("mknod") < 0
+			? 0
+			: seccomp_rule_add_array(c, SCMP_ACT_ALLOW, number("mknod"), 1, &path);
 	return r < 0 ? r : seccomp_rule_add_array(c, SCMP_ACT_ALLOW, number("mknodat"), 1, &at);
 }
 
@@ -288,7 +344,8 @@ static int add_exec(scmp_filter_ctx c, enum jail_exec exec, bool by_kernel)
 {
 	enum { HUGE = 4, NOEXEC_SEAL = 8, EXECUTABLE = 16 };
 	struct scmp_arg_cmp plain = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, EXECUTABLE | HUGE, 0);
-	struct scmp_arg_cmp sealed = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, NOEXEC_SEAL | HUGE, NOEXEC_SEAL);
+	struct scmp_arg_cmp sealed = SCMP_CMP(
+		1, SCMP_CMP_MASKED_EQ, NOEXEC_SEAL | HUGE, NOEXEC_SEAL);
 	struct scmp_arg_cmp open = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, NOEXEC_SEAL | HUGE, 0);
 	int memfd = number("memfd_create"), r = 0;
 	if (exec != JAIL_EXEC_NONE)
@@ -348,7 +405,8 @@ static int export(enum jail_exec exec, enum jail_net net, bool sealed, struct fi
 		return -ENOMEM;
 	}
 	seccomp_attr_set(c, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-	seccomp_attr_set(c, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree, not a list: ten steps for any call */
+	/* a tree, not a list: ten steps for any call */
+	seccomp_attr_set(c, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	int r = add_rules(c, exec, net, sealed);
 	if (r == 0)
 		r = seccomp_export_bpf(c, fd);
@@ -382,18 +440,24 @@ static int join(const struct filter *rest, struct filter *ret)
 	PUT(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, FILTER_NEWEST, 0, 1));
 	PUT(ANSWER(SECCOMP_RET_ERRNO | ENOSYS));
 	unsigned short calls = ARRAY_LEN(signals);
-	for (unsigned short i = 0; i < calls; i++) /* one of the signal calls: go and look at the target */
-		PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number(signals[i]), (unsigned char)(calls - i), 0));
+	/* one of the signal calls: go and look at the target */
+	for (unsigned short i = 0; i < calls; i++)
+		PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number(signals[i]),
+			(unsigned char)(calls - i), 0));
 	PUT(BPF_JUMP(BPF_JMP | BPF_JA, 4, 0, 0));
 	PUT(LOAD(args[0])); /* little-endian: the low half */
 	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 1, 0));
-	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xffffffffU, 0, 1)); /* all processes: those of forks, which are nested in this jail, and snapshots too */
+	/* all processes: those of forks, which are nested in this jail, and snapshots too */
+	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xffffffffU, 0, 1));
 	PUT(ANSWER(SECCOMP_RET_ERRNO | EPERM));
 	PUT(LOAD(nr));
-	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number("getsockopt"), 0, 2 + ARRAY_LEN(untold)));
+	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number("getsockopt"), 0,
+		2 + ARRAY_LEN(untold)));
 	PUT(LOAD(args[2]));
-	for (unsigned char i = 0, n_untold = ARRAY_LEN(untold); i < n_untold; i++) /* to the answer, or past it after the last */
-		PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, untold[i], (unsigned char)(n_untold - i - 1), i + 1 == n_untold ? 1 : 0));
+	/* to the answer, or past it after the last */
+	for (unsigned char i = 0, n_untold = ARRAY_LEN(untold); i < n_untold; i++)
+		PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, untold[i],
+			(unsigned char)(n_untold - i - 1), i + 1 == n_untold ? 1 : 0));
 	PUT(ANSWER(SECCOMP_RET_ERRNO | EPERM));
 	PUT(LOAD(nr));
 	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number("fadvise64"), 0, 3));

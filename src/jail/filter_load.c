@@ -1,4 +1,7 @@
-/* Apart from what builds filters with libseccomp, so that processes which only load one do not need it. */
+/*
+ * Apart from what builds filters with libseccomp, so that processes which only load one do not need
+ * it.
+ */
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <stdlib.h>

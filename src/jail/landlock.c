@@ -11,7 +11,10 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
-/* Debian 12's headers are older than most kernels: the numbers and structures are the kernel's, written out here. */
+/*
+ * Debian 12's headers are older than most kernels: the numbers and structures are the kernel's,
+ * written out here.
+ */
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
 #define SYS_landlock_add_rule 445
@@ -39,8 +42,8 @@ enum { ASK_VERSION = 1, RULE_PATH_BENEATH = 1 };
 #define IOCTL_DEV (1ULL << 15) /* version 5 */
 #define READ (READ_FILE | READ_DIR)
 #define FIRST (EXECUTE | WRITE_FILE | READ | REMOVE | MAKE_DEVICE | MAKE_OTHERS)
-#define ALL_TCP 3ULL           /* bind and connect, version 4 */
-#define ALL_SCOPES 3ULL        /* abstract unix sockets and signals, version 6 */
+#define ALL_TCP 3ULL    /* bind and connect, version 4 */
+#define ALL_SCOPES 3ULL /* abstract unix sockets and signals, version 6 */
 
 static const char *const system_dirs[] = { "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64" };
 
@@ -70,12 +73,14 @@ static int grant(int ruleset, const char *path, uint64_t rights)
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
 	rule.parent = fd;
-	return syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule, 0) < 0 ? -errno : 0;
+	return syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule, 0) < 0 ? -errno
+											: 0;
 }
 
 /*
- * Rules hold on to files, not to names, and a fork of the session takes them into a jail with other private mounts. So they name what all jails share:
- * programs may be started from the system's directories only, nothing is a device. What is not to be written to is mounted read-only.
+ * Rules hold on to files, not to names, and a fork of the session takes them into a jail with other
+ * private mounts. So they name what all jails share: programs may be started from the system's
+ * directories only, nothing is a device. What is not to be written to is mounted read-only.
  */
 static int grant_all(int ruleset, uint64_t files, enum jail_exec exec)
 {
@@ -84,7 +89,8 @@ static int grant_all(int ruleset, uint64_t files, enum jail_exec exec)
 	for (size_t i = 0; r == 0 && exec != JAIL_EXEC_NONE && i < ARRAY_LEN(system_dirs); i++)
 		r = grant(ruleset, system_dirs[i], READ | EXECUTE);
 	if (r == 0)
-		r = grant(ruleset, "/dev", (READ | WRITE_FILE | TRUNCATE | IOCTL_DEV) & files); /* null, zero and the like */
+		/* null, zero and the like */
+		r = grant(ruleset, "/dev", (READ | WRITE_FILE | TRUNCATE | IOCTL_DEV) & files);
 	return r;
 }
 
@@ -93,7 +99,8 @@ int landlock_restrict(enum jail_exec exec, enum jail_net net, const char **ret_s
 	int version = landlock_version();
 	if (!version)
 		return 0;
-	struct ruleset all = { .files = known(version), .net = version >= 4 && net == JAIL_NET_NONE ? ALL_TCP : 0,
+	struct ruleset all = { .files = known(version),
+		.net = version >= 4 && net == JAIL_NET_NONE ? ALL_TCP : 0,
 		.scoped = version >= 6 ? ALL_SCOPES : 0 };
 	size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
 	*ret_step = "making the Landlock rules";
@@ -114,7 +121,8 @@ int landlock_read_only(const char **ret_step)
 		return 0;
 	struct ruleset all = { .files = known(version) };
 	*ret_step = "making the Landlock rules";
-	_cleanup_fd_ int ruleset = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof(all.files), 0);
+	_cleanup_fd_ int ruleset = (int)syscall(
+		SYS_landlock_create_ruleset, &all, sizeof(all.files), 0);
 	if (ruleset < 0)
 		return -errno;
 	int r = grant(ruleset, "/", READ);
@@ -127,8 +135,10 @@ int landlock_read_only(const char **ret_step)
 int landlock_try(void)
 {
 	struct ruleset none = { .files = READ_DIR };
-	_cleanup_fd_ int ruleset = (int)syscall(SYS_landlock_create_ruleset, &none, sizeof(none.files), 0);
-	if (ruleset < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
+	_cleanup_fd_ int ruleset = (int)syscall(
+		SYS_landlock_create_ruleset, &none, sizeof(none.files), 0);
+	if (ruleset < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+		syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
 		return -errno;
 	_cleanup_fd_ int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 && errno == EACCES ? 0 : -ENOTSUP;

@@ -16,20 +16,24 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "jail/cgroup.h"
+#include "jail/cgroup/cgroup.h"
 #include "jail/filter_own.h"
 #include "jail/landlock.h"
 
 static const struct {
 	const char *name;
 	bool waivable;
+	bool optional; /* there is another way, and what it cannot do is named */
 	const char *consequence;
 } layers[LAYER_COUNT] = {
-	[LAYER_NAMESPACES] = { "namespaces", false, "there is no jail without them" },
-	[LAYER_MOUNTS] = { "mounts", false, "sessions would see the host's files and the kernel's own" },
-	[LAYER_SECCOMP] = { "seccomp", false, "code could make any system call" },
-	[LAYER_LANDLOCK] = { "landlock", true, "the mounts alone say which programs code may start, and the namespaces alone what it reaches" },
-	[LAYER_CGROUP] = { "cgroup", true, "memory and processes are limited per process instead of per session, and cpus not at all" },
+	[LAYER_NAMESPACES] = { "namespaces", false, false, "there is no jail without them" },
+	[LAYER_MOUNTS] = { "mounts", false, false,
+		"sessions would see the host's files and the kernel's own" },
+	[LAYER_SECCOMP] = { "seccomp", false, false, "code could make any system call" },
+	[LAYER_LANDLOCK] = { "landlock", true, false,
+		"the mounts alone say which programs code may start, and the namespaces alone what it reaches" },
+	[LAYER_CGROUP] = { "cgroup", true, true,
+		"limits.cpus is refused, and the memory of a session is measured (five times a second) instead of being bounded by the kernel" },
 };
 
 const char *layer_name(enum layer l)
@@ -40,6 +44,11 @@ const char *layer_name(enum layer l)
 bool layer_can_be_waived(enum layer l)
 {
 	return layers[l].waivable;
+}
+
+bool layer_is_optional(enum layer l)
+{
+	return layers[l].optional;
 }
 
 const char *layer_consequence(enum layer l)
@@ -63,7 +72,10 @@ static int in_child(int (*try)(void))
 	return WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
 }
 
-enum { ALL_NAMESPACES = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP };
+enum {
+	ALL_NAMESPACES = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC |
+			 CLONE_NEWUTS | CLONE_NEWCGROUP
+};
 
 static int try_namespaces(void)
 {
@@ -74,11 +86,15 @@ static int try_namespaces(void)
 static int mount_inside(void)
 {
 	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("tmpfs", "/tmp", "tmpfs", flags, "size=4k") < 0)
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("tmpfs", "/tmp", "tmpfs", flags, "size=4k") < 0)
 		return errno;
-	if (mount("devpts", "/tmp", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance") < 0 || mount("proc", "/proc", "proc", flags, "hidepid=invisible") < 0)
+	if (mount("devpts", "/tmp", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance") < 0 ||
+		mount("proc", "/proc", "proc", flags, "hidepid=invisible") < 0)
 		return errno;
-	return mount(NULL, "/proc", NULL, MS_REMOUNT | flags, "subset=pid,hidepid=invisible") < 0 ? errno : 0;
+	return mount(NULL, "/proc", NULL, MS_REMOUNT | flags, "subset=pid,hidepid=invisible") < 0
+		       ? errno
+		       : 0;
 }
 
 static int try_mounts(void)
@@ -114,7 +130,8 @@ static const char *namespace_remedy(void)
 {
 	if (file_says("/proc/sys/user/max_user_namespaces", '0'))
 		return "sudo sysctl -w user.max_user_namespaces=65536";
-	if (geteuid() != 0 && file_says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1'))
+	if (geteuid() != 0 &&
+		file_says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1'))
 		return "AppArmor refuses them (Ubuntu 24.04): sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or start Glovebox as root";
 	if (geteuid() != 0 && file_says("/proc/sys/kernel/unprivileged_userns_clone", '0'))
 		return "sudo sysctl -w kernel.unprivileged_userns_clone=1, or start Glovebox as root";
@@ -132,7 +149,10 @@ static void note(struct layer_state *s, int err, const char *detail, const char 
 	error_remedy(&s->why, "%s", remedy);
 }
 
-/* Makes a home for groups as a daemon does, and takes it away again: a tree that is there may still be closed to us. */
+/*
+ * Makes a home for groups as a daemon does, and takes it away again: a tree that is there may still
+ * be closed to us.
+ */
 static void test_cgroup(struct layer_state *s)
 {
 	struct cgroup_home home;
@@ -146,13 +166,17 @@ static void test_cgroup(struct layer_state *s)
 void layers_test(struct layer_state states[LAYER_COUNT])
 {
 	char version[32];
-	note(&states[LAYER_NAMESPACES], in_child(try_namespaces), "user, pid, mount, net, ipc, uts, cgroup", namespace_remedy());
+	note(&states[LAYER_NAMESPACES], in_child(try_namespaces),
+		"user, pid, mount, net, ipc, uts, cgroup", namespace_remedy());
 	note(&states[LAYER_MOUNTS], in_child(try_mounts), "tmpfs, devpts, proc with subset=pid",
-		states[LAYER_NAMESPACES].there ? "use Linux 5.14 or newer; inside a container /proc must not be masked (docker run --security-opt systempaths=unconfined)"
-					       : namespace_remedy());
-	note(&states[LAYER_SECCOMP], in_child(try_seccomp), "filters", "use a kernel with CONFIG_SECCOMP_FILTER");
+		states[LAYER_NAMESPACES].there
+			? "use Linux 5.14 or newer; inside a container /proc must not be masked (docker run --security-opt systempaths=unconfined)"
+			: namespace_remedy());
+	note(&states[LAYER_SECCOMP], in_child(try_seccomp), "filters",
+		"use a kernel with CONFIG_SECCOMP_FILTER");
 	snprintf(version, sizeof(version), "version %d", landlock_version());
-	note(&states[LAYER_LANDLOCK], in_child(try_landlock), version, "use Linux 5.13 or newer with landlock in CONFIG_LSM or lsm=");
+	note(&states[LAYER_LANDLOCK], in_child(try_landlock), version,
+		"use Linux 5.13 or newer with landlock in CONFIG_LSM or lsm=");
 	test_cgroup(&states[LAYER_CGROUP]);
 }
 
@@ -175,11 +199,13 @@ int layers_waive(struct layer_state states[LAYER_COUNT], char *const *names, str
 			continue;
 		}
 		if (i < 0)
-			error_set(e, -EINVAL, "waive: '%.60s' is no layer", *names);
+			error_set(e, -EINVAL, "waive: '%.60s': unknown layer", *names);
 		else
-			error_set(e, -EINVAL, "waive: %s cannot be done without (%s)", *names, layers[i].consequence);
+			error_set(e, -EINVAL, "waive: %s cannot be done without (%s)", *names,
+				layers[i].consequence);
 		return error_remedy(e, "those that can be waived are landlock and cgroup");
 	}
+
 	return 0;
 }
 
@@ -187,11 +213,13 @@ int layers_check(const struct layer_state states[LAYER_COUNT], struct error *e)
 {
 	for (int i = 0; i < LAYER_COUNT; i++) {
 		const struct layer_state *s = &states[i];
-		if (s->there || s->waived)
+		if (s->there || s->waived || layers[i].optional)
 			continue;
-		error_set(e, -ENOTSUP, "the layer \"%s\" is missing: %s. Consequence: %s", layers[i].name, s->why.text, layers[i].consequence);
+		error_set(e, -ENOTSUP, "the layer \"%s\" is missing: %s. Consequence: %s",
+			layers[i].name, s->why.text, layers[i].consequence);
 		if (layers[i].waivable)
-			return error_remedy(e, "%s Or do without it: --waive %s", s->why.remedy, layers[i].name);
+			return error_remedy(e, "%s Or do without it: --waive %s", s->why.remedy,
+				layers[i].name);
 		return error_remedy(e, "%s", s->why.remedy);
 	}
 	return 0;

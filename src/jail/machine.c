@@ -20,21 +20,26 @@
 enum { CPUINFO_MAX = 8 << 20 };
 
 /*
- * What a program can ask the processor itself, or computes with. Not the rest of the host's file: the microcode's version and the list of faults that the
- * kernel works around tell which attacks this machine is open to.
+ * What a program can ask the processor itself, or computes with. Not the rest of the host's file:
+ * the microcode's version and the list of faults that the kernel works around tell which attacks
+ * this machine is open to.
  */
-static const char *const told[] = { "processor", "vendor_id", "cpu family", "model", "model name", "stepping", "cpu MHz", "cache size", "physical id",
-	"siblings", "core id", "cpu cores", "fpu", "cpuid level", "wp", "flags", "bogomips", "BogoMIPS", "clflush size", "cache_alignment", "address sizes",
-	"Features", "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision" };
+static const char *const told[] = { "processor", "vendor_id", "cpu family", "model", "model name",
+	"stepping", "cpu MHz", "cache size", "physical id", "siblings", "core id", "cpu cores",
+	"fpu", "cpuid level", "wp", "flags", "bogomips", "BogoMIPS", "clflush size",
+	"cache_alignment", "address sizes", "Features", "CPU implementer", "CPU architecture",
+	"CPU variant", "CPU part", "CPU revision" };
 
-static const char *const directories[] = { "sys", "sys/devices", "sys/devices/system", "sys/devices/system/cpu", PROC_FILES_SHARED };
+static const char *const directories[] = { "sys", "sys/devices", "sys/devices/system",
+	"sys/devices/system/cpu", PROC_FILES_SHARED };
 
 /* Swapping is the host's affair, and what programs mount are these. */
 static const struct {
 	const char *name, *text;
 } constant[] = {
 	{ "filesystems", "nodev\ttmpfs\nnodev\tproc\nnodev\tdevpts\n" },
-	{ "vmstat", "pgpgin 0\npgpgout 0\npswpin 0\npswpout 0\npgfault 0\npgmajfault 0\noom_kill 0\n" },
+	{ "vmstat",
+		"pgpgin 0\npgpgout 0\npswpin 0\npswpout 0\npgfault 0\npgmajfault 0\noom_kill 0\n" },
 };
 
 static int write_text(const char *root, const char *path, const char *text, size_t len)
@@ -105,7 +110,8 @@ static size_t list_cpus(const cpu_set_t *cpus, char *text, size_t size)
 			continue;
 		while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, cpus))
 			last++;
-		len += (size_t)snprintf(text + len, size - len, last > i ? "%s%u-%u" : "%s%u", len ? "," : "", i, last);
+		len += (size_t)snprintf(text + len, size - len, last > i ? "%s%u-%u" : "%s%u",
+			len ? "," : "", i, last);
 	}
 	len += len < size ? (size_t)snprintf(text + len, size - len, "\n") : 0;
 	return len < size ? len : size - 1;
@@ -124,12 +130,17 @@ static int add_cpu_lists(const char *root, const cpu_set_t *cpus)
 	return r;
 }
 
-/* Which processors share a core: what lscpu, psutil and loky count cores by. Missing files are left out. */
+/*
+ * Which processors share a core: what lscpu, psutil and loky count cores by. Missing files are left
+ * out.
+ */
 static int add_topology(const char *root, unsigned cpu)
 {
-	static const char *const names[] = { "core_id", "physical_package_id", "thread_siblings", "thread_siblings_list", "core_siblings", "core_siblings_list",
-		"core_cpus", "core_cpus_list", "package_cpus", "package_cpus_list" };
+	static const char *const names[] = { "core_id", "physical_package_id", "thread_siblings",
+		"thread_siblings_list", "core_siblings", "core_siblings_list", "core_cpus",
+		"core_cpus_list", "package_cpus", "package_cpus_list" };
 	char place[64], path[PATH_MAX];
+
 	snprintf(place, sizeof(place), "sys/devices/system/cpu/cpu%u", cpu);
 	snprintf(path, sizeof(path), "%s/%s", root, place);
 	int r = mkdir(path, 0755) < 0 ? -errno : 0;
@@ -143,6 +154,7 @@ static int add_topology(const char *root, unsigned cpu)
 		if (fd_read_file(path, 4096, &text, &len) == 0)
 			r = write_text(root, path, text, len);
 	}
+
 	return r;
 }
 
@@ -157,8 +169,10 @@ int machine_add(const char *root)
 		snprintf(path, sizeof(path), "%s/%s", root, directories[i]);
 		r = mkdir(path, 0755) < 0 ? -errno : 0;
 	}
+
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(constant); i++)
-		r = write_shared(root, constant[i].name, constant[i].text, strlen(constant[i].text));
+		r = write_shared(
+			root, constant[i].name, constant[i].text, strlen(constant[i].text));
 	if (r == 0)
 		r = add_cpuinfo(root, &cpus);
 	if (r == 0)

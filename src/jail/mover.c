@@ -15,7 +15,7 @@
 #include "base/fds.h"
 #include "base/process.h"
 #include "base/text.h"
-#include "jail/cgroup.h"
+#include "jail/cgroup/cgroup.h"
 #include "jail/filter_own.h"
 
 enum { KEEP_MS = 4, RECENT_S = 2 };
@@ -26,21 +26,24 @@ static bool same_namespace(pid_t pid, const char *kind, int ns)
 	char path[64];
 	struct stat theirs, wanted;
 	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, kind);
-	return stat(path, &theirs) == 0 && fstat(ns, &wanted) == 0 && theirs.st_ino == wanted.st_ino && theirs.st_dev == wanted.st_dev;
+	return stat(path, &theirs) == 0 && fstat(ns, &wanted) == 0 &&
+	       theirs.st_ino == wanted.st_ino && theirs.st_dev == wanted.st_dev;
 }
 
 /* The text behind "KEY:" and white space in a status file; NULL when there is none. */
 static const char *value_of(const char *status, const char *key)
 {
 	size_t len = strlen(key);
-	for (const char *line = status; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+	for (const char *line = status; line && *line;
+		line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
 		if (!strncmp(line, key, len) && line[len] == ':')
 			return line + len + 1 + strspn(line + len + 1, " \t");
 	return NULL;
 }
 
 /* Whether the line has these numbers, the first `n` of it. */
-static bool numbers_are(const char *status, const char *key, int base, unsigned n, unsigned long long wanted)
+static bool numbers_are(
+	const char *status, const char *key, int base, unsigned n, unsigned long long wanted)
 {
 	const char *at = value_of(status, key);
 	for (unsigned i = 0; at && i < n; i++) {
@@ -58,17 +61,20 @@ static const char *objection(pid_t pid, const int *fds, int64_t host_id)
 	static const char *const sets[] = { "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb" };
 	char path[64];
 	_cleanup_free_ char *status = NULL;
+
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	if (fd_read_file(path, STATUS_MAX, &status, NULL) < 0)
 		return "the process is gone";
-	if (!same_namespace(pid, "user", fds[MOVER_USER_NS]) || !same_namespace(pid, "pid", fds[MOVER_PID_NS]))
+	if (!same_namespace(pid, "user", fds[MOVER_USER_NS]) ||
+		!same_namespace(pid, "pid", fds[MOVER_PID_NS]))
 		return "the process is not in the fork's jail";
 	if (host_id >= 0 && !numbers_are(status, "Uid", 10, 4, (unsigned long long)host_id))
 		return "the process has another user id";
 	for (size_t i = 0; i < ARRAY_LEN(sets); i++)
 		if (!numbers_are(status, sets[i], 16, 1, 0))
 			return "the process has capabilities";
-	if (!numbers_are(status, "NoNewPrivs", 10, 1, 1) || !numbers_are(status, "Seccomp", 10, 1, 2))
+	if (!numbers_are(status, "NoNewPrivs", 10, 1, 1) ||
+		!numbers_are(status, "Seccomp", 10, 1, 2))
 		return "the process is under no filter";
 	return NULL;
 }
@@ -100,7 +106,8 @@ static void serve(const struct mover_request *q, const int *fds, size_t n)
 	struct mover_answer a = { .serial = q->serial };
 	const char *text = "reading the request";
 	if (q->order == MOVER_PREPARE) {
-		write_pid(MOVER_HOME_FD, getpid()); /* the wait for the grace period is all that counts */
+		/* the wait for the grace period is all that counts */
+		write_pid(MOVER_HOME_FD, getpid());
 		return;
 	}
 	a.err = n < MOVER_FIXED_FDS ? -EINVAL : move(q, fds, n, &text);
@@ -109,11 +116,14 @@ static void serve(const struct mover_request *q, const int *fds, size_t n)
 	fd_send(MOVER_SOCKET_FD, &a, sizeof(a), NULL, 0);
 }
 
-/* Whether an order is there. While the last one is recent the next wait for a grace period is kept off: one move after another does not wait. */
-static void await_order(uint64_t recent_until_ns)
+/*
+ * Whether an order is there. While the last one is recent the next wait for a grace period is kept
+ * off: one move after another does not wait.
+ */
+static void await_order(bool has_home, uint64_t recent_until_ns)
 {
 	struct pollfd p = { .fd = MOVER_SOCKET_FD, .events = POLLIN };
-	while (poll(&p, 1, clock_now_ns() < recent_until_ns ? KEEP_MS : -1) == 0)
+	while (poll(&p, 1, has_home && clock_now_ns() < recent_until_ns ? KEEP_MS : -1) == 0)
 		write_pid(MOVER_HOME_FD, getpid());
 }
 
@@ -123,12 +133,15 @@ int mover_main(void)
 	struct mover_request q;
 	int fds[FDS_MAX];
 	size_t n = 0;
+
 	prctl(PR_SET_NAME, "glovebox-mover");
 	prctl(PR_SET_DUMPABLE, 0);
 	if (filter_enter_own(FILTER_MOVER) < 0)
 		return 1;
+	/* without control groups there is none, and nothing to wait for */
+	bool has_home = write_pid(MOVER_HOME_FD, getpid()) != -EBADF;
 	for (;;) {
-		await_order(recent_until_ns);
+		await_order(has_home, recent_until_ns);
 		if (fd_recv(MOVER_SOCKET_FD, &q, sizeof(q), fds, FDS_MAX, &n) != (ssize_t)sizeof(q))
 			return 0;
 		serve(&q, fds, n);

@@ -1,11 +1,14 @@
 /*
- * The mover: puts the first guest of a fork into the fork's control groups, started as `glovebox mover`.
+ * The mover: puts the first guest of a fork into the fork's control groups, started as `glovebox
+ * mover`.
  *
- * That guest is a process of the session it was forked from, and code of that session may have answered in its place. So it is never given
- * the files of a group. It names itself by a pidfd; the daemon passes that on, and the mover looks whether the process is in the
- * fork's jail and has no privilege left before it moves it. On version 1 and 2 alike, moving another process waits for
- * an RCU grace period, some milliseconds, unless somebody was moved a moment ago. That is why this is a process of its own, and why
- * it can be told ahead of time (MOVER_PREPARE).
+ * That guest is a process of the session it was forked from, and code of that session may have
+ * answered in its place. So the guest never gets the files of a group. It identifies itself by a
+ * pidfd, which the daemon passes on. Before the mover moves the process, it checks that the process
+ * is in the fork's jail and has no privileges left. On version 1 and 2 alike, moving another
+ * process waits for an RCU grace period, some milliseconds, unless another process was moved a
+ * moment ago. That is why the mover is a separate process, and why it can be told in advance
+ * (MOVER_PREPARE).
  */
 #pragma once
 
@@ -13,12 +16,15 @@
 
 enum mover_order {
 	MOVER_PREPARE, /* something is about to be moved; there is no answer */
-	MOVER_MOVE,    /* brings [pidfd, user and pid namespace of the jail, files of the groups …] */
+	/* brings [pidfd, user and pid namespace of the jail, files of the groups …] */
+	MOVER_MOVE,
 };
 
 struct mover_request {
 	uint32_t order, serial;
-	int64_t host_id; /* that the process must have, real, effective and saved; -1 where sessions have none of their own */
+	/* that the process must have, real, effective and saved; -1 where sessions have none of
+	 * their own */
+	int64_t host_id;
 };
 
 struct mover_answer {
@@ -30,7 +36,10 @@ struct mover_answer {
 /* Before the groups' files in a MOVER_MOVE. */
 enum { MOVER_PROCESS, MOVER_USER_NS, MOVER_PID_NS, MOVER_FIXED_FDS };
 
-/* Its descriptors: the daemon's socket, and a file of a group for MOVER_PREPARE: it moves itself there, again and again. */
+/*
+ * Its descriptors: the daemon's socket, and a file of a group for MOVER_PREPARE: it moves itself
+ * there, again and again.
+ */
 enum { MOVER_SOCKET_FD = 3, MOVER_HOME_FD = 4 };
 
 /* Never returns before the socket is closed; the exit code of the process. */

@@ -52,7 +52,9 @@ static const char is_init[] = "init";
 
 static const char *why_not_nested(int err)
 {
-	return err == ENOSPC || err == EUSERS ? "forking a fork of a fork too deep (about 30 at most)" : "making the namespaces";
+	return err == ENOSPC || err == EUSERS
+		       ? "forking a fork of a fork too deep (about 30 at most)"
+		       : "making the namespaces";
 }
 
 /* ---- the opener ----------------------------------------------------------------------- */
@@ -63,27 +65,34 @@ static int take_effective_id(uint32_t id)
 		return -errno;
 	if (syscall(SYS_setresgid, -1, id, -1) < 0 || syscall(SYS_setresuid, -1, id, -1) < 0)
 		return -errno;
-	return prctl(PR_SET_DUMPABLE, 0) < 0 ? -errno : 0; /* the change of ids has set it to fs.suid_dumpable */
+	/* the change of ids has set it to fs.suid_dumpable */
+	return prctl(PR_SET_DUMPABLE, 0) < 0 ? -errno : 0;
 }
 
-/* Shares the maker's memory, on a stack of its own. The init, which has a copy of that memory, goes on with this stack. */
+/*
+ * Shares the maker's memory, on a stack of its own. The init, which has a copy of that memory, goes
+ * on with this stack.
+ */
 static int open_namespaces_inside(void *job)
 {
 	static const struct jail_network none;
 	const struct nesting *j = job;
 	struct init_report said = { .err = take_effective_id(JAIL_INNER_ID) };
 	int pidfd = -1;
+
 	strncpy(said.step, "entering the outer jail", sizeof(said.step) - 1);
 	if (said.err == 0) {
-		pid_t pid = jailer_clone_init(&pidfd);
+		pid_t pid = jailer_clone_init(true, &pidfd);
 		if (pid == 0) {
 			fd_close(j->go[1]);
 			fd_close(j->report[0]);
 			init_run(j->go[0], j->report[1], j->q, &none);
 		}
 		said.err = pid < 0 ? -errno : 0;
-		strncpy(said.step, pid < 0 ? why_not_nested(errno) : is_init, sizeof(said.step) - 1);
+		strncpy(said.step, pid < 0 ? why_not_nested(errno) : is_init,
+			sizeof(said.step) - 1);
 	}
+
 	fd_send(j->report[1], &said, sizeof(said), &pidfd, pidfd >= 0 ? 1 : 0);
 	syscall(SYS_exit, 0); /* the thread alone: libc's exit would be the maker's */
 	return 0;
@@ -92,7 +101,8 @@ static int open_namespaces_inside(void *job)
 /* ---- the maker ------------------------------------------------------------------------- */
 
 /* One report, or -ETIMEDOUT. */
-static int await_report(struct nesting *j, struct init_report *said, int *fds, size_t max_fds, size_t *ret_n)
+static int await_report(
+	struct nesting *j, struct init_report *said, int *fds, size_t max_fds, size_t *ret_n)
 {
 	struct pollfd p = { .fd = j->report[0], .events = POLLIN };
 	uint64_t now = clock_now_ns();
@@ -110,7 +120,8 @@ static int write_maps(pid_t pid)
 {
 	static const struct {
 		const char *name, *text;
-	} maps[] = { { "setgroups", "deny" }, { "gid_map", "1000 1000 1" }, { "uid_map", "1000 1000 1" } };
+	} maps[] = { { "setgroups", "deny" }, { "gid_map", "1000 1000 1" },
+		{ "uid_map", "1000 1000 1" } };
 	_Static_assert(JAIL_INNER_ID == 1000, "the number in the maps");
 	int r = 0;
 	for (int i = 0; r == 0 && i < 3; i++)
@@ -120,7 +131,8 @@ static int write_maps(pid_t pid)
 
 static int run_opener(struct nesting *j)
 {
-	pid_t pid = clone(open_namespaces_inside, stack + OPENER_STACK, CLONE_VM | CLONE_PARENT | CLONE_PIDFD, j, &j->opener);
+	pid_t pid = clone(open_namespaces_inside, stack + OPENER_STACK,
+		CLONE_VM | CLONE_PARENT | CLONE_PIDFD, j, &j->opener);
 	return pid < 0 ? -errno : 0;
 }
 
@@ -136,11 +148,13 @@ static int let_go(struct nesting *j, const char **ret_step)
 /* The opener's report, then the init's. On success fds are what the init brought. */
 static int await_both(struct nesting *j, struct jail_answer *a, int *fds, size_t *ret_n)
 {
-	static const char late[] = "the nested jail was not made in time; code of the outer session may have stopped it";
+	static const char late[] =
+		"the nested jail was not made in time; code of the outer session may have stopped it";
 	struct init_report said = { 0 };
 	const char *step = late;
 	size_t n = 0;
 	int r = await_report(j, &said, &j->init, 1, &n);
+
 	if (r == 0 && said.err)
 		return jailer_describe(a, said.err, said.step);
 	if (r == 0 && (n != 1 || strcmp(said.step, is_init) != 0))
@@ -150,7 +164,8 @@ static int await_both(struct nesting *j, struct jail_answer *a, int *fds, size_t
 	if (r < 0)
 		return jailer_describe(a, r, step);
 	if ((r = await_report(j, &said, fds, JAIL_ANSWER_FDS_MAX - 1, ret_n)) < 0)
-		return jailer_describe(a, r, r == -ETIMEDOUT ? late : "the nested jail's init died");
+		return jailer_describe(
+			a, r, r == -ETIMEDOUT ? late : "the nested jail's init died");
 	return said.err ? jailer_describe(a, said.err, said.step) : 0;
 }
 
@@ -176,7 +191,11 @@ static int make(struct nesting *j, int outer, struct jail_answer *a, int *fds, s
 
 static void __attribute__((noreturn)) maker(const struct jail_request *q, int outer)
 {
-	struct nesting j = { .q = q, .go = { -1, -1 }, .report = { -1, -1 }, .opener = -1, .init = -1,
+	struct nesting j = { .q = q,
+		.go = { -1, -1 },
+		.report = { -1, -1 },
+		.opener = -1,
+		.init = -1,
 		.deadline_ns = clock_now_ns() + NESTED_WAIT_S * NSEC_PER_SEC };
 	struct jail_answer a = { .serial = q->serial };
 	int fds[JAIL_ANSWER_FDS_MAX];

@@ -41,7 +41,10 @@ static bool is_v4(const struct jail_listen *l)
 	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)l->address);
 }
 
-/* An alias of lo for each: a name of its own, then a mask, or a whole class of addresses would come with it. */
+/*
+ * An alias of lo for each: a name of its own, then a mask, or a whole class of addresses would come
+ * with it.
+ */
 static int add_address4(const uint8_t *address, unsigned index)
 {
 	struct ifreq r = { 0 };
@@ -73,7 +76,8 @@ static int add_address(const struct jail_listen *l, unsigned index)
 {
 	if (is_v4(l))
 		return l->address[12] == 127 ? 0 : add_address4(l->address + 12, index);
-	return IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)l->address) ? 0 : add_address6(l->address);
+	return IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)l->address) ? 0
+									 : add_address6(l->address);
 }
 
 static int listen_on(const struct jail_listen *l)
@@ -82,25 +86,33 @@ static int listen_on(const struct jail_listen *l)
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(l->port) };
 	bool four = is_v4(l);
 	int one = 1;
+
 	memcpy(&v4.sin_addr, l->address + 12, 4);
 	memcpy(&v6.sin6_addr, l->address, 16);
-	_cleanup_fd_ int fd = socket(four ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	_cleanup_fd_ int fd = socket(
+		four ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	/* FREEBIND: an IPv6 address that was just given to lo is not usable for a moment. */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &one, sizeof(one));
-	if (bind(fd, four ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6, four ? sizeof(v4) : sizeof(v6)) < 0 || listen(fd, BACKLOG) < 0)
+	if (bind(fd, four ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6,
+		    four ? sizeof(v4) : sizeof(v6)) < 0 ||
+		listen(fd, BACKLOG) < 0)
 		return -errno;
 	return TAKE_FD(fd);
 }
 
-/* The shared tree is read-only: the jail's own file, on its own tmpfs and without a name there, covers the common one. */
+/*
+ * The shared tree is read-only: the jail's own file, on its own tmpfs and without a name there,
+ * covers the common one.
+ */
 static int add_hosts(const char *lines)
 {
 	static const char place[] = "/dev/shm/.hosts";
 	_cleanup_free_ char *common = NULL;
 	size_t len;
+
 	if (!*lines)
 		return 0;
 	int r = fd_read_file("/etc/hosts", HOSTS_OWN_MAX, &common, &len);
@@ -109,10 +121,13 @@ static int add_hosts(const char *lines)
 	_cleanup_fd_ int fd = open(place, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 	if (fd < 0)
 		return -errno;
-	if ((r = fd_write_full(fd, common, len)) < 0 || (r = fd_write_full(fd, lines, strlen(lines))) < 0)
+	if ((r = fd_write_full(fd, common, len)) < 0 ||
+		(r = fd_write_full(fd, lines, strlen(lines))) < 0)
 		return r;
 	if (mount(place, "/etc/hosts", NULL, MS_BIND, NULL) < 0 ||
-		mount(NULL, "/etc/hosts", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		mount(NULL, "/etc/hosts", NULL,
+			MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+			NULL) < 0)
 		return -errno;
 	return unlink(place) < 0 ? -errno : 0;
 }

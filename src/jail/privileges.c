@@ -13,11 +13,17 @@
 int privileges_become(unsigned id, const char **ret_step)
 {
 	*ret_step = "dropping groups";
-	/* A user namespace made by an ordinary user denies setgroups; it then has no extra groups worth dropping. */
+	/*
+	 * A user namespace made by an ordinary user denies setgroups; it then has no extra groups
+	 * worth dropping.
+	 */
 	if (syscall(SYS_setgroups, 0, NULL) < 0 && errno != EPERM)
 		return -errno;
-	/* The raw calls: libc's wrappers signal other threads, and there are none here. Id 0 is not mapped in the namespace, so
-	 * the change is not one "from root" and the kernel keeps the capabilities. */
+	/*
+	 * The raw calls: libc's wrappers signal other threads, and there are none here. Id 0 is not
+	 * mapped in the namespace, so the change is not one "from root" and the kernel keeps the
+	 * capabilities.
+	 */
 	*ret_step = "changing the group";
 	if (syscall(SYS_setresgid, id, id, id) < 0)
 		return -errno;
@@ -34,12 +40,15 @@ int privileges_drop(const char **ret_step)
 
 	*ret_step = "dropping the bounding set";
 	for (int cap = 0; cap < 64; cap++)
-		if (syscall(SYS_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0, JAIL_MARK) < 0 && errno != EINVAL)
+		if (syscall(SYS_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0, JAIL_MARK) < 0 &&
+			errno != EINVAL)
 			return -errno;
 	*ret_step = "locking securebits";
-	if (syscall(SYS_prctl, PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
-				SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
-				SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED, 0, 0, 0, JAIL_MARK) < 0)
+	if (syscall(SYS_prctl, PR_SET_SECUREBITS,
+		    SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+			    SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+			    SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
+		    0, 0, 0, JAIL_MARK) < 0)
 		return -errno;
 	*ret_step = "dropping capabilities";
 	syscall(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, JAIL_MARK);

@@ -1,4 +1,7 @@
-/* Users and capabilities: becoming the jail's user, and giving up all privilege for good. System calls only. */
+/*
+ * Users and capabilities: becoming the jail's user, and giving up all privilege for good. System
+ * calls only.
+ */
 #pragma once
 
 /* Takes the id inside the current user namespace, without losing the capabilities in it. */

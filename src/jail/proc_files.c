@@ -13,7 +13,9 @@
 #include "base/text.h"
 
 enum {
-	AGAIN_MS = 20,       /* after a file was opened: no process makes the init and the daemon work more often than that */
+	/* after a file was opened: no process makes the init and the daemon work more often than
+	 * that */
+	AGAIN_MS = 20,
 	KEPT_OPEN_MS = 1000, /* at most, while it stays open */
 	PATIENCE_MS = 500,   /* with the daemon, whose event loop may be busy */
 };
@@ -27,7 +29,10 @@ static char text[FIGURES_TEXT_MAX];
 
 /* ---- mounting ------------------------------------------------------------------------- */
 
-/* A file of the jail's own /dev/shm, without a name there once it is mounted. Read-only: the code of the session has the id of its owner. */
+/*
+ * A file of the jail's own /dev/shm, without a name there once it is mounted. Read-only: the code
+ * of the session has the id of its owner.
+ */
 static int add_changing(enum figures_file file, int *ret_fd)
 {
 	char place[64], at[64];
@@ -36,11 +41,14 @@ static int add_changing(enum figures_file file, int *ret_fd)
 	int fd = open(place, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 	if (fd < 0)
 		return -errno;
-	if (mount(place, at, NULL, MS_BIND, NULL) < 0 || mount(NULL, at, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | flags, NULL) < 0 || unlink(place) < 0) {
+	if (mount(place, at, NULL, MS_BIND, NULL) < 0 ||
+		mount(NULL, at, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | flags, NULL) < 0 ||
+		unlink(place) < 0) {
 		int r = -errno;
 		fd_close(fd);
 		return r;
 	}
+
 	*ret_fd = fd;
 	return 0;
 }
@@ -53,6 +61,22 @@ static int add_shared(const char *name)
 	snprintf(at, sizeof(at), "/proc/%s", name);
 	if (mount(from, at, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
 		return -errno;
+	return 0;
+}
+
+int proc_files_open_unhidden(int *ret, const char **ret_step)
+{
+	*ret_step = "opening the daemon's /proc of the jail";
+	if (mount("proc", "/proc", "proc", flags, "subset=pid") < 0)
+		return -errno;
+	/*
+	 * The session's own /proc covers it. Code cannot take that away: it has neither the
+	 * privilege nor the system call.
+	 */
+	int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*ret = fd;
 	return 0;
 }
 
@@ -71,15 +95,21 @@ int proc_files_mount(int ret_fds[FIGURES_FILES], const char **ret_step)
 	if (r < 0)
 		return r;
 
-	/* Only processes are left, and what is mounted: no kernel-wide files to read or write. Kernels before 5.8 lack it and are refused. */
+	/*
+	 * Only processes are left, and what is mounted: no kernel-wide files to read or write.
+	 * Kernels before 5.8 lack it and are refused.
+	 */
 	*ret_step = "reducing /proc to processes";
-	return mount(NULL, "/proc", NULL, MS_REMOUNT | flags, "subset=pid,hidepid=invisible") < 0 ? -errno : 0;
+	return mount(NULL, "/proc", NULL, MS_REMOUNT | flags, "subset=pid,hidepid=invisible") < 0
+		       ? -errno
+		       : 0;
 }
 
 /* ---- serving --------------------------------------------------------------------------- */
 
 /* A write that fails leaves the figures before: the session has filled its /dev/shm. */
-static void write_file(int fd, enum figures_file file, const struct jail_figures *f, const struct figures_moment *m)
+static void write_file(int fd, enum figures_file file, const struct jail_figures *f,
+	const struct figures_moment *m)
 {
 	size_t len = figures_print(file, f, m, text);
 	int r = pwrite(fd, text, len, 0) == (ssize_t)len ? ftruncate(fd, (off_t)len) : -1;
@@ -91,7 +121,9 @@ static void look_again_in(struct proc_files *p, unsigned ms)
 	p->due_ns = clock_now_ns() + ms * NSEC_PER_MSEC;
 }
 
-/* The daemon answers with the figures of the session's control group. Without it the last ones do. */
+/*
+ * The daemon answers with the figures of the session's control group. Without it the last ones do.
+ */
 static void ask(struct proc_files *p)
 {
 	char byte = JAIL_FIGURES;
@@ -115,7 +147,8 @@ void proc_files_start(struct proc_files *p)
 	figures_look(&now);
 	p->wait_ms = AGAIN_MS;
 	for (int i = 0; i < FIGURES_FILES; i++) {
-		write_file(p->fds[i], (enum figures_file)i, &p->last, &now); /* which takes its room in /dev/shm before the session does */
+		/* which takes its room in /dev/shm before the session does */
+		write_file(p->fds[i], (enum figures_file)i, &p->last, &now);
 		if (take_lease(p, i))
 			look_again_in(p, p->wait_ms);
 	}

@@ -10,12 +10,16 @@ int rlimits_apply(const char **ret_step)
 		int resource;
 		struct rlimit limit;
 		const char *step;
+
 	} limits[] = {
 		{ RLIMIT_CORE, { 0, 0 }, "limiting core files" },
 		{ RLIMIT_NOFILE, { RLIMITS_FILES, RLIMITS_FILES_HARD }, "limiting open files" },
 		{ RLIMIT_NPROC, { RLIMITS_PROCESSES, RLIMITS_PROCESSES }, "limiting processes" },
 		{ RLIMIT_SIGPENDING, { RLIMITS_SIGNALS, RLIMITS_SIGNALS }, "limiting timers" },
-		/* Whoever started the server may have more of these than code should: services are given them, and root in a container often is. */
+		/*
+		 * Whoever started the server may have more of these than code should: services are
+		 * given them, and root in a container often is.
+		 */
 		{ RLIMIT_MEMLOCK, { RLIMITS_LOCKED, RLIMITS_LOCKED }, "limiting locked memory" },
 		{ RLIMIT_NICE, { 0, 0 }, "limiting priorities" },
 		{ RLIMIT_RTPRIO, { 0, 0 }, "limiting real-time priorities" },
@@ -33,5 +37,6 @@ int rlimits_apply(const char **ret_step)
 		if (setrlimit((__rlimit_resource_t)limits[i].resource, &want) < 0)
 			return -errno;
 	}
+
 	return 0;
 }

@@ -29,8 +29,11 @@ void xsocket_authority(const uint8_t cookie[XSOCKET_COOKIE], uint8_t out[XSOCKET
 static int write_authority(const uint8_t cookie[XSOCKET_COOKIE])
 {
 	uint8_t entry[XSOCKET_AUTHORITY_BYTES];
-	/* Nonblocking: code of the session may have put a FIFO there, which would hold up the init. */
-	_cleanup_fd_ int fd = open(XSOCKET_AUTHORITY, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	/*
+	 * Nonblocking: code of the session may have put a FIFO there, which would hold up the init.
+	 */
+	_cleanup_fd_ int fd = open(XSOCKET_AUTHORITY,
+		O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	xsocket_authority(cookie, entry);
@@ -50,7 +53,8 @@ int xsocket_make(const uint8_t cookie[XSOCKET_COOKIE], int ret_fds[XSOCKET_FDS])
 	if (listening < 0)
 		return -errno;
 	unlink(path);
-	if (bind(listening, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(listening, BACKLOG) < 0)
+	if (bind(listening, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+		listen(listening, BACKLOG) < 0)
 		return -errno;
 	unlink(other_path);
 	if (symlinkat("X99", AT_FDCWD, other_path) < 0)

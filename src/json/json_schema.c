@@ -11,232 +11,35 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "json/json_schema_internal.h"
 
-enum { PATH_MAX_SHOWN = 160, WORD_MAX_SHOWN = 40 };
-
-/* Where we are in a value or a schema; written out only when something is wrong there. */
-struct spot {
-	const struct spot *parent;
-	const char *key; /* or NULL: an index */
-	size_t index;
-};
-
-static size_t write_path(const struct spot *s, char *out, size_t size)
+size_t spot_path(const struct spot *s, char *out, size_t size)
 {
 	if (!s) {
 		snprintf(out, size, "$");
 		return 1;
 	}
-	size_t n = write_path(s->parent, out, size);
+	size_t n = spot_path(s->parent, out, size);
 	if (n >= size)
 		return n;
 	if (s->key)
-		return n + (size_t)snprintf(out + n, size - n, ".%.*s", WORD_MAX_SHOWN, s->key);
+		return n + (size_t)snprintf(out + n, size - n, ".%.*s", SPOT_WORD_MAX, s->key);
 	return n + (size_t)snprintf(out + n, size - n, "[%zu]", s->index);
-}
-
-/* ---- checking a schema ------------------------------------------------------ */
-
-static const char *const type_words[] = { "null", "boolean", "integer", "number", "string", "array", "object",
-	"any", NULL };
-
-struct checker {
-	const char *where;
-	struct error *e;
-};
-
-static int bad_schema(const struct checker *c, const struct spot *s, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int bad_schema(const struct checker *c, const struct spot *s, const char *fmt, ...)
-{
-	char path[PATH_MAX_SHOWN], text[200];
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	write_path(s, path, sizeof(path));
-	error_set(c->e, -EINVAL, "%s: %s: %s", c->where, path, text);
-	error_remedy(c->e, "docs/tools.md lists the part of JSON Schema that is understood.");
-	error_slug(c->e, "invalid_schema");
-	return -EINVAL;
-}
-
-static int check(const struct checker *c, const json_t *schema, const struct spot *s, unsigned depth);
-
-static int check_type(const struct checker *c, const json_t *v, const struct spot *s, unsigned depth)
-{
-	const char *word = json_string_value(v);
-	for (size_t i = 0; word && type_words[i]; i++)
-		if (text_eq(type_words[i], word))
-			return 0;
-	if (!json_is_array(v) || depth > 1 || !json_array_size(v))
-		return bad_schema(c, s,
-			"must be null, boolean, integer, number, string, array, object, any, or a list of "
-			"these");
-	for (size_t i = 0; i < json_array_size(v); i++) {
-		struct spot item = { s, NULL, i };
-		int r = check_type(c, json_array_get(v, i), &item, 2);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int check_map(const struct checker *c, const json_t *v, const struct spot *s, unsigned depth)
-{
-	const char *key;
-	json_t *value;
-	if (!json_is_object(v))
-		return bad_schema(c, s, "must be an object of schemas");
-	json_object_foreach((json_t *)v, key, value)
-	{
-		struct spot member = { s, key, 0 };
-		int r = check(c, value, &member, depth + 1);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int check_names(const struct checker *c, const json_t *v, const struct spot *s, unsigned depth)
-{
-	(void)depth;
-	for (size_t i = 0; i < json_array_size(v); i++)
-		if (!json_is_string(json_array_get(v, i)))
-			return bad_schema(c, s, "must be a list of names");
-	return json_is_array(v) ? 0 : bad_schema(c, s, "must be a list of names");
-}
-
-static int check_one(const struct checker *c, const json_t *v, const struct spot *s, unsigned depth)
-{
-	return check(c, v, s, depth + 1);
-}
-
-static int check_one_or_bool(const struct checker *c, const json_t *v, const struct spot *s, unsigned depth)
-{
-	return json_is_boolean(v) ? 0 : check(c, v, s, depth + 1);
-}
-
-static int check_several(const struct checker *c, const json_t *v, const struct spot *s, unsigned depth)
-{
-	if (!json_array_size(v))
-		return bad_schema(c, s, "must be a list of schemas, with at least one");
-	for (size_t i = 0; i < json_array_size(v); i++) {
-		struct spot item = { s, NULL, i };
-		int r = check(c, json_array_get(v, i), &item, depth + 1);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int check_list(const struct checker *c, const json_t *v, const struct spot *s, unsigned depth)
-{
-	(void)depth;
-	return json_array_size(v) ? 0 : bad_schema(c, s, "must be a list of values, with at least one");
-}
-
-static int check_number(const struct checker *c, const json_t *v, const struct spot *s, unsigned depth)
-{
-	(void)depth;
-	return json_is_number(v) ? 0 : bad_schema(c, s, "must be a number");
-}
-
-static int check_size(const struct checker *c, const json_t *v, const struct spot *s, unsigned depth)
-{
-	(void)depth;
-	return json_is_integer(v) && json_integer_value(v) >= 0
-		       ? 0
-		       : bad_schema(c, s, "must be a whole number, 0 or more");
-}
-
-static int check_bool(const struct checker *c, const json_t *v, const struct spot *s, unsigned depth)
-{
-	(void)depth;
-	return json_is_boolean(v) ? 0 : bad_schema(c, s, "must be true or false");
-}
-
-static int check_nothing(const struct checker *c, const json_t *v, const struct spot *s, unsigned depth)
-{
-	(void)c, (void)v, (void)s, (void)depth;
-	return 0;
-}
-
-static const struct {
-	const char *word;
-	int (*check)(const struct checker *c, const json_t *v, const struct spot *s, unsigned depth);
-} keywords[] = {
-	{ "type", check_type },
-	{ "properties", check_map },
-	{ "required", check_names },
-	{ "additionalProperties", check_one_or_bool },
-	{ "items", check_one },
-	{ "enum", check_list },
-	{ "const", check_nothing },
-	{ "anyOf", check_several },
-	{ "nullable", check_bool },
-	{ "default", check_nothing },
-	{ "minimum", check_number },
-	{ "maximum", check_number },
-	{ "exclusiveMinimum", check_number },
-	{ "exclusiveMaximum", check_number },
-	{ "minLength", check_size },
-	{ "maxLength", check_size },
-	{ "minItems", check_size },
-	{ "maxItems", check_size },
-	{ "title", check_nothing },
-	{ "description", check_nothing },
-	{ "examples", check_nothing },
-	{ "example", check_nothing },
-	{ "format", check_nothing },
-	{ "deprecated", check_nothing },
-	{ "readOnly", check_nothing },
-	{ "writeOnly", check_nothing },
-	{ "$schema", check_nothing },
-	{ "$id", check_nothing },
-	{ "$comment", check_nothing },
-};
-
-static int check_keyword(
-	const struct checker *c, const char *word, const json_t *v, const struct spot *s, unsigned depth)
-{
-	for (size_t i = 0; i < ARRAY_LEN(keywords); i++)
-		if (text_eq(keywords[i].word, word))
-			return keywords[i].check(c, v, s, depth);
-	return bad_schema(
-		c, s, "\"%.*s\" is not understood here, so it would not be enforced", WORD_MAX_SHOWN, word);
-}
-
-static int check(const struct checker *c, const json_t *schema, const struct spot *s, unsigned depth)
-{
-	const char *word;
-	json_t *v;
-	if (!json_is_object(schema))
-		return bad_schema(c, s, "must be a schema, a JSON object");
-	if (depth > LIMIT_SCHEMA_DEPTH)
-		return bad_schema(c, s, "is more than %d levels deep", LIMIT_SCHEMA_DEPTH);
-	json_object_foreach((json_t *)schema, word, v)
-	{
-		struct spot here = { s, word, 0 };
-		int r = check_keyword(c, word, v, &here, depth);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-int schema_check(const json_t *schema, const char *where, struct error *e)
-{
-	struct checker c = { where, e };
-	return check(&c, schema, NULL, 1);
 }
 
 /* ---- what a value is -------------------------------------------------------- */
 
-enum kind { KIND_NULL, KIND_BOOLEAN, KIND_INTEGER, KIND_NUMBER, KIND_STRING, KIND_ARRAY, KIND_OBJECT };
-static const char *const kind_names[] = { "null", "a boolean", "a whole number", "a number", "a string",
-	"an array", "an object" };
+enum kind {
+	KIND_NULL,
+	KIND_BOOLEAN,
+	KIND_INTEGER,
+	KIND_NUMBER,
+	KIND_STRING,
+	KIND_ARRAY,
+	KIND_OBJECT
+};
+static const char *const kind_names[] = { "null", "a boolean", "a whole number", "a number",
+	"a string", "an array", "an object" };
 
 /* Typed markers and what they stand for. Those with `data` of that same kind are looked into. */
 static const struct {
@@ -268,8 +71,10 @@ static enum kind plain_kind(const json_t *v)
 	}
 }
 
-/* The kind of a value; *ret_inside is what its rules about content apply to, NULL when they do not apply to a
- * marker. */
+/*
+ * The kind of a value; *ret_inside is what its rules about content apply to, NULL when they do not
+ * apply to a marker.
+ */
 static enum kind kind_of(const json_t *v, const json_t **ret_inside)
 {
 	const char *type = json_string_value(json_object_get(v, "__type__"));
@@ -278,7 +83,8 @@ static enum kind kind_of(const json_t *v, const json_t **ret_inside)
 		if (!text_eq(markers[i].type, type))
 			continue;
 		const json_t *data = json_object_get(v, "data");
-		*ret_inside = data && plain_kind(data) == markers[i].kind && markers[i].kind == KIND_ARRAY
+		*ret_inside = data && plain_kind(data) == markers[i].kind &&
+					      markers[i].kind == KIND_ARRAY
 				      ? data
 				      : NULL;
 		return markers[i].kind;
@@ -288,8 +94,8 @@ static enum kind kind_of(const json_t *v, const json_t **ret_inside)
 
 static bool kind_fits(enum kind k, const char *word)
 {
-	static const char *const words[] = { "null", "boolean", "integer", "number", "string", "array",
-		"object" };
+	static const char *const words[] = { "null", "boolean", "integer", "number", "string",
+		"array", "object" };
 	return text_eq(word, words[k]) || text_eq(word, "any") ||
 	       (k == KIND_INTEGER && text_eq(word, "number"));
 }
@@ -316,14 +122,14 @@ static int wrong(const struct judge *j, const struct spot *s, const char *fmt, .
 
 static int wrong(const struct judge *j, const struct spot *s, const char *fmt, ...)
 {
-	char path[PATH_MAX_SHOWN], text[300];
+	char path[SPOT_PATH_MAX], text[300];
 	va_list ap;
 	if (!j->e)
 		return -EINVAL;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	write_path(s, path, sizeof(path));
+	spot_path(s, path, sizeof(path));
 	error_set(j->e, -EINVAL, "%s: %s", path, text);
 	error_slug(j->e, "schema_mismatch");
 	return -EINVAL;
@@ -351,14 +157,18 @@ static int judge_type(
 	return wrong(j, s, "must be of type %s, not %s", words, kind_names[k]);
 }
 
-static int judge_choice(struct judge *j, const json_t *schema, const json_t *v, const struct spot *s)
+static int judge_choice(
+	struct judge *j, const json_t *schema, const json_t *v, const struct spot *s)
 {
-	const json_t *choices = json_object_get(schema, "enum"), *only = json_object_get(schema, "const");
+	const json_t *choices = json_object_get(schema, "enum"),
+		     *only = json_object_get(schema, "const");
 	char words[200];
+
 	if (only && !json_equal((json_t *)only, (json_t *)v)) {
 		show(only, words, sizeof(words));
 		return wrong(j, s, "must be %s", words);
 	}
+
 	if (!choices)
 		return 0;
 	for (size_t i = 0; i < json_array_size(choices); i++)
@@ -368,18 +178,25 @@ static int judge_choice(struct judge *j, const json_t *schema, const json_t *v, 
 	return wrong(j, s, "must be one of %s", words);
 }
 
-static int judge_number(struct judge *j, const json_t *schema, const json_t *v, const struct spot *s)
+static int judge_number(
+	struct judge *j, const json_t *schema, const json_t *v, const struct spot *s)
 {
 	double x = json_number_value(v);
 	const json_t *bound;
+
 	if ((bound = json_object_get(schema, "minimum")) && !(x >= json_number_value(bound)))
-		return wrong(j, s, "must be at least %.15g, not %.15g", json_number_value(bound), x);
+		return wrong(
+			j, s, "must be at least %.15g, not %.15g", json_number_value(bound), x);
 	if ((bound = json_object_get(schema, "maximum")) && !(x <= json_number_value(bound)))
 		return wrong(j, s, "must be at most %.15g, not %.15g", json_number_value(bound), x);
-	if ((bound = json_object_get(schema, "exclusiveMinimum")) && !(x > json_number_value(bound)))
-		return wrong(j, s, "must be more than %.15g, not %.15g", json_number_value(bound), x);
-	if ((bound = json_object_get(schema, "exclusiveMaximum")) && !(x < json_number_value(bound)))
-		return wrong(j, s, "must be less than %.15g, not %.15g", json_number_value(bound), x);
+	if ((bound = json_object_get(schema, "exclusiveMinimum")) &&
+		!(x > json_number_value(bound)))
+		return wrong(
+			j, s, "must be more than %.15g, not %.15g", json_number_value(bound), x);
+	if ((bound = json_object_get(schema, "exclusiveMaximum")) &&
+		!(x < json_number_value(bound)))
+		return wrong(
+			j, s, "must be less than %.15g, not %.15g", json_number_value(bound), x);
 	return 0;
 }
 
@@ -401,40 +218,51 @@ static int judge_size(struct judge *j, const json_t *schema, const char *least, 
 		return wrong(j, s, "must have at least %lld %s, not %zu",
 			(long long)json_integer_value(bound), unit, n);
 	if ((bound = json_object_get(schema, most)) && n > (size_t)json_integer_value(bound))
-		return wrong(j, s, "must have at most %lld %s, not %zu", (long long)json_integer_value(bound),
-			unit, n);
+		return wrong(j, s, "must have at most %lld %s, not %zu",
+			(long long)json_integer_value(bound), unit, n);
 	return 0;
 }
 
 static int judge_array(struct judge *j, const json_t *schema, const json_t *v, const struct spot *s)
 {
-	const json_t *items = json_object_get(schema, "items");
-	int r = judge_size(j, schema, "minItems", "maxItems", "items", json_array_size(v), s);
-	for (size_t i = 0; r == 0 && items && i < json_array_size(v); i++) {
+	/* the first ones have schemas of their own; `items` is for the others */
+	const json_t *items = json_object_get(schema, "items"),
+		     *first = json_object_get(schema, "prefixItems");
+	size_t n = json_array_size(v), own = json_array_size(first);
+	int r = judge_size(j, schema, "minItems", "maxItems", "items", n, s);
+	if (r == 0 && json_is_false(items) && n > own)
+		r = wrong(j, s, "must have at most %zu items, not %zu", own, n);
+	for (size_t i = 0; r == 0 && i < n; i++) {
 		struct spot item = { s, NULL, i };
-		r = validate(j, items, json_array_get(v, i), &item);
+		const json_t *rule = i < own ? json_array_get(first, i) : items;
+		if (json_is_object(rule))
+			r = validate(j, rule, json_array_get(v, i), &item);
 	}
+
 	return r;
 }
 
-static int judge_required(struct judge *j, const json_t *schema, const json_t *v, const struct spot *s)
+static int judge_required(
+	struct judge *j, const json_t *schema, const json_t *v, const struct spot *s)
 {
 	const json_t *required = json_object_get(schema, "required");
 	for (size_t i = 0; i < json_array_size(required); i++) {
 		const char *name = json_string_value(json_array_get(required, i));
 		if (!json_object_get(v, name))
-			return wrong(j, s, "\"%.*s\" is missing", WORD_MAX_SHOWN, name);
+			return wrong(j, s, "\"%.*s\" is missing", SPOT_WORD_MAX, name);
 	}
 	return 0;
 }
 
-static int judge_object(struct judge *j, const json_t *schema, const json_t *v, const struct spot *s)
+static int judge_object(
+	struct judge *j, const json_t *schema, const json_t *v, const struct spot *s)
 {
 	const json_t *properties = json_object_get(schema, "properties");
 	const json_t *others = json_object_get(schema, "additionalProperties");
 	const char *key;
 	json_t *value;
 	int r = judge_required(j, schema, v, s);
+
 	if (r < 0)
 		return r;
 	json_object_foreach((json_t *)v, key, value)
@@ -442,16 +270,18 @@ static int judge_object(struct judge *j, const json_t *schema, const json_t *v, 
 		struct spot member = { s, key, 0 };
 		const json_t *rule = json_object_get(properties, key);
 		if (!rule && json_is_false(others))
-			return wrong(j, s, "there is no \"%.*s\"", WORD_MAX_SHOWN, key);
+			return wrong(j, s, "there is no \"%.*s\"", SPOT_WORD_MAX, key);
 		if (!rule && json_is_object(others))
 			rule = others;
 		if (rule && (r = validate(j, rule, value, &member)) < 0)
 			return r;
 	}
+
 	return 0;
 }
 
-static int judge_alternatives(struct judge *j, const json_t *schema, const json_t *v, const struct spot *s)
+static int judge_alternatives(
+	struct judge *j, const json_t *schema, const json_t *v, const struct spot *s)
 {
 	const json_t *several = json_object_get(schema, "anyOf");
 	struct judge trial = { NULL, j->steps };
@@ -461,18 +291,21 @@ static int judge_alternatives(struct judge *j, const json_t *schema, const json_
 	for (size_t i = 0; r == -EINVAL && i < json_array_size(several); i++)
 		r = validate(&trial, json_array_get(several, i), v, s);
 	j->steps = trial.steps;
-	return r == -EINVAL ? wrong(j, s, "fits none of the %zu alternatives", json_array_size(several)) : r;
+	return r == -EINVAL
+		       ? wrong(j, s, "fits none of the %zu alternatives", json_array_size(several))
+		       : r;
 }
 
-static int judge_content(
-	struct judge *j, const json_t *schema, const json_t *inside, enum kind k, const struct spot *s)
+static int judge_content(struct judge *j, const json_t *schema, const json_t *inside, enum kind k,
+	const struct spot *s)
 {
 	switch (k) {
 	case KIND_INTEGER:
 	case KIND_NUMBER:
 		return judge_number(j, schema, inside, s);
 	case KIND_STRING:
-		return judge_size(j, schema, "minLength", "maxLength", "characters", characters(inside), s);
+		return judge_size(
+			j, schema, "minLength", "maxLength", "characters", characters(inside), s);
 	case KIND_ARRAY:
 		return judge_array(j, schema, inside, s);
 	case KIND_OBJECT:
@@ -503,8 +336,8 @@ int schema_validate(const json_t *schema, const json_t *value, struct error *e)
 	struct judge j = { e ? e : &ignored, 0 };
 	int r = validate(&j, schema, value, NULL);
 	if (r == -E2BIG)
-		error_set(
-			e, r, "holding the value to its schema takes more than %d steps", LIMIT_SCHEMA_STEPS);
+		error_set(e, r, "holding the value to its schema takes more than %d steps",
+			LIMIT_SCHEMA_STEPS);
 	return r;
 }
 

@@ -19,11 +19,17 @@
 
 struct error;
 
-/* Whether this is a schema we can hold values to. -EINVAL with slug "invalid_schema"; the text begins with `where` and the path. */
+/*
+ * Whether this is a schema we can hold values to. -EINVAL with slug "invalid_schema"; the text
+ * begins with `where` and the path.
+ */
 int schema_check(const json_t *schema, const char *where, struct error *e);
 
-/* Holds a value to a schema that schema_check() took. -EINVAL with slug "schema_mismatch"; the text begins with the path of what
- * is wrong ("$.limit: must be …"). -E2BIG when deciding takes more than LIMIT_SCHEMA_STEPS steps. */
+/*
+ * Holds a value to a schema that schema_check() took. -EINVAL with slug "schema_mismatch"; the text
+ * begins with the path of what is wrong ("$.limit: must be …"). -E2BIG when deciding takes more
+ * than LIMIT_SCHEMA_STEPS steps.
+ */
 int schema_validate(const json_t *schema, const json_t *value, struct error *e);
 
 /* Adds the defaults of properties that the object lacks. -ENOMEM. */

@@ -38,7 +38,8 @@ bool json_stream_is_plain(const struct json_stream *s)
 	return s->n == 0;
 }
 
-int json_stream_note(struct json_stream *s, enum json_stream_kind kind, const void *data, size_t len)
+int json_stream_note(
+	struct json_stream *s, enum json_stream_kind kind, const void *data, size_t len)
 {
 	if (s->n == s->cap) {
 		size_t cap = s->cap ? 2 * s->cap : 8;
@@ -48,7 +49,9 @@ int json_stream_note(struct json_stream *s, enum json_stream_kind kind, const vo
 		s->values = grown;
 		s->cap = cap;
 	}
-	s->values[s->n++] = (struct json_stream_value){ .at = s->text.len, .kind = kind, .data = data, .len = len };
+	s->values[s->n++] = (struct json_stream_value){
+		.at = s->text.len, .kind = kind, .data = data, .len = len
+	};
 	return 0;
 }
 
@@ -61,7 +64,8 @@ static int put_text(struct json_stream *s, size_t end, struct buffer *out)
 	return r;
 }
 
-static int put_escaped(struct json_stream *s, const char *data, size_t n, bool first, bool last, struct buffer *out)
+static int put_escaped(struct json_stream *s, const char *data, size_t n, bool first, bool last,
+	struct buffer *out)
 {
 	if (first)
 		json_writer_init(&s->encoder, out);

@@ -1,5 +1,7 @@
-/* What reader and writer share about the inside of a JSON string: runs of plain bytes, and UTF-8 one
- * character at a time. */
+/*
+ * What reader and writer share about the inside of a JSON string: runs of plain bytes, and UTF-8
+ * one character at a time.
+ */
 #pragma once
 
 #include <stddef.h>
@@ -13,14 +15,19 @@ static inline int json_byte_is_plain(unsigned char c)
 	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/* How many of the first bytes stand for themselves in a JSON string: printable ASCII but for quote and
- * backslash. */
+/*
+ * How many of the first bytes stand for themselves in a JSON string: printable ASCII but for quote
+ * and backslash.
+ */
 static inline size_t json_plain_run(const char *s, size_t len)
 {
 	const uint64_t ones = 0x0101010101010101ULL, tops = ones * 0x80;
 	size_t i = 0;
-	/* Eight at a time. `v - k * ones` with a clear top bit in v sets the top bit of bytes below k; a
-	 * borrow can only mark bytes above one that is marked anyway, and those are looked at singly. */
+	/*
+	 * Eight at a time. `v - k * ones` with a clear top bit in v sets the top bit of bytes below
+	 * k; a borrow can only mark bytes above one that is marked anyway, and those are looked at
+	 * singly.
+	 */
 	for (; len - i >= 8; i += 8) {
 		uint64_t v;
 		memcpy(&v, s + i, 8);

@@ -70,7 +70,8 @@ void json_close(struct json_writer *w)
 
 static void before_key(struct json_writer *w)
 {
-	assert(w->depth > 0 && (w->is_object >> (w->depth - 1) & 1) && !w->after_key && !w->in_string);
+	assert(w->depth > 0 && (w->is_object >> (w->depth - 1) & 1) && !w->after_key &&
+		!w->in_string);
 	if (w->need_comma)
 		append(w, ",", 1);
 	w->after_key = true;
@@ -101,7 +102,8 @@ static void append_escape(struct json_writer *w, unsigned char c)
 }
 
 /* True when the value is encoded later, while it is sent. */
-static bool note_large(struct json_writer *w, enum json_stream_kind kind, const void *data, size_t len)
+static bool note_large(
+	struct json_writer *w, enum json_stream_kind kind, const void *data, size_t len)
 {
 	if (!w->stream || len < JSON_STREAM_VALUE)
 		return false;
@@ -110,7 +112,10 @@ static bool note_large(struct json_writer *w, enum json_stream_kind kind, const 
 	return true;
 }
 
-/* Appends the bytes escaped; those of a character that the end cuts are an invalid part like any other. */
+/*
+ * Appends the bytes escaped; those of a character that the end cuts are an invalid part like any
+ * other.
+ */
 static void append_escaped(struct json_writer *w, const char *s, size_t len)
 {
 	size_t start = 0, i = 0, step;
@@ -137,6 +142,7 @@ static void append_escaped(struct json_writer *w, const char *s, size_t len)
 		}
 		start = i += step;
 	}
+
 	if (!w->err)
 		append(w, s + start, len - start);
 }
@@ -183,21 +189,27 @@ void json_put_double(struct json_writer *w, double v)
 {
 	char text[32];
 	int n = 0;
+
 	if (!isfinite(v)) {
 		json_put_null(w);
 		return;
 	}
+
 	before_value(w);
 	if (fabs(v) < 1e15 && v == trunc(v)) {
 		n = snprintf(text, sizeof(text), "%.0f", v);
 	} else {
-		/* 17 digits always come back as the same number; most need fewer, and people read them. */
+		/*
+		 * 17 digits always come back as the same number; most need fewer, and people read
+		 * them.
+		 */
 		for (int digits = 15; digits <= 17; digits++) {
 			n = snprintf(text, sizeof(text), "%.*g", digits, v);
 			if (strtod(text, NULL) == v)
 				break;
 		}
 	}
+
 	append(w, text, (size_t)n);
 }
 
@@ -237,12 +249,15 @@ void json_string_begin(struct json_writer *w)
 	append(w, "\"", 1);
 }
 
-/* Completes the carried character with the first bytes of the next piece; returns how many of them it took.
+/*
+ * Completes the carried character with the first bytes of the next piece; returns how many of them
+ * it took.
  */
 static size_t complete_carry(struct json_writer *w, const char *s, size_t len)
 {
 	unsigned char joined[4];
 	size_t had = w->carry_len, more = len < 4 - had ? len : 4 - had, step;
+
 	memcpy(joined, w->carry, had);
 	memcpy(joined + had, s, more);
 	enum utf8 kind = utf8_step(joined, had + more, &step);
@@ -254,6 +269,7 @@ static size_t complete_carry(struct json_writer *w, const char *s, size_t len)
 		append_escaped(w, (const char *)joined, step);
 		w->carry_len = 0;
 	}
+
 	return step - had;
 }
 

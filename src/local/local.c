@@ -1,44 +1,26 @@
-#include "local/local.h"
+#include "local/local_internal.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uv.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/text.h"
-#include "daemon/custom_profiles.h"
-#include "daemon/paths.h"
-#include "daemon/reaper.h"
 #include "profile/profiles.h"
 
-enum { CHECK_MS = 5000, FILM_LOOK_MS = 5 };
+enum { FILM_LOOK_MS = 5 };
 
 static const double forever_s = 1e9;
-static const int watched[] = { SIGINT, SIGTERM, SIGHUP };
+static const int watched[LOCAL_SIGNALS] = { SIGINT, SIGTERM, SIGHUP };
 
 const char *const local_exec_names[] = { "system", "none", "any", NULL };
 
 enum { FORKS_MAX = 64 }; /* sessions of a shell that forks its own */
 
-struct local {
-	uv_loop_t loop;
-	struct sessions *sessions;
-	char *guest_module, *state_dir, *shown; /* the table looks at them again when it starts a helper anew */
-	char id[SESSION_ID_LEN + 1];
-	uv_signal_t signals[ARRAY_LEN(watched)];
-	uv_timer_t patience;
-	struct profiles *profiles;
-	struct reaper reaper;
-	const struct cell_observer *observer; /* of the cell under way */
-	void *userdata;
-	bool done, late, gone;
-	int complete, signal, interrupts;
-};
-
-static struct session *find(struct local *l)
+struct session *local_find(struct local *l)
 {
 	struct session *s = NULL;
 	return session_find(l->sessions, l->id, NULL, &s) < 0 ? NULL : s;
@@ -46,7 +28,7 @@ static struct session *find(struct local *l)
 
 void local_end(struct local *l)
 {
-	struct session *s = find(l);
+	struct session *s = local_find(l);
 	if (s)
 		session_end(s, "it was ended");
 }
@@ -56,7 +38,7 @@ void local_end(struct local *l)
 static void on_signal(uv_signal_t *handle, int number)
 {
 	struct local *l = handle->data;
-	struct session *s = find(l);
+	struct session *s = local_find(l);
 	l->signal = number;
 	/* Before the guest is there nothing can be interrupted: then ending is what was meant. */
 	if (s && number == SIGINT && l->interrupts++ == 0 && session_interrupt(s))
@@ -102,9 +84,12 @@ static void override_limits(struct sessions_config *sc, const struct session_lim
 	struct session_limits *d = &sc->defaults, *m = &sc->maxima;
 	const struct {
 		uint64_t asked, *fallback, *most;
-	} counts[] = { { l->disk_bytes, &d->disk_bytes, &m->disk_bytes }, { l->inodes, &d->inodes, &m->inodes },
-		{ l->file_bytes, &d->file_bytes, &m->file_bytes }, { l->open_files, &d->open_files, &m->open_files },
-		{ l->processes, &d->processes, &m->processes }, { l->total_output_bytes, &d->total_output_bytes, &m->total_output_bytes } };
+	} counts[] = { { l->disk_bytes, &d->disk_bytes, &m->disk_bytes },
+		{ l->inodes, &d->inodes, &m->inodes },
+		{ l->file_bytes, &d->file_bytes, &m->file_bytes },
+		{ l->open_files, &d->open_files, &m->open_files },
+		{ l->processes, &d->processes, &m->processes },
+		{ l->total_output_bytes, &d->total_output_bytes, &m->total_output_bytes } };
 	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
 		if (!counts[i].asked)
 			continue;
@@ -118,13 +103,14 @@ static void override_limits(struct sessions_config *sc, const struct session_lim
 static int start_table(struct local *l, const struct local_config *config, struct error *e)
 {
 	struct sessions_config sc;
-	int r = places_guest(e, &l->guest_module);
+	int r = paths_guest(e, &l->guest_module);
 	if (r == 0)
-		r = config->state_dir ? (l->state_dir = strdup(config->state_dir)) ? 0 : -ENOMEM : places_state_dir(e, &l->state_dir);
+		r = config->state_dir ? (l->state_dir = strdup(config->state_dir)) ? 0 : -ENOMEM
+				      : paths_state_dir(e, &l->state_dir);
 	if (r == 0 && config->shown && !(l->shown = strdup(config->shown)))
 		r = -ENOMEM;
 	if (r == 0)
-		r = own_profiles_load(NULL, e, &l->profiles);
+		r = profiles_load(NULL, e, &l->profiles);
 	if (r < 0)
 		return r;
 	sessions_config_init(&sc);
@@ -151,7 +137,8 @@ static int start_table(struct local *l, const struct local_config *config, struc
 		sc.maxima.memory_bytes = sc.defaults.memory_bytes;
 	if (sc.maxima.output_bytes < sc.defaults.output_bytes)
 		sc.maxima.output_bytes = sc.defaults.output_bytes;
-	struct network_policy network = { 0 }; /* so that the one guest that is forked ahead is of its kind */
+	/* so that the one guest that is forked ahead is of its kind */
+	struct network_policy network = { 0 };
 	if ((r = local_network(config, e, &network)) < 0)
 		return r;
 	sc.default_network.net = network.net;
@@ -200,6 +187,7 @@ static int start_session(struct local *l, const struct local_config *config, str
 	params.packages = config->packages;
 	params.has_display = config->display;
 	params.display = config->display_size;
+	params.imports_below = config->imports_below;
 	int r = local_network(config, e, &params.network);
 	if (r < 0)
 		return r;
@@ -229,7 +217,8 @@ int local_create(const struct local_config *config, struct error *e, struct loca
 		return error_set_errno(e, r, "the event loop");
 	}
 	log_set_level(LOG_WARNING); /* what the code does is its own to say */
-	signal(SIGPIPE, SIG_IGN); /* a guest that is gone, or a reader of our output, shows as EPIPE */
+	/* a guest that is gone, or a reader of our output, shows as EPIPE */
+	signal(SIGPIPE, SIG_IGN);
 	init_handles(l);
 	r = reaper_start(&l->reaper, &l->loop);
 	r = r < 0 ? error_set_errno(e, r, "becoming the parent of what is left behind")
@@ -272,6 +261,7 @@ void local_destroy(struct local *l)
 	free(l->guest_module);
 	free(l->state_dir);
 	free(l->shown);
+	free(l->answer);
 	free(l);
 }
 
@@ -306,8 +296,8 @@ static void forward_done(void *userdata, const struct observation *o)
 	l->done = true;
 }
 
-int local_execute(struct local *l, const struct cell_request *request, const struct cell_observer *observer,
-	void *userdata, struct error *e)
+int local_execute(struct local *l, const struct cell_request *request,
+	const struct cell_observer *observer, void *userdata, struct error *e)
 {
 	struct cell_observer forward = { .on_started = forward_started,
 		.on_output = forward_output,
@@ -332,45 +322,15 @@ int local_execute(struct local *l, const struct cell_request *request, const str
 	return 0;
 }
 
-static void on_patience(uv_timer_t *timer)
+void local_on_patience(uv_timer_t *timer)
 {
 	struct local *l = timer->data;
 	l->late = true;
 }
 
-static void on_verdict(void *userdata, const char *verdict)
-{
-	struct local *l = userdata;
-	l->complete = !text_eq(verdict, "incomplete");
-}
-
-/* Asks once the guest is there: while it starts, the session is too busy for questions. */
-static bool ask(struct local *l, const char *code, size_t len)
-{
-	for (;;) {
-		struct session *s = find(l);
-		int r = s ? session_check(s, code, len, on_verdict, l, NULL) : -ENOENT;
-		if (r != -EBUSY || l->late)
-			return r == 0;
-		uv_run(&l->loop, UV_RUN_ONCE);
-	}
-}
-
-int local_is_complete(struct local *l, const char *code, size_t len)
-{
-	l->complete = -1;
-	l->late = false;
-	uv_timer_start(&l->patience, on_patience, CHECK_MS, 0);
-	bool asked = ask(l, code, len);
-	while (asked && l->complete < 0 && !l->late)
-		uv_run(&l->loop, UV_RUN_ONCE);
-	uv_timer_stop(&l->patience);
-	return l->complete != 0; /* without an answer: running it will say what is wrong */
-}
-
 bool local_wait_ready(struct local *l, double seconds)
 {
-	uv_timer_start(&l->patience, on_patience, (uint64_t)(seconds * 1000), 0);
+	uv_timer_start(&l->patience, local_on_patience, (uint64_t)(seconds * 1000), 0);
 	l->late = false;
 	while (!sessions_ready(l->sessions) && !l->late)
 		uv_run(&l->loop, UV_RUN_ONCE);
@@ -383,24 +343,38 @@ const char *local_preload_report(struct local *l)
 	return sessions_preload_report(l->sessions);
 }
 
-int local_recording(struct local *l, unsigned id, enum film_format format, struct error *e, int *ret_fd)
+int local_recording(
+	struct local *l, unsigned id, enum film_format format, struct error *e, int *ret_fd)
 {
 	struct session *s;
 	int r = session_find(l->sessions, l->id, e, &s);
 	/* Its last frame is awaited, and a film that is made: both for a time that is bounded. */
 	while (r == 0 && (r = recording_film(s, id, format, e, ret_fd)) == -EINPROGRESS) {
-		uv_timer_start(&l->patience, on_patience, FILM_LOOK_MS, 0); /* recordings tell nobody when they are done */
+		/* recordings tell nobody when they are done */
+		uv_timer_start(&l->patience, local_on_patience, FILM_LOOK_MS, 0);
 		uv_run(&l->loop, UV_RUN_ONCE);
 		r = 0;
 	}
 	uv_timer_stop(&l->patience);
-	return r == -ENODATA ? error_set(e, r, "the code opened no window, so there is nothing to show") : r;
+	return r == -ENODATA
+		       ? error_set(e, r, "the code opened no window, so there is nothing to show")
+		       : r;
 }
 
 int local_workspace(struct local *l)
 {
-	struct session *s = find(l);
+	struct session *s = local_find(l);
 	return s ? session_workspace_fd(s) : -1;
+}
+
+int local_wait_workspace(struct local *l, double seconds)
+{
+	uv_timer_start(&l->patience, local_on_patience, (uint64_t)(seconds * 1000), 0);
+	l->late = false;
+	while (local_workspace(l) < 0 && !l->late)
+		uv_run(&l->loop, UV_RUN_ONCE);
+	uv_timer_stop(&l->patience);
+	return local_workspace(l);
 }
 
 int local_reset(struct local *l, struct error *e)
@@ -424,7 +398,7 @@ struct trip {
 	char id[SESSION_ID_LEN + 1]; /* of a fork */
 };
 
-static void on_arrived(void *userdata, const struct error *e, const struct arrival *a)
+static void on_arrived(void *userdata, const struct error *e, const struct checkpoint_result *a)
 {
 	struct trip *t = userdata;
 	(void)a;
@@ -433,7 +407,8 @@ static void on_arrived(void *userdata, const struct error *e, const struct arriv
 	t->over = true;
 }
 
-static void on_forked(void *userdata, const struct error *e, struct session *const *sessions, unsigned n)
+static void on_forked(
+	void *userdata, const struct error *e, struct session *const *sessions, unsigned n)
 {
 	struct trip *t = userdata;
 	struct session_info info;
@@ -456,7 +431,8 @@ int local_history(struct local *l, enum local_history kind, const char *name, st
 	else if (kind == LOCAL_ROLLBACK)
 		r = session_rollback(s, name, on_arrived, &t, e);
 	else
-		r = session_fork(s, &(struct fork_request){ .at = name, .count = 1 }, on_forked, &t, e);
+		r = session_fork(
+			s, &(struct fork_request){ .at = name, .count = 1 }, on_forked, &t, e);
 	while (r == 0 && !t.over)
 		uv_run(&l->loop, UV_RUN_ONCE);
 	if (r == 0 && t.e.err) {
@@ -470,6 +446,6 @@ int local_history(struct local *l, enum local_history kind, const char *name, st
 
 bool local_checkpoint(struct local *l, unsigned i, struct checkpoint_info *ret)
 {
-	struct session *s = find(l);
+	struct session *s = local_find(l);
 	return s && session_checkpoint_info(s, i, true, ret);
 }

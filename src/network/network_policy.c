@@ -27,16 +27,20 @@ void network_policy_finish(struct network_policy *p)
 
 int network_policy_allow(char *const *rules, struct error *e, struct network_policy *ret)
 {
-	_cleanup_(network_policy_finish) struct network_policy p = { .given = true, .net = JAIL_NET_ALLOW };
+	_cleanup_(network_policy_finish) struct network_policy p = { .given = true,
+		.net = JAIL_NET_ALLOW };
 	_cleanup_(network_rules_finish) struct network_rules parsed = { 0 };
 	char text[NETWORK_RULE_MAX];
 	int r = network_rules_parse(rules, e, &parsed);
+
 	if (r < 0)
 		return r;
 	if (parsed.n > LIMIT_NETWORK_RULES) {
-		error_set(e, -E2BIG, "%zu rules are more than the %d one session may have", parsed.n, LIMIT_NETWORK_RULES);
+		error_set(e, -E2BIG, "%zu rules are more than the %d one session may have",
+			parsed.n, LIMIT_NETWORK_RULES);
 		return error_remedy(e, "Use wider ones: \"*.example.org:443\", \"10.0.0.0/8:*\".");
 	}
+
 	if (!(p.allow = calloc(parsed.n + 1, sizeof(*p.allow))))
 		return error_set(e, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < parsed.n; i++)
@@ -46,6 +50,7 @@ int network_policy_allow(char *const *rules, struct error *e, struct network_pol
 		free_list(TAKE_PTR(p.allow));
 		p.net = JAIL_NET_LOOPBACK;
 	}
+
 	*ret = p;
 	p = (struct network_policy){ 0 };
 	return 0;
@@ -56,16 +61,20 @@ int network_policy_parse(const char *text, struct error *e, struct network_polic
 	char *list[LIMIT_NETWORK_RULES + 2] = { NULL };
 	_cleanup_free_ char *copy = NULL;
 	size_t n = 0;
+
 	for (int net = JAIL_NET_NONE; net <= JAIL_NET_LOOPBACK; net++) {
 		if (text_eq(text, jail_net_name((enum jail_net)net))) {
 			*ret = (struct network_policy){ .given = true, .net = (enum jail_net)net };
 			return 0;
 		}
 	}
+
 	if (!strchr(text, ':')) {
-		error_set(e, -EINVAL, "'%.60s' is no network", text);
-		return error_remedy(e, "It is none, loopback, or rules such as pypi.org:443,*.example.org:*.");
+		error_set(e, -EINVAL, "'%.60s': unknown network", text);
+		return error_remedy(
+			e, "It is none, loopback, or rules such as pypi.org:443,*.example.org:*.");
 	}
+
 	if (!(copy = strdup(text)))
 		return error_set(e, -ENOMEM, "out of memory");
 	for (char *rest = copy, *one; (one = strsep(&rest, ",")) && n <= LIMIT_NETWORK_RULES;)
@@ -77,6 +86,7 @@ int network_policy_copy(const struct network_policy *p, struct network_policy *r
 {
 	size_t n = 0;
 	struct network_policy copy = { .given = p->given, .net = p->net };
+
 	while (p->allow && p->allow[n])
 		n++;
 	if (p->allow && !(copy.allow = calloc(n + 1, sizeof(*copy.allow))))
@@ -87,6 +97,7 @@ int network_policy_copy(const struct network_policy *p, struct network_policy *r
 			return -ENOMEM;
 		}
 	}
+
 	*ret = copy;
 	return 0;
 }
@@ -103,6 +114,7 @@ int network_most_parse(char *const *list, struct error *e, struct network_most *
 {
 	struct network_most m = { 0 };
 	size_t n = 0, rules = 0;
+
 	while (list && list[n])
 		n++;
 	_cleanup_free_ char **texts = calloc(n + 1, sizeof(*texts));
@@ -116,6 +128,7 @@ int network_most_parse(char *const *list, struct error *e, struct network_most *
 		else if (!text_eq(list[i], "none"))
 			texts[rules++] = list[i];
 	}
+
 	int r = network_rules_parse(texts, e, &m.rules);
 	if (r < 0)
 		return r;
@@ -127,7 +140,7 @@ int network_most_parse(char *const *list, struct error *e, struct network_most *
 static int too_much(struct error *e, const char *what)
 {
 	error_set(e, -EACCES, "network: this server does not let sessions have %s", what);
-	error_remedy(e, "Ask for less, or start the server with --network naming it (--network loopback, --network 'example.org:443').");
+	error_remedy(e, "Ask for less, or {allow_network}.");
 	return error_slug(e, "network_not_allowed");
 }
 
@@ -139,7 +152,8 @@ static bool covered(const struct network_most *m, const struct network_rule *ask
 	return m->any;
 }
 
-int network_most_check(const struct network_most *m, const struct network_policy *p, struct error *e)
+int network_most_check(
+	const struct network_most *m, const struct network_policy *p, struct error *e)
 {
 	struct network_rule asked;
 	if (p->net == JAIL_NET_NONE)
@@ -173,11 +187,16 @@ static bool listens(const struct jail_network *n, const struct in6_addr *a, uint
 	return false;
 }
 
-/* The address a name has in the jail: that of an earlier rule for it, or the next one, with its line in /etc/hosts. */
-static bool name_address(struct jail_network *n, const char *name, unsigned *names, struct in6_addr *ret)
+/*
+ * The address a name has in the jail: that of an earlier rule for it, or the next one, with its
+ * line in /etc/hosts.
+ */
+static bool name_address(
+	struct jail_network *n, const char *name, unsigned *names, struct in6_addr *ret)
 {
 	char line[NETWORK_NAME_MAX + 40], address[INET6_ADDRSTRLEN], key[NETWORK_NAME_MAX + 3];
 	size_t len = strlen(n->hosts);
+
 	snprintf(key, sizeof(key), " %s\n", name);
 	const char *known = strstr(n->hosts, key);
 	if (known) {
@@ -187,6 +206,7 @@ static bool name_address(struct jail_network *n, const char *name, unsigned *nam
 		*ret = network_address_v4(HOST_NET + last);
 		return true;
 	}
+
 	*ret = network_address_v4(HOST_NET + *names + 1);
 	snprintf(line, sizeof(line), "%s%s", network_address_format(ret, address), key);
 	if (len + strlen(line) >= sizeof(n->hosts))
@@ -196,21 +216,25 @@ static bool name_address(struct jail_network *n, const char *name, unsigned *nam
 	return true;
 }
 
-void network_plan(char *const *allow, struct jail_network *ret, unsigned ret_target[JAIL_LISTEN_MAX])
+void network_plan(
+	char *const *allow, struct jail_network *ret, unsigned ret_target[JAIL_LISTEN_MAX])
 {
 	struct network_rule r;
 	struct in6_addr a;
 	unsigned names = 0;
+
 	memset(ret, 0, sizeof(*ret));
 	inet_pton(AF_INET6, "::ffff:" JAIL_PROXY_ADDRESS, &a);
 	add_listen(ret, &a, JAIL_PROXY_PORT);
 	for (unsigned i = 0; allow && allow[i] && ret->n_listen < JAIL_LISTEN_MAX; i++) {
-		if (network_rule_parse(allow[i], NULL, &r) < 0 || !network_rule_is_exact(&r) || text_eq(r.name, "localhost"))
+		if (network_rule_parse(allow[i], NULL, &r) < 0 || !network_rule_is_exact(&r) ||
+			text_eq(r.name, "localhost"))
 			continue;
 		a = r.address;
 		const char *kind = r.host == NETWORK_ADDRESS ? network_address_kind(&a) : NULL;
 		/* lo cannot have these; there they would not be what was meant. */
-		if (text_eq(kind, "multicast") || text_eq(kind, "unspecified") || text_eq(kind, "link-local"))
+		if (text_eq(kind, "multicast") || text_eq(kind, "unspecified") ||
+			text_eq(kind, "link-local"))
 			continue;
 		if (r.host == NETWORK_NAME && !name_address(ret, r.name, &names, &a))
 			continue;
@@ -219,4 +243,19 @@ void network_plan(char *const *allow, struct jail_network *ret, unsigned ret_tar
 		ret_target[ret->n_listen] = i;
 		add_listen(ret, &a, r.first);
 	}
+}
+
+unsigned network_loopback_ports(char *const *allow, uint16_t ret[JAIL_LISTEN_MAX])
+{
+	const struct in6_addr v4 = network_address_v4(INADDR_LOOPBACK), v6 = IN6ADDR_LOOPBACK_INIT;
+	struct jail_network plan;
+	unsigned target[JAIL_LISTEN_MAX], n = 0;
+
+	network_plan(allow, &plan, target);
+	for (unsigned i = 0; i < plan.n_listen; i++) {
+		const struct jail_listen *l = &plan.listen[i];
+		if (!memcmp(l->address, &v4, sizeof(v4)) || !memcmp(l->address, &v6, sizeof(v6)))
+			ret[n++] = l->port;
+	}
+	return n;
 }

@@ -14,18 +14,28 @@
 #include "base/fds.h"
 #include "base/limits.h"
 #include "jail/jail.h"
-#include "network/proxy_sandbox.h"
 #include "network/proxy_conn.h"
+#include "network/proxy_sandbox.h"
 
-enum { EVENTS_MAX = 64, TICK_MS = 1000, REPORT_WAIT_MS = 2000, ACCEPTS_PER_TURN = 16, ORDERS_PER_TURN = 64 };
+enum {
+	EVENTS_MAX = 64,
+	TICK_MS = 1000,
+	REPORT_WAIT_MS = 2000,
+	ACCEPTS_PER_TURN = 16,
+	ORDERS_PER_TURN = 64
+};
 
 static struct proxy proxy;
 
-/* A daemon that does not read for so long has other troubles; a report is not worth stopping everybody for. */
+/*
+ * A daemon that does not read for so long has other troubles; a report is not worth stopping
+ * everybody for.
+ */
 void proxy_report(const struct proxy_event *e)
 {
 	struct pollfd p = { .fd = PROXY_SOCKET_FD, .events = POLLOUT };
-	if (fd_send(PROXY_SOCKET_FD, e, sizeof(*e), NULL, 0) == -EAGAIN && poll(&p, 1, REPORT_WAIT_MS) == 1)
+	if (fd_send(PROXY_SOCKET_FD, e, sizeof(*e), NULL, 0) == -EAGAIN &&
+		poll(&p, 1, REPORT_WAIT_MS) == 1)
 		fd_send(PROXY_SOCKET_FD, e, sizeof(*e), NULL, 0);
 }
 
@@ -34,7 +44,7 @@ void proxy_report(const struct proxy_event *e)
 static struct outlet *find_outlet(uint32_t id)
 {
 	struct outlet *o;
-	TAILQ_FOREACH(o, &proxy.outlets, link)
+	TAILQ_FOREACH (o, &proxy.outlets, link)
 		if (o->id == id)
 			return o;
 	return NULL;
@@ -43,7 +53,7 @@ static struct outlet *find_outlet(uint32_t id)
 static void close_outlet(struct outlet *o)
 {
 	struct proxy_conn *l;
-	TAILQ_FOREACH(l, &proxy.links, link) {
+	TAILQ_FOREACH (l, &proxy.links, link) {
 		if (l->outlet != o)
 			continue;
 		proxy_conn_end(l);
@@ -80,7 +90,9 @@ static int fix_target(struct listener *l, const char *text)
 	if (err < 0 || !network_rule_is_exact(&r))
 		return err < 0 ? err : -EINVAL;
 	l->fixed = true;
-	l->target = (struct network_target){ .is_address = r.host == NETWORK_ADDRESS, .address = r.address, .port = r.first };
+	l->target = (struct network_target){
+		.is_address = r.host == NETWORK_ADDRESS, .address = r.address, .port = r.first
+	};
 	memcpy(l->target.name, r.name, sizeof(l->target.name));
 	return 0;
 }
@@ -92,21 +104,28 @@ static int listen_for(struct outlet *o, const int *fds, unsigned n, char *const 
 	for (unsigned i = 0; r == 0 && i < n; i++) {
 		struct listener *l = &o->listener[i];
 		struct epoll_event e = { .events = EPOLLIN, .data.ptr = &l->source };
-		*l = (struct listener){ .source = { SOURCE_LISTENER, l }, .outlet = o, .fd = fds[i] };
+		*l = (struct listener){
+			.source = { SOURCE_LISTENER, l }, .outlet = o, .fd = fds[i]
+		};
 		if (i)
 			r = fix_target(l, targets[i - 1]);
 		fd_set_nonblock(l->fd, 1);
 		if (r == 0 && epoll_ctl(proxy.epoll, EPOLL_CTL_ADD, l->fd, &e) < 0)
 			r = -errno;
 	}
+
 	return r;
 }
 
-static void open_outlet(const struct proxy_message *m, char *texts, const char *end, const int *fds, size_t n_fds)
+static void open_outlet(
+	const struct proxy_message *m, char *texts, const char *end, const int *fds, size_t n_fds)
 {
 	struct outlet *o = calloc(1, sizeof(*o));
 	unsigned n_targets = m->n_listen ? m->n_listen - 1 : 0;
-	char **list = m->n_rules <= PROXY_MESSAGE_MAX && n_fds == m->n_listen && n_fds ? split_texts(texts, end, n_targets + m->n_rules) : NULL;
+	char **list = m->n_rules <= PROXY_MESSAGE_MAX && n_fds == m->n_listen && n_fds
+			      ? split_texts(texts, end, n_targets + m->n_rules)
+			      : NULL;
+
 	if (!o || !list || network_rules_parse(list + n_targets, NULL, &o->rules) < 0) {
 		for (size_t i = 0; i < n_fds; i++)
 			fd_close(fds[i]);
@@ -114,6 +133,7 @@ static void open_outlet(const struct proxy_message *m, char *texts, const char *
 		free(o);
 		return;
 	}
+
 	o->id = m->id;
 	o->n_listen = (unsigned)n_fds;
 	TAILQ_INSERT_TAIL(&proxy.outlets, o, link);
@@ -128,6 +148,7 @@ static int take_order(void)
 	static union {
 		struct proxy_message m;
 		char bytes[PROXY_MESSAGE_MAX];
+
 	} in;
 	int fds[FDS_PER_MESSAGE_MAX];
 	size_t n_fds = 0;
@@ -163,13 +184,17 @@ static bool has_room(const struct outlet *o)
 static void watch_outlet(struct outlet *o, bool on)
 {
 	for (unsigned i = 0; i < o->n_listen; i++) {
-		struct epoll_event e = { .events = on ? EPOLLIN : 0, .data.ptr = &o->listener[i].source };
+		struct epoll_event e = { .events = on ? EPOLLIN : 0,
+			.data.ptr = &o->listener[i].source };
 		epoll_ctl(proxy.epoll, EPOLL_CTL_MOD, o->listener[i].fd, &e);
 	}
 	o->paused = !on;
 }
 
-/* Beyond the maximum connections wait in the jail, and what was refused descriptors is tried again at the next tick. */
+/*
+ * Beyond the maximum connections wait in the jail, and what was refused descriptors is tried again
+ * at the next tick.
+ */
 static void on_listener(struct listener *l)
 {
 	for (int i = 0; i < ACCEPTS_PER_TURN && has_room(l->outlet); i++) {
@@ -187,7 +212,7 @@ static void on_listener(struct listener *l)
 static void resume_outlets(void)
 {
 	struct outlet *o;
-	TAILQ_FOREACH(o, &proxy.outlets, link)
+	TAILQ_FOREACH (o, &proxy.outlets, link)
 		if (o->paused && has_room(o))
 			watch_outlet(o, true);
 }
@@ -199,7 +224,7 @@ static void on_resolver(void)
 	struct resolver_answer a;
 	struct proxy_conn *l;
 	while (resolver_next(proxy.resolver, &a)) {
-		TAILQ_FOREACH(l, &proxy.links, link)
+		TAILQ_FOREACH (l, &proxy.links, link)
 			if (l->tag == a.tag)
 				break;
 		if (l)
@@ -212,7 +237,8 @@ static void dispatch(const struct epoll_event *e, bool *ret_orders)
 	struct source *s = e->data.ptr;
 	switch (s->kind) {
 	case SOURCE_ORDERS:
-		*ret_orders = true; /* last: an outlet that closes takes listeners with it that this turn still names */
+		*ret_orders =
+			true; /* last: an outlet that closes takes listeners with it that this turn still names */
 		break;
 	case SOURCE_RESOLVER:
 		on_resolver();
@@ -233,6 +259,7 @@ static void serve(void)
 	struct epoll_event events[EVENTS_MAX];
 	uint64_t swept_s = 0;
 	bool alive = true;
+
 	while (alive) {
 		bool orders = false;
 		int n = epoll_wait(proxy.epoll, events, EVENTS_MAX, TICK_MS);
@@ -247,7 +274,8 @@ static void serve(void)
 			proxy_conn_sweep(&proxy);
 		}
 		proxy_conn_free_over(&proxy);
-		if (tick || freed) /* not at every turn: for want of descriptors that would be a busy loop */
+		/* not at every turn: for want of descriptors that would be a busy loop */
+		if (tick || freed)
 			resume_outlets();
 	}
 }
@@ -260,31 +288,39 @@ static int watch_source(struct source *s, int fd)
 
 int proxy_main(void)
 {
-	static struct source orders = { .kind = SOURCE_ORDERS }, resolver = { .kind = SOURCE_RESOLVER };
+	static struct source orders = { .kind = SOURCE_ORDERS },
+			     resolver = { .kind = SOURCE_RESOLVER };
 	const char *step = "giving up privileges";
+
 	prctl(PR_SET_NAME, "glovebox-proxy");
 	TAILQ_INIT(&proxy.outlets);
 	TAILQ_INIT(&proxy.links);
 	int r = proxy_sandbox_enter();
 	if (r == 0) {
 		step = "starting the resolver";
-		r = (proxy.epoll = epoll_create1(EPOLL_CLOEXEC)) < 0 ? -errno : resolver_create(&proxy.resolver);
+		r = (proxy.epoll = epoll_create1(EPOLL_CLOEXEC)) < 0
+			    ? -errno
+			    : resolver_create(&proxy.resolver);
 	}
+
 	if (r == 0) {
 		step = "watching";
 		fd_set_nonblock(PROXY_SOCKET_FD, 1);
 		r = watch_source(&orders, PROXY_SOCKET_FD);
 	}
+
 	if (r == 0)
 		r = watch_source(&resolver, resolver_fd(proxy.resolver));
 	if (r == 0) {
 		step = "loading the system call filter";
 		r = confine_calls();
 	}
+
 	if (r < 0) {
 		fprintf(stderr, "glovebox proxy: %s: %s\n", step, strerror(-r));
 		return 1;
 	}
+
 	serve();
 	return 0;
 }

@@ -20,9 +20,14 @@ static char scratch[LIMIT_PROXY_READ_BYTES];
 
 /* ---- reports -------------------------------------------------------------------- */
 
-static void report(const struct proxy_conn *l, enum proxy_moment moment, enum network_verdict v, const char *detail)
+static void report(const struct proxy_conn *l, enum proxy_moment moment, enum network_verdict v,
+	const char *detail)
 {
-	struct proxy_event e = { .moment = moment, .id = l->outlet ? l->outlet->id : 0, .verdict = v, .sent = l->sent, .received = l->received,
+	struct proxy_event e = { .moment = moment,
+		.id = l->outlet ? l->outlet->id : 0,
+		.verdict = v,
+		.sent = l->sent,
+		.received = l->received,
 		.seconds = (uint32_t)(l->proxy->now_s - l->began_s) };
 	if (v == NETWORK_BAD_REQUEST)
 		snprintf(e.target, sizeof(e.target), "?");
@@ -35,17 +40,25 @@ static void report(const struct proxy_conn *l, enum proxy_moment moment, enum ne
 
 /* ---- watching --------------------------------------------------------------------- */
 
-/* A side of which nothing is wanted is taken out: epoll tells of a hang-up whether it was asked for or not, again and again. */
+/*
+ * A side of which nothing is wanted is taken out: epoll tells of a hang-up whether it was asked for
+ * or not, again and again.
+ */
 static void watch(struct proxy_conn *l, struct proxy_conn_side *s, uint32_t events)
 {
 	struct epoll_event e = { .events = events, .data.ptr = &s->source };
 	if (s->fd < 0 || s->watched == events)
 		return;
-	epoll_ctl(l->proxy->epoll, !events ? EPOLL_CTL_DEL : s->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, s->fd, &e);
+	epoll_ctl(l->proxy->epoll,
+		!events      ? EPOLL_CTL_DEL
+		: s->watched ? EPOLL_CTL_MOD
+			     : EPOLL_CTL_ADD,
+		s->fd, &e);
 	s->watched = events;
 }
 
-static int watch_new(struct proxy_conn *l, struct proxy_conn_side *s, enum source_kind kind, int fd, uint32_t events)
+static int watch_new(struct proxy_conn *l, struct proxy_conn_side *s, enum source_kind kind, int fd,
+	uint32_t events)
 {
 	struct epoll_event e = { .events = events, .data.ptr = &s->source };
 	s->source = (struct source){ kind, l };
@@ -132,6 +145,7 @@ static void relay(struct proxy_conn *l, const struct source *s, uint32_t events)
 	bool client = s == &c->source, good = true;
 	uint64_t carried = l->sent + l->received;
 	size_t waiting = c->out.len + t->out.len;
+
 	if (events & EPOLLOUT)
 		good = flush(client ? c : t);
 	if (good && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
@@ -140,6 +154,7 @@ static void relay(struct proxy_conn *l, const struct source *s, uint32_t events)
 		proxy_conn_end(l);
 		return;
 	}
+
 	if (carried != l->sent + l->received || waiting != c->out.len + t->out.len)
 		l->deadline_s = l->proxy->now_s + LIMIT_PROXY_IDLE_SECONDS;
 	pass_end(c, t);
@@ -148,13 +163,17 @@ static void relay(struct proxy_conn *l, const struct source *s, uint32_t events)
 		proxy_conn_end(l);
 		return;
 	}
+
 	watch(l, c, (!c->ended && !t->out.len ? EPOLLIN : 0U) | (c->out.len ? EPOLLOUT : 0U));
 	watch(l, t, (!t->ended && !c->out.len ? EPOLLIN : 0U) | (t->out.len ? EPOLLOUT : 0U));
 }
 
 /* ---- refusing --------------------------------------------------------------------- */
 
-/* Closing with unread bytes would be a reset, and the reason lost: the end is announced, what comes is swallowed for a moment. */
+/*
+ * Closing with unread bytes would be a reset, and the reason lost: the end is announced, what comes
+ * is swallowed for a moment.
+ */
 static void say_no(struct proxy_conn *l)
 {
 	if (l->state != LINK_SAYING_NO)
@@ -194,7 +213,10 @@ static void refuse(struct proxy_conn *l, enum network_verdict v, const char *tex
 
 /* ---- connecting ------------------------------------------------------------------- */
 
-/* The target is the machine we run on: its own services trust who is local, as they do on a loopback address. */
+/*
+ * The target is the machine we run on: its own services trust who is local, as they do on a
+ * loopback address.
+ */
 static bool is_this_machine(int fd, const struct in6_addr *to)
 {
 	struct sockaddr_storage here;
@@ -210,13 +232,19 @@ static void connected(struct proxy_conn *l)
 {
 	char address[INET6_ADDRSTRLEN], text[PROXY_DETAIL_MAX];
 	const struct in6_addr *a = &l->address[l->next_address - 1];
-	struct network_target literally = { .is_address = true, .address = *a, .port = l->dialogue.target.port };
+	struct network_target literally = {
+		.is_address = true, .address = *a, .port = l->dialogue.target.port
+	};
 	network_address_format(a, address);
-	if (is_this_machine(l->target.fd, a) && !network_rules_allow(&l->outlet->rules, &literally)) {
-		snprintf(text, sizeof(text), "%s is an address of this very machine: it must be in network.allow itself", address);
+	if (is_this_machine(l->target.fd, a) &&
+		!network_rules_allow(&l->outlet->rules, &literally)) {
+		snprintf(text, sizeof(text),
+			"%s is an address of this very machine: it must be in network.allow itself",
+			address);
 		refuse(l, NETWORK_NOT_PUBLIC, text);
 		return;
 	}
+
 	report(l, PROXY_DECIDED, NETWORK_ALLOWED, address);
 	l->state = LINK_RELAYING;
 	l->deadline_s = l->proxy->now_s + LIMIT_PROXY_IDLE_SECONDS;
@@ -235,13 +263,16 @@ static void connected(struct proxy_conn *l)
 static int begin_connect(const struct in6_addr *a, uint16_t port)
 {
 	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = *a };
+	struct sockaddr_in6 v6 = {
+		.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = *a
+	};
 	bool four = IN6_IS_ADDR_V4MAPPED(a);
 	memcpy(&v4.sin_addr, a->s6_addr + 12, 4);
 	int fd = socket(four ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	int r = connect(fd, four ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6, four ? sizeof(v4) : sizeof(v6));
+	int r = connect(fd, four ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6,
+		four ? sizeof(v4) : sizeof(v6));
 	if (r == 0 || errno == EINPROGRESS)
 		return fd;
 	r = -errno;
@@ -262,7 +293,9 @@ static void try_next(struct proxy_conn *l, int err)
 		err = fd < 0 ? -fd : ENOMEM;
 		fd_close_clear(&l->target.fd);
 	}
-	snprintf(text, sizeof(text), "%.100s cannot be reached: %s", network_target_format(&l->dialogue.target, name), strerror(err));
+
+	snprintf(text, sizeof(text), "%.100s cannot be reached: %s",
+		network_target_format(&l->dialogue.target, name), strerror(err));
 	refuse(l, NETWORK_UNREACHABLE, text);
 }
 
@@ -270,11 +303,13 @@ void proxy_conn_sweep(struct proxy *p)
 {
 	char text[PROXY_DETAIL_MAX], name[NETWORK_RULE_MAX];
 	struct proxy_conn *l;
-	TAILQ_FOREACH(l, &p->links, link) {
+
+	TAILQ_FOREACH (l, &p->links, link) {
 		if (l->state == LINK_OVER || p->now_s < l->deadline_s)
 			continue;
 		if (l->state == LINK_RESOLVING || l->state == LINK_CONNECTING) {
-			snprintf(text, sizeof(text), "%.100s did not answer within %d s", network_target_format(&l->dialogue.target, name),
+			snprintf(text, sizeof(text), "%.100s did not answer within %d s",
+				network_target_format(&l->dialogue.target, name),
 				LIMIT_PROXY_CONNECT_SECONDS);
 			refuse(l, NETWORK_UNREACHABLE, text);
 		} else {
@@ -295,7 +330,9 @@ static void on_connect(struct proxy_conn *l)
 
 /* ---- deciding --------------------------------------------------------------------- */
 
-/* Keeps of the addresses those that may be reached: public ones, and what is allowed by its number. */
+/*
+ * Keeps of the addresses those that may be reached: public ones, and what is allowed by its number.
+ */
 static void choose_addresses(struct proxy_conn *l, const struct in6_addr *a, unsigned n)
 {
 	char text[PROXY_DETAIL_MAX], address[INET6_ADDRSTRLEN];
@@ -306,8 +343,11 @@ static void choose_addresses(struct proxy_conn *l, const struct in6_addr *a, uns
 		try_next(l, 0);
 		return;
 	}
-	snprintf(text, sizeof(text), "%.60s is at %s, a %s address: that must be in network.allow as well (\"%s%s%s:%u\")", l->dialogue.target.name,
-		network_address_format(&a[0], address), network_address_kind(&a[0]), strchr(address, ':') ? "[" : "", address,
+
+	snprintf(text, sizeof(text),
+		"%.60s is at %s, a %s address: that must be in network.allow as well (\"%s%s%s:%u\")",
+		l->dialogue.target.name, network_address_format(&a[0], address),
+		network_address_kind(&a[0]), strchr(address, ':') ? "[" : "", address,
 		strchr(address, ':') ? "]" : "", l->dialogue.target.port);
 	refuse(l, NETWORK_NOT_PUBLIC, text);
 }
@@ -318,7 +358,8 @@ void proxy_conn_on_resolved(struct proxy_conn *l, const struct resolver_answer *
 	if (l->state != LINK_RESOLVING || !l->outlet)
 		return;
 	if (a->err || !a->n) {
-		snprintf(text, sizeof(text), "%.90s cannot be resolved: %s", l->dialogue.target.name, gai_strerror(a->err ? a->err : EAI_NONAME));
+		snprintf(text, sizeof(text), "%.90s cannot be resolved: %s",
+			l->dialogue.target.name, gai_strerror(a->err ? a->err : EAI_NONAME));
 		refuse(l, NETWORK_UNKNOWN, text);
 		return;
 	}
@@ -329,10 +370,12 @@ static void decide(struct proxy_conn *l)
 {
 	char text[PROXY_DETAIL_MAX], name[NETWORK_RULE_MAX];
 	const struct network_target *t = &l->dialogue.target;
+
 	watch(l, &l->client, 0); /* until the target is there */
 	l->deadline_s = l->proxy->now_s + LIMIT_PROXY_CONNECT_SECONDS;
 	if (!network_rules_allow(&l->outlet->rules, t)) {
-		snprintf(text, sizeof(text), "%.80s is not in network.allow of this session: ask for it when the session is made",
+		snprintf(text, sizeof(text),
+			"%.80s is not in network.allow of this session: ask for it when the session is made",
 			network_target_format(t, name));
 		refuse(l, NETWORK_NOT_ALLOWED, text);
 	} else if (t->is_address) {
@@ -353,12 +396,14 @@ static void talk(struct proxy_conn *l)
 		proxy_conn_end(l);
 		return;
 	}
+
 	switch (proxy_protocol_feed(&l->dialogue, scratch, (size_t)n, &l->client.out)) {
 	case DIALOGUE_ASK:
 		decide(l);
 		break;
 	case DIALOGUE_REFUSE:
-		report(l, PROXY_DECIDED, NETWORK_BAD_REQUEST, "neither SOCKS 5 nor HTTP, or malformed");
+		report(l, PROXY_DECIDED, NETWORK_BAD_REQUEST,
+			"neither SOCKS 5 nor HTTP, or malformed");
 		say_no(l);
 		break;
 	case DIALOGUE_MORE:
@@ -398,6 +443,7 @@ void proxy_conn_start(struct proxy *p, struct listener *from, int fd)
 		fd_close(fd);
 		return;
 	}
+
 	l->proxy = p;
 	l->outlet = from->outlet;
 	l->tag = ++p->next_tag;

@@ -43,7 +43,14 @@ struct outlet {
 	bool paused; /* nothing is accepted: too many connections */
 };
 
-enum proxy_conn_state { LINK_TALKING, LINK_RESOLVING, LINK_CONNECTING, LINK_RELAYING, LINK_SAYING_NO, LINK_OVER };
+enum proxy_conn_state {
+	LINK_TALKING,
+	LINK_RESOLVING,
+	LINK_CONNECTING,
+	LINK_RELAYING,
+	LINK_SAYING_NO,
+	LINK_OVER
+};
 
 struct proxy_conn_side {
 	struct source source;
@@ -85,8 +92,8 @@ struct proxy {
 void proxy_conn_start(struct proxy *p, struct listener *l, int fd);
 void proxy_conn_on_event(struct proxy_conn *l, const struct source *s, uint32_t events);
 void proxy_conn_on_resolved(struct proxy_conn *l, const struct resolver_answer *a);
-void proxy_conn_end(struct proxy_conn *l);  /* now; freed by proxy_conn_free_over() */
-void proxy_conn_sweep(struct proxy *p); /* ends what took too long */
+void proxy_conn_end(struct proxy_conn *l); /* now; freed by proxy_conn_free_over() */
+void proxy_conn_sweep(struct proxy *p);    /* ends what took too long */
 void proxy_conn_free_over(struct proxy *p);
 
 /* proxy.c: tells the daemon. */

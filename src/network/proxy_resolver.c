@@ -36,11 +36,11 @@ struct resolver {
 static struct job *choose(struct resolver *r)
 {
 	struct job *j, *other;
-	TAILQ_FOREACH(j, &r->asked, link) {
+	TAILQ_FOREACH (j, &r->asked, link) {
 		unsigned running = 0;
 		if (j->running)
 			continue;
-		TAILQ_FOREACH(other, &r->asked, link)
+		TAILQ_FOREACH (other, &r->asked, link)
 			running += other->running && other->group == j->group;
 		if (running < RESOLVER_SHARE)
 			return j;
@@ -53,9 +53,11 @@ static void take_address(struct resolver_answer *a, const struct addrinfo *i)
 	if (a->n == RESOLVER_ADDRESSES)
 		return;
 	if (i->ai_family == AF_INET)
-		a->address[a->n++] = network_address_v4(ntohl(((const struct sockaddr_in *)(const void *)i->ai_addr)->sin_addr.s_addr));
+		a->address[a->n++] = network_address_v4(ntohl(
+			((const struct sockaddr_in *)(const void *)i->ai_addr)->sin_addr.s_addr));
 	else if (i->ai_family == AF_INET6)
-		a->address[a->n++] = ((const struct sockaddr_in6 *)(const void *)i->ai_addr)->sin6_addr;
+		a->address[a->n++] =
+			((const struct sockaddr_in6 *)(const void *)i->ai_addr)->sin6_addr;
 }
 
 static void resolve(struct job *j)
@@ -87,6 +89,7 @@ static void *work(void *arg)
 		pthread_cond_broadcast(&r->work); /* its group has room again */
 		eventfd_write(r->event, 1);
 	}
+
 	return NULL;
 }
 
@@ -98,6 +101,7 @@ int resolver_create(struct resolver **ret)
 		free(r);
 		return -ENOMEM;
 	}
+
 	TAILQ_INIT(&r->asked);
 	TAILQ_INIT(&r->done);
 	pthread_mutex_init(&r->lock, NULL);
@@ -111,6 +115,7 @@ int resolver_create(struct resolver **ret)
 		if (!err)
 			pthread_detach(t);
 	}
+
 	pthread_attr_destroy(&small);
 	if (err)
 		return -err; /* the process ends; its threads with it */

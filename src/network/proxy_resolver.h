@@ -1,6 +1,7 @@
 /*
- * Names to addresses, in threads: the system's own getaddrinfo() blocks. A tag comes back with its answer; what nobody waits for
- * any more is thrown away by the asker. One group (a session) never takes more than its share of the threads.
+ * Names to addresses, in threads: the system's own getaddrinfo() blocks. A tag comes back with its
+ * answer; what nobody waits for any more is thrown away by the asker. One group (a session) never
+ * takes more than its share of the threads.
  */
 #pragma once
 

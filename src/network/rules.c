@@ -56,11 +56,14 @@ static const struct {
 	uint32_t address;
 	unsigned bits;
 	const char *kind;
-} v4_kinds[] = { { 0x00000000, 8, "unspecified" }, { 0x7f000000, 8, "loopback" }, { 0x0a000000, 8, "private" },
-	{ 0xac100000, 12, "private" }, { 0xc0a80000, 16, "private" }, { 0xa9fea9fe, 32, "metadata" }, { 0x646464c8, 32, "metadata" },
-	{ 0xa9fe0000, 16, "link-local" }, { 0x64400000, 10, "carrier-private" }, { 0xc0000000, 24, "reserved" },
-	{ 0xc0000200, 24, "reserved" }, { 0xc6336400, 24, "reserved" }, { 0xcb007100, 24, "reserved" }, { 0xc0586300, 24, "reserved" },
-	{ 0xc6120000, 15, "reserved" }, { 0xe0000000, 4, "multicast" }, { 0xf0000000, 4, "reserved" } };
+} v4_kinds[] = { { 0x00000000, 8, "unspecified" }, { 0x7f000000, 8, "loopback" },
+	{ 0x0a000000, 8, "private" }, { 0xac100000, 12, "private" }, { 0xc0a80000, 16, "private" },
+	{ 0xa9fea9fe, 32, "metadata" }, { 0x646464c8, 32, "metadata" },
+	{ 0xa9fe0000, 16, "link-local" }, { 0x64400000, 10, "carrier-private" },
+	{ 0xc0000000, 24, "reserved" }, { 0xc0000200, 24, "reserved" },
+	{ 0xc6336400, 24, "reserved" }, { 0xcb007100, 24, "reserved" },
+	{ 0xc0586300, 24, "reserved" }, { 0xc6120000, 15, "reserved" },
+	{ 0xe0000000, 4, "multicast" }, { 0xf0000000, 4, "reserved" } };
 
 static const char *v4_kind(uint32_t address)
 {
@@ -74,14 +77,17 @@ static const struct {
 	uint8_t start[4];
 	unsigned bits;
 	const char *kind;
-} v6_kinds[] = { { { 0xfe, 0x80 }, 10, "link-local" }, { { 0xfe, 0xc0 }, 10, "private" }, { { 0xfc }, 7, "private" },
-	{ { 0xff }, 8, "multicast" }, { { 0x20, 0x01, 0x0d, 0xb8 }, 32, "reserved" }, { { 0x20, 0x01, 0x00, 0x00 }, 32, "tunnelled" },
+} v6_kinds[] = { { { 0xfe, 0x80 }, 10, "link-local" }, { { 0xfe, 0xc0 }, 10, "private" },
+	{ { 0xfc }, 7, "private" }, { { 0xff }, 8, "multicast" },
+	{ { 0x20, 0x01, 0x0d, 0xb8 }, 32, "reserved" },
+	{ { 0x20, 0x01, 0x00, 0x00 }, 32, "tunnelled" },
 	{ { 0x20, 0x01, 0x00, 0x00 }, 23, "reserved" } };
 
 const char *network_address_kind(const struct in6_addr *a)
 {
 	static const struct in6_addr nat64 = { .s6_addr = { 0, 0x64, 0xff, 0x9b } };
 	static const struct in6_addr six_to_four = { .s6_addr = { 0x20, 0x02 } };
+
 	if (is_v4(a))
 		return v4_kind(v4_of(a->s6_addr + 12));
 	if (IN6_IS_ADDR_LOOPBACK(a))
@@ -97,12 +103,17 @@ const char *network_address_kind(const struct in6_addr *a)
 		if (same_bits(a, &start, v6_kinds[i].bits))
 			return v6_kinds[i].kind;
 	}
-	return (a->s6_addr[0] & 0xe0) == 0x20 ? NULL : "reserved"; /* 2000::/3 is all that was given out */
+
+	/* 2000::/3 is all that was given out */
+	return (a->s6_addr[0] & 0xe0) == 0x20 ? NULL : "reserved";
 }
 
 /* ---- parsing ---------------------------------------------------------------- */
 
-/* In lower case and without the last dot. Names whose last label is a number are how some programs write addresses: no. */
+/*
+ * In lower case and without the last dot. Names whose last label is a number are how some programs
+ * write addresses: no.
+ */
 static bool take_name(const char *s, size_t len, char *out)
 {
 	size_t label = 0, n = 0, label_start = 0;
@@ -117,14 +128,17 @@ static bool take_name(const char *s, size_t len, char *out)
 				return false;
 			label = 0;
 			label_start = n + 1;
-		} else if (!(isalnum(c) || c == '_' || (c == '-' && label)) || ++label > LABEL_MAX || c > 127) {
+		} else if (!(isalnum(c) || c == '_' || (c == '-' && label)) ||
+			   ++label > LABEL_MAX || c > 127) {
 			return false;
 		}
 		out[n] = (char)tolower(c);
 	}
+
 	out[n] = '\0';
 	const char *last = out + label_start;
-	return label && out[n - 1] != '-' && strspn(last, "0123456789") != label && !text_starts(last, "0x");
+	return label && out[n - 1] != '-' && strspn(last, "0123456789") != label &&
+	       !text_starts(last, "0x");
 }
 
 static bool take_address(const char *s, size_t len, struct in6_addr *out)
@@ -147,8 +161,9 @@ static bool take_address(const char *s, size_t len, struct in6_addr *out)
 static int wrong(struct error *e, const char *text, const char *why)
 {
 	error_set(e, -EINVAL, "\"%.120s\" %s", text, why);
-	error_remedy(e, "Write HOST:PORT, as in \"pypi.org:443\", \"*.example.org:443\", \"10.0.0.5:5432\", \"10.0.0.0/8:80-90\", \"[::1]:8080\" "
-			"or \"example.org:*\".");
+	error_remedy(e,
+		"Write HOST:PORT, as in \"pypi.org:443\", \"*.example.org:443\", \"10.0.0.5:5432\", \"10.0.0.0/8:80-90\", \"[::1]:8080\" "
+		"or \"example.org:*\".");
 	return error_slug(e, "invalid_network_rule");
 }
 
@@ -156,18 +171,21 @@ static int parse_ports(const char *text, const char *port, struct error *e, stru
 {
 	uint64_t first, last;
 	char number[8];
+
 	if (text_eq(port, "*")) {
 		r->first = 1;
 		r->last = 65535;
 		return 0;
 	}
+
 	const char *dash = strchr(port, '-');
 	size_t len = dash ? (size_t)(dash - port) : strlen(port);
 	if (!len || len >= sizeof(number))
 		return wrong(e, text, "has no port between 1 and 65535");
 	memcpy(number, port, len);
 	number[len] = '\0';
-	if (text_parse_u64(number, 1, 65535, &first) < 0 || text_parse_u64(dash ? dash + 1 : number, 1, 65535, &last) < 0)
+	if (text_parse_u64(number, 1, 65535, &first) < 0 ||
+		text_parse_u64(dash ? dash + 1 : number, 1, 65535, &last) < 0)
 		return wrong(e, text, "has no port between 1 and 65535");
 	if (first > last)
 		return wrong(e, text, "has a range of ports that ends before it begins");
@@ -177,12 +195,14 @@ static int parse_ports(const char *text, const char *port, struct error *e, stru
 }
 
 /* "10.0.0.0/8", "fd00::/8": without brackets. */
-static int parse_address(const char *text, const char *s, size_t len, struct error *e, struct network_rule *r)
+static int parse_address(
+	const char *text, const char *s, size_t len, struct error *e, struct network_rule *r)
 {
 	const char *slash = memchr(s, '/', len);
 	size_t address_len = slash ? (size_t)(slash - s) : len;
 	uint64_t bits;
 	char number[4] = "";
+
 	if (!take_address(s, address_len, &r->address))
 		return 0;
 	unsigned most = memchr(s, ':', address_len) ? 128 : 32;
@@ -196,24 +216,31 @@ static int parse_address(const char *text, const char *s, size_t len, struct err
 	} else {
 		bits = most;
 	}
+
 	r->host = NETWORK_ADDRESS;
 	r->bits = (uint8_t)(most == 32 ? bits + V4_BITS : bits);
-	for (unsigned i = r->bits; i < 128; i++) /* what does not count is zero, so that equal rules look equal */
+	/* what does not count is zero, so that equal rules look equal */
+	for (unsigned i = r->bits; i < 128; i++)
 		r->address.s6_addr[i / 8] &= (uint8_t) ~(0x80U >> i % 8);
 	return 1;
 }
 
-static int parse_host(const char *text, const char *s, size_t len, struct error *e, struct network_rule *r)
+static int parse_host(
+	const char *text, const char *s, size_t len, struct error *e, struct network_rule *r)
 {
 	char inner[64];
 	if (len == 1 && *s == '*') {
 		r->host = NETWORK_ANY;
 		return 0;
 	}
+
 	if (len > 2 && s[0] == '*' && s[1] == '.') {
 		r->host = NETWORK_BELOW;
-		return take_name(s + 2, len - 2, r->name) ? 0 : wrong(e, text, "has no domain behind the star");
+		return take_name(s + 2, len - 2, r->name)
+			       ? 0
+			       : wrong(e, text, "has no domain behind the star");
 	}
+
 	if (*s == '[') { /* [address], [address/bits] or [address]/bits */
 		const char *close = memchr(s, ']', len);
 		if (!close || len > sizeof(inner))
@@ -221,14 +248,21 @@ static int parse_host(const char *text, const char *s, size_t len, struct error 
 		size_t n = (size_t)(close - s) - 1, behind = len - n - 2;
 		memcpy(inner, s + 1, n);
 		memcpy(inner + n, close + 1, behind);
-		int found = behind && close[1] != '/' ? 0 : parse_address(text, inner, n + behind, e, r);
-		return found ? found < 0 ? found : 0 : wrong(e, text, "has no IPv6 address in its brackets");
+		int found = behind && close[1] != '/'
+				    ? 0
+				    : parse_address(text, inner, n + behind, e, r);
+		return found ? found < 0 ? found : 0
+			     : wrong(e, text, "has no IPv6 address in its brackets");
 	}
+
 	int found = parse_address(text, s, len, e, r);
 	if (found)
 		return found < 0 ? found : 0;
 	r->host = NETWORK_NAME;
-	return take_name(s, len, r->name) ? 0 : wrong(e, text, "has no host name or address (names in ASCII, xn--… for others)");
+	return take_name(s, len, r->name)
+		       ? 0
+		       : wrong(e, text,
+				 "has no host name or address (names in ASCII, xn--… for others)");
 }
 
 int network_rule_parse(const char *text, struct error *e, struct network_rule *ret)
@@ -264,6 +298,7 @@ int network_target_parse(const char *host, size_t len, uint16_t port, struct net
 	} else if (!take_name(host, len, t.name)) {
 		return -EINVAL;
 	}
+
 	*ret = t;
 	return 0;
 }
@@ -319,35 +354,47 @@ static bool is_below(const char *name, const char *domain)
 static bool host_covers(const struct network_rule *outer, const struct network_rule *inner)
 {
 	switch (outer->host) {
-	case NETWORK_ANY: /* of addresses the public ones, and of ranges none: some of it may not be */
-		return inner->host != NETWORK_ADDRESS || (inner->bits == 128 && !network_address_kind(&inner->address));
+	/* of addresses the public ones, and of ranges none: some of it may not be */
+	case NETWORK_ANY:
+		return inner->host != NETWORK_ADDRESS ||
+		       (inner->bits == 128 && !network_address_kind(&inner->address));
 	case NETWORK_NAME:
 		return inner->host == NETWORK_NAME && text_eq(inner->name, outer->name);
 	case NETWORK_BELOW:
 		return (inner->host == NETWORK_BELOW && text_eq(inner->name, outer->name)) ||
-		       ((inner->host == NETWORK_NAME || inner->host == NETWORK_BELOW) && is_below(inner->name, outer->name));
+		       ((inner->host == NETWORK_NAME || inner->host == NETWORK_BELOW) &&
+			       is_below(inner->name, outer->name));
 	case NETWORK_ADDRESS:
-		/* A range of IPv6 that is wide enough to hold the mapped addresses is not meant to open IPv4. */
+		/*
+		 * A range of IPv6 that is wide enough to hold the mapped addresses is not meant to
+		 * open IPv4.
+		 */
 		return inner->host == NETWORK_ADDRESS && inner->bits >= outer->bits &&
 		       (outer->bits >= V4_BITS || !is_v4(&inner->address)) &&
 		       same_bits(&inner->address, &outer->address, outer->bits);
 	}
+
 	return false;
 }
 
 bool network_rule_covers(const struct network_rule *outer, const struct network_rule *inner)
 {
-	return outer->first <= inner->first && outer->last >= inner->last && host_covers(outer, inner);
+	return outer->first <= inner->first && outer->last >= inner->last &&
+	       host_covers(outer, inner);
 }
 
 bool network_rule_is_exact(const struct network_rule *r)
 {
-	return r->first == r->last && (r->host == NETWORK_NAME || (r->host == NETWORK_ADDRESS && r->bits == 128));
+	return r->first == r->last &&
+	       (r->host == NETWORK_NAME || (r->host == NETWORK_ADDRESS && r->bits == 128));
 }
 
 static struct network_rule rule_of(const struct network_target *t)
 {
-	struct network_rule r = { .host = t->is_address ? NETWORK_ADDRESS : NETWORK_NAME, .bits = 128, .first = t->port, .last = t->port };
+	struct network_rule r = { .host = t->is_address ? NETWORK_ADDRESS : NETWORK_NAME,
+		.bits = 128,
+		.first = t->port,
+		.last = t->port };
 	r.address = t->address;
 	memcpy(r.name, t->name, sizeof(r.name));
 	return r;
@@ -362,7 +409,8 @@ bool network_rules_allow(const struct network_rules *rules, const struct network
 	return false;
 }
 
-bool network_rules_allow_address(const struct network_rules *rules, const struct in6_addr *a, uint16_t port)
+bool network_rules_allow_address(
+	const struct network_rules *rules, const struct in6_addr *a, uint16_t port)
 {
 	struct network_target t = { .is_address = true, .address = *a, .port = port };
 	return !network_address_kind(a) || network_rules_allow(rules, &t);
@@ -372,6 +420,7 @@ int network_rules_parse(char *const *texts, struct error *e, struct network_rule
 {
 	struct network_rules r = { 0 };
 	size_t n = 0;
+
 	while (texts && texts[n])
 		n++;
 	if (!(r.rule = calloc(n + 1, sizeof(*r.rule))))
@@ -383,6 +432,7 @@ int network_rules_parse(char *const *texts, struct error *e, struct network_rule
 			return err;
 		}
 	}
+
 	*ret = r;
 	return 0;
 }

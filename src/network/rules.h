@@ -43,7 +43,10 @@ bool network_rule_covers(const struct network_rule *outer, const struct network_
 /* One name or one address, and one port. */
 bool network_rule_is_exact(const struct network_rule *r);
 
-/* A host as a client names it: an address (with or without brackets) or a name, in one form. -EINVAL when it is neither. */
+/*
+ * A host as a client names it: an address (with or without brackets) or a name, in one form.
+ * -EINVAL when it is neither.
+ */
 struct network_target {
 	bool is_address;
 	char name[NETWORK_NAME_MAX + 1];
@@ -51,9 +54,13 @@ struct network_target {
 	uint16_t port;
 };
 int network_target_parse(const char *host, size_t len, uint16_t port, struct network_target *ret);
-char *network_target_format(const struct network_target *t, char *buf); /* "example.org:443"; NETWORK_RULE_MAX bytes */
+/* "example.org:443"; NETWORK_RULE_MAX bytes */
+char *network_target_format(const struct network_target *t, char *buf);
 
-/* What kind of address it is that nobody reaches by chance: "loopback", "private", "link-local" …; NULL for a public one. */
+/*
+ * What kind of address it is that nobody reaches by chance: "loopback", "private", "link-local" …;
+ * NULL for a public one.
+ */
 const char *network_address_kind(const struct in6_addr *a);
 char *network_address_format(const struct in6_addr *a, char *buf); /* INET6_ADDRSTRLEN bytes */
 struct in6_addr network_address_v4(uint32_t host_order);
@@ -70,5 +77,9 @@ void network_rules_finish(struct network_rules *r);
 /* May a client ask for this at all: a name some rule has, or an address some rule has. */
 bool network_rules_allow(const struct network_rules *r, const struct network_target *t);
 
-/* May a connection go to this address, to which an allowed target led: it is public, or itself allowed. */
-bool network_rules_allow_address(const struct network_rules *r, const struct in6_addr *a, uint16_t port);
+/*
+ * May a connection go to this address, to which an allowed target led: it is public, or itself
+ * allowed.
+ */
+bool network_rules_allow_address(
+	const struct network_rules *r, const struct in6_addr *a, uint16_t port);

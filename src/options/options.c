@@ -12,8 +12,6 @@
 #include "base/nearest.h"
 #include "base/text.h"
 
-enum { ROWS_MAX = 192 }; /* of one table */
-
 static const char prefix[] = "GLOVEBOX_";
 
 /* ---- lists ------------------------------------------------------------ */
@@ -72,6 +70,11 @@ static int list_split(char ***list, const char *value)
 
 /* ---- one value -------------------------------------------------------- */
 
+static double row_min(const struct option_row *row)
+{
+	return row->is_maximum && text_eq(row->fallback, "0") ? 0 : row->min;
+}
+
 static double row_max(const struct option_row *row)
 {
 	if (row->max > 0)
@@ -117,28 +120,29 @@ static void format_amount(const struct option_row *row, double v, char *buf, siz
 	snprintf(buf, size, "%.15g%s", v, units[unit]);
 }
 
-static int out_of_range(const struct option_row *row, const char *value, const char *origin, struct error *e)
+static int out_of_range(
+	const struct option_row *row, const char *value, const char *origin, struct error *e)
 {
 	char low[32], high[32];
-	format_amount(row, row->min, low, sizeof(low));
+	format_amount(row, row_min(row), low, sizeof(low));
 	format_amount(row, row_max(row), high, sizeof(high));
 	error_set(e, -ERANGE, "%s: %s is out of range", origin, value);
 	return error_remedy(e, "give %s between %s and %s",
 		row->type == OPTION_COUNT || row->type == OPTION_NUMBER ? "a number"
-		: row->type == OPTION_SECONDS ? "seconds"
-					      : "a size",
+		: row->type == OPTION_SECONDS                           ? "seconds"
+									: "a size",
 		low, high);
 }
 
-static int wrong_form(
-	const char *value, const char *what, const char *remedy, const char *origin, struct error *e)
+static int wrong_form(const char *value, const char *what, const char *remedy, const char *origin,
+	struct error *e)
 {
 	error_set(e, -EINVAL, "%s: '%.100s' is not %s", origin, value, what);
 	return error_remedy(e, "%s", remedy);
 }
 
-static int set_flag(
-	const struct option_row *row, bool *target, const char *value, const char *origin, struct error *e)
+static int set_flag(const struct option_row *row, bool *target, const char *value,
+	const char *origin, struct error *e)
 {
 	(void)row;
 	if (text_parse_bool(value, target) < 0)
@@ -172,11 +176,11 @@ static int set_list(const struct option_row *row, char ***target, const char *va
 	return r < 0 ? error_set_errno(e, r, "%s", origin) : 0;
 }
 
-static int set_count(const struct option_row *row, unsigned *target, const char *value, const char *origin,
-	struct error *e)
+static int set_count(const struct option_row *row, unsigned *target, const char *value,
+	const char *origin, struct error *e)
 {
 	uint64_t v;
-	int r = text_parse_u64(value, (uint64_t)row->min, (uint64_t)row_max(row), &v);
+	int r = text_parse_u64(value, (uint64_t)row_min(row), (uint64_t)row_max(row), &v);
 	if (r == -ERANGE)
 		return out_of_range(row, value, origin, e);
 	if (r < 0)
@@ -185,42 +189,43 @@ static int set_count(const struct option_row *row, unsigned *target, const char 
 	return 0;
 }
 
-static int set_seconds(
-	const struct option_row *row, double *target, const char *value, const char *origin, struct error *e)
+static int set_seconds(const struct option_row *row, double *target, const char *value,
+	const char *origin, struct error *e)
 {
 	double v;
 	if (parse_seconds(value, &v) < 0)
-		return wrong_form(value, "a duration", "give seconds, such as 30 or 0.5, or 90s, 5m, 2h, 1d",
-			origin, e);
-	if (v < row->min || v > row_max(row))
+		return wrong_form(value, "a duration",
+			"give seconds, such as 30 or 0.5, or 90s, 5m, 2h, 1d", origin, e);
+	if (v < row_min(row) || v > row_max(row))
 		return out_of_range(row, value, origin, e);
 	*target = v;
 	return 0;
 }
 
-static int set_number(
-	const struct option_row *row, double *target, const char *value, const char *origin, struct error *e)
+static int set_number(const struct option_row *row, double *target, const char *value,
+	const char *origin, struct error *e)
 {
-	int r = text_parse_double(value, row->min, row_max(row), target);
+	int r = text_parse_double(value, row_min(row), row_max(row), target);
 	if (r == -ERANGE)
 		return out_of_range(row, value, origin, e);
 	return r < 0 ? wrong_form(value, "a number", "give a number such as 0.5", origin, e) : 0;
 }
 
-static int set_size(const struct option_row *row, uint64_t *target, const char *value, const char *origin,
-	struct error *e)
+static int set_size(const struct option_row *row, uint64_t *target, const char *value,
+	const char *origin, struct error *e)
 {
 	uint64_t v;
 	if (text_parse_size(value, &v) < 0)
-		return wrong_form(value, "a size", "give bytes, or a size such as 64k, 512M, 2G", origin, e);
-	if ((double)v < row->min || (double)v > row_max(row))
+		return wrong_form(
+			value, "a size", "give bytes, or a size such as 64k, 512M, 2G", origin, e);
+	if ((double)v < row_min(row) || (double)v > row_max(row))
 		return out_of_range(row, value, origin, e);
 	*target = v;
 	return 0;
 }
 
-static int set_choice(
-	const struct option_row *row, int *target, const char *value, const char *origin, struct error *e)
+static int set_choice(const struct option_row *row, int *target, const char *value,
+	const char *origin, struct error *e)
 {
 	char words[128] = "";
 	size_t used = 0;
@@ -230,15 +235,15 @@ static int set_choice(
 			return 0;
 		}
 		if (used < sizeof(words))
-			used += (size_t)snprintf(
-				words + used, sizeof(words) - used, "%s%s", i ? ", " : "", row->choices[i]);
+			used += (size_t)snprintf(words + used, sizeof(words) - used, "%s%s",
+				i ? ", " : "", row->choices[i]);
 	}
 	error_set(e, -EINVAL, "%s: there is no '%.100s'", origin, value);
 	return error_remedy(e, "choose one of %s", words);
 }
 
-int option_set(const struct option_row *row, void *target, const char *value, bool more, const char *origin,
-	struct error *e)
+int option_set(const struct option_row *row, void *target, const char *value, bool more,
+	const char *origin, struct error *e)
 {
 	void *slot = (char *)target + row->offset;
 	switch (row->type) {
@@ -260,6 +265,7 @@ int option_set(const struct option_row *row, void *target, const char *value, bo
 	case OPTION_NUMBER:
 		return set_number(row, slot, value, origin, e);
 	}
+
 	return error_set(e, -EINVAL, "%s: unknown type of option", origin);
 }
 
@@ -275,7 +281,7 @@ static bool is_taken(const struct option_row *rows, const struct option_row *row
 void options_init(const struct option_row *rows, void *target)
 {
 	for (const struct option_row *row = rows; row->name; row++) {
-		assert(row - rows < ROWS_MAX && !is_taken(rows, row));
+		assert(row - rows < OPTION_ROWS_MAX && !is_taken(rows, row));
 		if (!row->fallback)
 			continue;
 		int r = option_set(row, target, row->fallback, false, row->name, NULL);
@@ -319,9 +325,9 @@ const struct option_row *option_find(const struct option_row *rows, const char *
 
 const char *option_nearest(const struct option_row *rows, const char *name)
 {
-	const char *names[ROWS_MAX + 1];
+	const char *names[OPTION_ROWS_MAX + 1];
 	size_t n = 0;
-	for (const struct option_row *row = rows; row->name && n < ROWS_MAX; row++)
+	for (const struct option_row *row = rows; row->name && n < OPTION_ROWS_MAX; row++)
 		names[n++] = row->name;
 	names[n] = NULL;
 	return nearest_word(name, names);
@@ -354,8 +360,8 @@ int options_parse_environment(const struct option_row *rows, void *target, struc
 	return 0;
 }
 
-const char *options_unknown_variable(
-	const struct option_row *rows, const char *const *others, size_t *position, const char **ret_nearest)
+const char *options_unknown_variable(const struct option_row *rows, const char *const *others,
+	size_t *position, const char **ret_nearest)
 {
 	static char name[OPTION_VARIABLE_MAX];
 	for (const char *entry; (entry = environ[*position]); (*position)++) {
@@ -374,122 +380,6 @@ const char *options_unknown_variable(
 		(*position)++;
 		return name;
 	}
+
 	return NULL;
-}
-
-/* ---- flags ------------------------------------------------------------ */
-
-struct flag {
-	const struct option_row *row;
-	const char *value; /* behind '=' or the letter, or NULL */
-	bool negated;
-	char origin[OPTION_VARIABLE_MAX];
-};
-
-static int unknown_flag(const struct option_row *rows, const char *word, struct error *e)
-{
-	const char *nearest = option_nearest(rows, word + strspn(word, "-"));
-	error_set(e, -EINVAL, "unknown option %.60s", word);
-	if (nearest)
-		return error_remedy(e, "did you mean --%s? --help lists all", nearest);
-	return error_remedy(e, "--help lists all options");
-}
-
-static int read_long(const struct option_row *rows, const char *word, struct flag *ret, struct error *e)
-{
-	const char *name = word + 2, *equals = strchr(name, '=');
-	size_t len = equals ? (size_t)(equals - name) : strlen(name);
-	const struct option_row *row = option_find(rows, name, len);
-	bool negated = false;
-	if (!row && text_starts(name, "no-")) {
-		row = option_find(rows, name + 3, len - 3);
-		negated = row && row->type == OPTION_FLAG && !equals;
-		if (!negated)
-			row = NULL;
-	}
-	if (!row)
-		return unknown_flag(rows, word, e);
-	*ret = (struct flag){ .row = row, .value = equals ? equals + 1 : NULL, .negated = negated };
-	snprintf(ret->origin, sizeof(ret->origin), "--%s", row->name);
-	return 0;
-}
-
-static int read_short(const struct option_row *rows, const char *word, struct flag *ret, struct error *e)
-{
-	for (const struct option_row *row = rows; row->name; row++) {
-		if (row->letter != word[1])
-			continue;
-		if (word[2] && row->type == OPTION_FLAG)
-			break; /* letters are not joined */
-		*ret = (struct flag){ .row = row, .value = word[2] ? word + 2 : NULL };
-		snprintf(ret->origin, sizeof(ret->origin), "-%c", row->letter);
-		return 0;
-	}
-	return unknown_flag(rows, word, e);
-}
-
-static int apply_flag(const struct option_row *rows, void *target, struct flag *flag, const char *next,
-	bool *seen, struct error *e)
-{
-	bool *before = &seen[flag->row - rows];
-	int used = 1;
-	if (flag->row->type == OPTION_FLAG && !flag->value) {
-		flag->value = flag->negated ? "no" : "yes";
-	} else if (!flag->value) {
-		if (!next) {
-			error_set(e, -EINVAL, "%s needs a value (%s)", flag->origin, flag->row->value);
-			return error_remedy(e, "--help says what it takes");
-		}
-		flag->value = next;
-		used = 2;
-	}
-	int r = option_set(flag->row, target, flag->value, *before, flag->origin, e);
-	*before = true;
-	return r < 0 ? r : used;
-}
-
-static bool is_flag(const char *word)
-{
-	return word[0] == '-' && word[1];
-}
-
-int options_parse_flags(
-	const struct option_row *rows, void *target, int argc, char **argv, bool intermixed, struct error *e)
-{
-	_cleanup_free_ char **words = calloc((size_t)argc + 1, sizeof(char *));
-	bool seen[ROWS_MAX] = { false };
-	int n_words = 0, i = 1;
-	bool ended = false;
-
-	if (!words)
-		return error_set_errno(e, -ENOMEM, "reading the options");
-	while (i < argc) {
-		struct flag flag;
-		if (ended || !is_flag(argv[i])) {
-			if (!intermixed)
-				break;
-			words[n_words++] = argv[i++];
-			continue;
-		}
-		if (text_eq(argv[i], "--")) {
-			ended = true;
-			i++;
-			continue;
-		}
-		int r = argv[i][1] == '-' ? read_long(rows, argv[i], &flag, e)
-					  : read_short(rows, argv[i], &flag, e);
-		if (r == 0)
-			r = apply_flag(rows, target, &flag, i + 1 < argc ? argv[i + 1] : NULL, seen, e);
-		if (r < 0)
-			return r;
-		i += r;
-		ended = ended || flag.row->ends;
-		if (ended && !intermixed)
-			break;
-	}
-	if (!intermixed)
-		return i;
-	for (int w = 0; w < n_words; w++)
-		argv[argc - n_words + w] = words[w];
-	return argc - n_words;
 }

@@ -1,5 +1,7 @@
-/* INI files: `key = value` lines, [sections] that group them for the reader, comments behind # or ; at a
- * line's start. */
+/*
+ * INI files: `key = value` lines, [sections] that group them for the reader, comments behind # or ;
+ * at a line's start.
+ */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -41,8 +43,8 @@ static char *unquote(char *value)
 	return value;
 }
 
-static int refuse(
-	const struct ini *ini, const char *what, const char *word, const char *nearest, struct error *e)
+static int refuse(const struct ini *ini, const char *what, const char *word, const char *nearest,
+	struct error *e)
 {
 	error_set(e, -EINVAL, "%s line %u: %s '%.60s'", ini->name, ini->line, what, word);
 	if (nearest)
@@ -54,6 +56,7 @@ static int read_section(struct ini *ini, char *line, struct error *e)
 {
 	const char *groups[GROUPS_MAX + 1];
 	size_t n = 0, len = strlen(line);
+
 	if (line[len - 1] != ']')
 		return refuse(ini, "a section needs a closing bracket:", line, NULL, e);
 	line[len - 1] = '\0';
@@ -72,10 +75,13 @@ static int read_setting(struct ini *ini, char *line, struct error *e)
 {
 	char origin[ORIGIN_MAX];
 	char *equals = strchr(line, '=');
+
 	if (!equals) {
-		error_set(e, -EINVAL, "%s line %u: '%.60s' is not a setting", ini->name, ini->line, line);
+		error_set(e, -EINVAL, "%s line %u: '%.60s' is not a setting", ini->name, ini->line,
+			line);
 		return error_remedy(e, "write `key = value`");
 	}
+
 	*equals = '\0';
 	char *key = trim(line), *value = unquote(trim(equals + 1));
 	const struct option_row *row = option_find(ini->rows, key, strlen(key));
@@ -98,8 +104,8 @@ static int read_line(struct ini *ini, char *line, struct error *e)
 	return *line == '[' ? read_section(ini, line, e) : read_setting(ini, line, e);
 }
 
-int options_parse_ini(
-	const struct option_row *rows, void *target, const char *origin, const char *text, struct error *e)
+int options_parse_ini(const struct option_row *rows, void *target, const char *origin,
+	const char *text, struct error *e)
 {
 	struct ini ini = { .rows = rows, .target = target, .name = origin };
 	_cleanup_free_ char *copy = strdup(text);
@@ -114,7 +120,8 @@ int options_parse_ini(
 	return 0;
 }
 
-int options_parse_file(const struct option_row *rows, void *target, const char *path, struct error *e)
+int options_parse_file(
+	const struct option_row *rows, void *target, const char *path, struct error *e)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t len;

@@ -6,7 +6,9 @@
 
 enum { HELP_COLUMN = 32, HELP_WIDTH = 100 };
 
-/* Prints words from `column` on, breaking lines before HELP_WIDTH. Returns the column it ended in. */
+/*
+ * Prints words from `column` on, breaking lines before HELP_WIDTH. Returns the column it ended in.
+ */
 static int print_wrapped(FILE *out, const char *text, int column)
 {
 	while (*text) {
@@ -23,6 +25,7 @@ static int print_wrapped(FILE *out, const char *text, int column)
 		text += len;
 		text += strspn(text, " ");
 	}
+
 	return column;
 }
 
@@ -39,16 +42,22 @@ static void print_row(const struct option_row *row, FILE *out)
 {
 	char text[96];
 	int column = print_flag(row, out);
+
 	if (column > HELP_COLUMN - 2) {
 		fputc('\n', out);
 		column = 0;
 	}
+
 	fprintf(out, "%*s", HELP_COLUMN - column, "");
 	column = print_wrapped(out, row->help, HELP_COLUMN);
 	if (row->fallback && row->type != OPTION_FLAG) {
-		snprintf(text, sizeof(text), "(default %s)", row->fallback);
+		const struct option_row *most = row[1].name && row[1].is_maximum ? &row[1] : NULL;
+		snprintf(text, sizeof(text), "(default %s%s%s%s%s)", row->fallback,
+			most ? "; --" : "", most ? most->name : "", most ? " " : "",
+			most ? most->fallback : "");
 		print_wrapped(out, text, column);
 	}
+
 	fputc('\n', out);
 }
 
@@ -58,6 +67,7 @@ void options_print(const struct option_row *rows, FILE *out)
 		if (row->group)
 			fprintf(out, "%s%c%s:\n", row == rows ? "" : "\n",
 				toupper((unsigned char)row->group[0]), row->group + 1);
-		print_row(row, out);
+		if (!row->is_maximum) /* told with the row before */
+			print_row(row, out);
 	}
 }

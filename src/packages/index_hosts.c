@@ -29,11 +29,14 @@ static int rule_of(const char *url, char rule[RULE_BYTES], struct error *e)
 		}
 	if (!n || n > RULE_BYTES - 16) {
 		error_set(e, -EINVAL, "'%.100s' is not the address of an index", url);
-		return error_remedy(e, "Write it such as https://host/simple or http://127.0.0.1:8080/simple.");
+		return error_remedy(
+			e, "Write it such as https://host/simple or http://127.0.0.1:8080/simple.");
 	}
+
 	const char *bracket = memchr(at, ']', n), *colon = memrchr(at, ':', n);
 	bool has_port = colon && (!bracket || colon > bracket);
-	snprintf(rule, RULE_BYTES, "%.*s%s%s", (int)n, at, has_port ? "" : ":", has_port ? "" : port);
+	snprintf(rule, RULE_BYTES, "%.*s%s%s", (int)n, at, has_port ? "" : ":",
+		has_port ? "" : port);
 	return 0;
 }
 
@@ -65,9 +68,8 @@ static int add_indexes(json_t *rules, const json_t *settings, struct error *e)
 	if (!index)
 		for (i = 0; i < ARRAY_LEN(pypi); i++)
 			json_array_append_new(rules, json_string(pypi[i]));
-	json_array_foreach(json_object_get(settings, "extra_index"), i, url)
-		if (r == 0)
-			r = add_url(rules, json_string_value(url), e);
+	json_array_foreach(json_object_get(settings, "extra_index"), i, url) if (r == 0)
+		r = add_url(rules, json_string_value(url), e);
 	return r;
 }
 
@@ -79,19 +81,21 @@ int reach_rules(const json_t *settings, struct error *e, json_t **ret)
 	const char *proxy = json_string_value(json_object_get(settings, "proxy"));
 	bool offline = json_is_true(json_object_get(settings, "offline"));
 	int r = 0;
+
 	if (proxy) /* all goes through it, and it alone is reached */
 		r = add_url(rules, proxy, e);
 	else if (!offline)
 		r = add_indexes(rules, settings, e);
-	json_array_foreach(json_object_get(settings, "find_links"), i, one)
-		if (r == 0 && !proxy && strstr(json_string_value(one), "://"))
-			r = add_url(rules, json_string_value(one), e);
+	json_array_foreach(json_object_get(settings, "find_links"), i,
+		one) if (r == 0 && !proxy && strstr(json_string_value(one), "://"))
+		r = add_url(rules, json_string_value(one), e);
 	json_array_foreach(json_object_get(settings, "hosts"), i, one)
 		add_host(rules, json_string_value(one));
 	if (r < 0) {
 		json_decref(rules);
 		return r;
 	}
+
 	*ret = rules;
 	return 0;
 }

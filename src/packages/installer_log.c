@@ -11,7 +11,8 @@ static const char *find(const json_t *log, const char *words)
 {
 	const json_t *line;
 	size_t i;
-	json_array_foreach(log, i, line) {
+	json_array_foreach(log, i, line)
+	{
 		const char *text = json_string_value(line);
 		if (text && strstr(text, words))
 			return text;
@@ -49,18 +50,23 @@ static void name_behind(const char *line, const char *words, char *ret)
 
 static bool explain_unreachable(const json_t *log, const json_t *settings, struct pip_failure *f)
 {
-	static const char *const signs[] = { "connection broken by", "Could not fetch URL", "Connection refused", "ProxyError",
-		"ConnectTimeoutError", "Max retries exceeded", "Name or service not known", "Temporary failure in name resolution" };
+	static const char *const signs[] = { "connection broken by", "Could not fetch URL",
+		"Connection refused", "ProxyError", "ConnectTimeoutError", "Max retries exceeded",
+		"Name or service not known", "Temporary failure in name resolution" };
 	const char *index = json_string_value(json_object_get(settings, "index"));
+
 	for (size_t i = 0; i < ARRAY_LEN(signs); i++) {
 		if (!find(log, signs[i]))
 			continue;
 		f->slug = "index_unreachable";
-		snprintf(f->reason, sizeof(f->reason), "the package index %.200s cannot be reached", index ? index : "https://pypi.org/simple");
-		snprintf(f->remedy, sizeof(f->remedy), "Try again later. The server's --packages-index names the index, --packages-host "
-						       "other hosts its files come from; --packages-offline with --packages-find-links works without one.");
+		snprintf(f->reason, sizeof(f->reason), "the package index %.200s cannot be reached",
+			index ? index : "https://pypi.org/simple");
+		snprintf(f->remedy, sizeof(f->remedy),
+			"Try again later. {setting:packages-index} of the server names the index, {setting:packages-host} "
+			"other hosts its files come from; {setting:packages-offline} with {setting:packages-find-links} works without one.");
 		return true;
 	}
+
 	return false;
 }
 
@@ -68,23 +74,33 @@ static bool explain_missing(const json_t *log, const json_t *settings, struct pi
 {
 	static const char words[] = "No matching distribution found for ";
 	const char *line = find(log, words), *versions = find(log, "(from versions: ");
+
 	if (!line)
 		return false;
-	bool none = !versions || strstr(versions, "(from versions: none)"), build = json_is_true(json_object_get(settings, "build"));
+	bool none = !versions || strstr(versions, "(from versions: none)"),
+	     build = json_is_true(json_object_get(settings, "build"));
 	name_behind(line, words, f->package);
 	const char *near = none ? names_suggest(f->package, NULL) : NULL;
 	f->slug = "package_not_found";
 	if (!none) {
-		const char *list = strstr(versions, "(from versions: ") + strlen("(from versions: ");
-		snprintf(f->reason, sizeof(f->reason), "no version of %s fits '%.120s'; there are: %.*s", f->package, line + (strstr(line, words) - line) + strlen(words),
+		const char *list = strstr(versions, "(from versions: ") +
+				   strlen("(from versions: ");
+		snprintf(f->reason, sizeof(f->reason),
+			"no version of %s fits '%.120s'; there are: %.*s", f->package,
+			line + (strstr(line, words) - line) + strlen(words),
 			(int)strcspn(list, ")"), list);
 	} else if (near) {
-		snprintf(f->reason, sizeof(f->reason), "there is no package %s; did you mean %s?", f->package, near);
+		snprintf(f->reason, sizeof(f->reason), "there is no package %s; did you mean %s?",
+			f->package, near);
 	} else {
-		snprintf(f->reason, sizeof(f->reason), "there is no package %s%s", f->package, build ? "" : " with a wheel for this system");
+		snprintf(f->reason, sizeof(f->reason), "there is no package %s%s", f->package,
+			build ? "" : " with a wheel for this system");
 	}
-	snprintf(f->remedy, sizeof(f->remedy), "%s", build ? "Check the name and the version." : "Check the name and the version. Source packages are built only where the server "
-		 "says --packages-build, or by its operator with `glovebox packages add`.");
+
+	snprintf(f->remedy, sizeof(f->remedy), "%s",
+		build ? "Check the name and the version."
+		      : "Check the name and the version. Source packages are built only where the server "
+			"says {setting:packages-build}, or by its operator with `glovebox packages add`.");
 	return true;
 }
 
@@ -94,23 +110,30 @@ static bool explain_conflict(const json_t *log, struct pip_failure *f)
 	if (!line && !find(log, "ResolutionImpossible"))
 		return false;
 	f->slug = "package_conflict";
-	snprintf(f->reason, sizeof(f->reason), "the packages' versions exclude each other: %.300s", line ? strstr(line, "Cannot install ") : "see the log");
-	snprintf(f->remedy, sizeof(f->remedy), "Loosen the versions that are asked for; the log says what each package needs.");
+	snprintf(f->reason, sizeof(f->reason), "the packages' versions exclude each other: %.300s",
+		line ? strstr(line, "Cannot install ") : "see the log");
+	snprintf(f->remedy, sizeof(f->remedy),
+		"Loosen the versions that are asked for; the log says what each package needs.");
 	return true;
 }
 
 static bool explain_build(const json_t *log, struct pip_failure *f)
 {
-	static const char *const words[] = { "Failed building wheel for ", "Failed to build ", "Could not build wheels for " };
+	static const char *const words[] = { "Failed building wheel for ", "Failed to build ",
+		"Could not build wheels for " };
+
 	for (size_t i = 0; i < ARRAY_LEN(words) && !*f->package; i++)
 		name_behind(find(log, words[i]), words[i], f->package);
-	if (!*f->package && !find(log, "subprocess-exited-with-error") && !find(log, "metadata-generation-failed"))
+	if (!*f->package && !find(log, "subprocess-exited-with-error") &&
+		!find(log, "metadata-generation-failed"))
 		return false;
 	if (!*f->package)
 		name_behind(find_last(log, "Collecting "), "Collecting ", f->package);
 	f->slug = "package_build_failed";
-	snprintf(f->reason, sizeof(f->reason), "building %s failed", *f->package ? f->package : "a source package");
-	snprintf(f->remedy, sizeof(f->remedy), "The log's last lines say why. A version with a wheel needs no building.");
+	snprintf(f->reason, sizeof(f->reason), "building %s failed",
+		*f->package ? f->package : "a source package");
+	snprintf(f->remedy, sizeof(f->remedy),
+		"The log's last lines say why. A version with a wheel needs no building.");
 	return true;
 }
 
@@ -119,30 +142,39 @@ static void explain_rest(const json_t *log, struct pip_failure *f)
 	const char *line = find(log, "ERROR: ");
 	if (find(log, "No space left on device")) {
 		f->slug = "packages_too_large";
-		snprintf(f->reason, sizeof(f->reason), "the packages need more room than an installation has");
-		snprintf(f->remedy, sizeof(f->remedy), "Ask for fewer packages, or start the server with a larger --packages-max-size.");
+		snprintf(f->reason, sizeof(f->reason),
+			"the packages need more room than an installation has");
+		snprintf(f->remedy, sizeof(f->remedy),
+			"Ask for fewer packages, or {start_larger:packages-max-size}.");
 		return;
 	}
+
 	if (find(log, "No module named pip")) {
 		snprintf(f->reason, sizeof(f->reason), "pip is not installed on the server");
 		snprintf(f->remedy, sizeof(f->remedy), "Install it: apt install python3-pip");
 		return;
 	}
-	if (find(log, "THESE PACKAGES DO NOT MATCH THE HASHES") || find(log, "Hashes are required in --require-hashes mode")) {
+
+	if (find(log, "THESE PACKAGES DO NOT MATCH THE HASHES") ||
+		find(log, "Hashes are required in --require-hashes mode")) {
 		f->slug = "package_hash_mismatch";
-		snprintf(f->reason, sizeof(f->reason), "a package does not have the hash that was asked for, or has none");
-		snprintf(f->remedy, sizeof(f->remedy), "Give the right hash for every package, also for those that others need.");
+		snprintf(f->reason, sizeof(f->reason),
+			"a package does not have the hash that was asked for, or has none");
+		snprintf(f->remedy, sizeof(f->remedy),
+			"Give the right hash for every package, also for those that others need.");
 		return;
 	}
-	snprintf(f->reason, sizeof(f->reason), "pip failed: %.300s", line ? strstr(line, "ERROR: ") + strlen("ERROR: ") : "see the log");
+
+	snprintf(f->reason, sizeof(f->reason), "pip failed: %.300s",
+		line ? strstr(line, "ERROR: ") + strlen("ERROR: ") : "see the log");
 	snprintf(f->remedy, sizeof(f->remedy), "The log's last lines say why.");
 }
 
 void pip_explain(const json_t *log, const json_t *settings, struct pip_failure *ret)
 {
 	struct pip_failure f = { .slug = "package_failed" };
-	if (!explain_unreachable(log, settings, &f) && !explain_conflict(log, &f) && !explain_missing(log, settings, &f) &&
-		!explain_build(log, &f))
+	if (!explain_unreachable(log, settings, &f) && !explain_conflict(log, &f) &&
+		!explain_missing(log, settings, &f) && !explain_build(log, &f))
 		explain_rest(log, &f);
 	*ret = f;
 }

@@ -1,4 +1,4 @@
-/* What pip's own words mean: which package it is about, why, and what to do. */
+/* Interprets pip's messages: which package failed, why, and the remedy. */
 #pragma once
 
 #include <jansson.h>
@@ -7,7 +7,9 @@
 #include "packages/requirement.h"
 
 struct pip_failure {
-	const char *slug; /* package_not_found, package_conflict, package_build_failed, index_unreachable, package_failed … */
+	/* package_not_found, package_conflict, package_build_failed, index_unreachable,
+	 * package_failed … */
+	const char *slug;
 	char package[REQUIREMENT_NAME_MAX + 1]; /* in its one form; empty when pip names none */
 	char reason[ERROR_TEXT_MAX];
 	char remedy[ERROR_REMEDY_MAX];

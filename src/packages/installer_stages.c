@@ -8,15 +8,18 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "packages/claims.h"
 #include "packages/installer.h"
 #include "packages/installer_log.h"
-#include "packages/claims.h"
 
 enum { TRIES_MAX = 16, LEFT_DEPTH_MAX = 128 };
 
 /* ---- between stages ------------------------------------------------------------------ */
 
-/* Removes all entries of a directory but one. The tree is hostile: nothing is followed, and it is not entered without end. */
+/*
+ * Removes all entries of a directory but one. The tree is hostile: nothing is followed, and it is
+ * not entered without end.
+ */
 static int remove_all(int dir, const char *but, unsigned depth)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
@@ -29,34 +32,44 @@ static int remove_all(int dir, const char *but, unsigned depth)
 			fd_close(fd);
 		return r;
 	}
+
 	for (struct dirent *entry; r == 0 && (entry = readdir(d));) {
 		const char *name = entry->d_name;
-		if (text_eq(name, ".") || text_eq(name, "..") || (but && text_eq(name, but)) || unlinkat(fd, name, 0) == 0)
+		if (text_eq(name, ".") || text_eq(name, "..") || (but && text_eq(name, but)) ||
+			unlinkat(fd, name, 0) == 0)
 			continue;
-		_cleanup_fd_ int below = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		_cleanup_fd_ int below = openat(
+			fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		r = below < 0 ? -errno : remove_all(below, NULL, depth + 1);
 		if (r == 0 && unlinkat(fd, name, AT_REMOVEDIR) < 0)
 			r = -errno;
 	}
+
 	closedir(d);
 	return r;
 }
 
-/* A fresh interpreter with the driver, beside files that were left under the name `kept` only (NULL: beside none). */
+/*
+ * A fresh interpreter with the driver, beside files that were left under the name `kept` only
+ * (NULL: beside none).
+ */
 static int next_stage(struct installer *in, const char *kept, struct error *e)
 {
 	struct stat st;
 	int r = installer_quiet(in, e);
+
 	if (r < 0)
 		return r;
 	int workspace = local_workspace(in->local);
 	r = remove_all(workspace, kept, 0);
-	if (r == 0 && kept && (fstatat(workspace, kept, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode)))
+	if (r == 0 && kept &&
+		(fstatat(workspace, kept, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode)))
 		r = -ENOTDIR;
 	if (r < 0) {
 		error_set_errno(e, r, "what the packages' build left cannot be removed");
 		return error_slug(e, "package_build_failed");
 	}
+
 	return installer_load(in, e);
 }
 
@@ -79,8 +92,12 @@ static json_t *arguments(const struct installer *in, bool build)
 	return q;
 }
 
-/* Runs a stage. 0 also when it failed in a way that the caller explains (`failed`, `refused`); else its answer must be there. */
-static int run_stage(struct installer *in, const char *function, json_t *q, json_t *const *answer, struct error *e)
+/*
+ * Runs a stage. 0 also when it failed in a way that the caller explains (`failed`, `refused`); else
+ * its answer must be there.
+ */
+static int run_stage(struct installer *in, const char *function, json_t *q, json_t *const *answer,
+	struct error *e)
 {
 	int r = installer_call(in, function, q, e);
 	if (r < 0 || in->failed || json_array_size(in->refused) || *answer)
@@ -95,8 +112,10 @@ static int resolve(struct installer *in, struct error *e, json_t **ret, bool *re
 	bool build = json_is_true(json_object_get(in->request, "build"));
 	_cleanup_json_ json_t *q = arguments(in, build);
 	int r = next_stage(in, NULL, e);
+
 	forget(&in->failed);
-	forget(&in->resolved); /* after the kill: whatever was said in its name before is forgotten */
+	/* after the kill: whatever was said in its name before is forgotten */
+	forget(&in->resolved);
 	if (r == 0)
 		r = run_stage(in, "resolve", q, &in->resolved, e);
 	if (r < 0 || in->failed || json_array_size(in->refused))
@@ -106,6 +125,7 @@ static int resolve(struct installer *in, struct error *e, json_t **ret, bool *re
 		error_set(e, -EPROTO, "the installer's jail answered nonsense");
 		return error_slug(e, "package_failed");
 	}
+
 	return r;
 }
 
@@ -136,6 +156,7 @@ static int install_once(struct installer *in, struct error *e)
 	_cleanup_json_ json_t *resolved = NULL;
 	bool source = false;
 	int r = resolve(in, e, &resolved, &source);
+
 	if (r < 0 || !resolved)
 		return r;
 	json_t *packages = json_object_get(resolved, "packages");
@@ -145,39 +166,53 @@ static int install_once(struct installer *in, struct error *e)
 		if (r == 0 && !in->failed)
 			r = arrange(in, resolved, e);
 	}
-	if (r == 0 && in->failed && text_eq(json_string_value(json_object_get(resolved, "by")), "uv")) {
-		json_object_set_new(in->settings, "uv", json_string("no")); /* pip may know a way, and says better why there is none */
+
+	if (r == 0 && in->failed &&
+		text_eq(json_string_value(json_object_get(resolved, "by")), "uv")) {
+		/* pip may know a way, and says better why there is none */
+		json_object_set_new(in->settings, "uv", json_string("no"));
 		return install_once(in, e);
 	}
+
 	if (r < 0 || in->failed)
 		return r;
 	forget(&in->installed);
 	in->installed = json_object();
 	json_object_set(in->installed, "packages", packages);
-	json_object_set_new(in->installed, "modules", claims_modules(json_object_get(in->arranged, "modules")));
+	json_object_set_new(
+		in->installed, "modules", claims_modules(json_object_get(in->arranged, "modules")));
 	json_object_set(in->installed, "dists", json_object_get(in->survey, "dists"));
 	return 0;
 }
 
 /* ---- what pip could not find --------------------------------------------------------------- */
 
-/* A name in pip's words that one of the requirements has; it goes into the report. Only imports may fail without failing the request. */
+/*
+ * A name in pip's words that one of the requirements has; it goes into the report. Only imports may
+ * fail without failing the request.
+ */
 static bool blame_import(struct installer *in, const struct pip_failure *f)
 {
 	json_t *one;
 	size_t i;
 	bool only_imports = true;
+
 	in->incomplete = true;
 	json_array_foreach(in->plan.requirements, i, one)
 		only_imports &= json_object_get(one, "module") != NULL;
 	if (only_imports && !*f->package) { /* nobody in particular: then all of them */
 		while (json_array_size(in->plan.requirements))
-			plan_fail(&in->plan, json_string_value(json_object_get(json_array_get(in->plan.requirements, 0), "name")), f->reason);
+			plan_fail(&in->plan,
+				json_string_value(json_object_get(
+					json_array_get(in->plan.requirements, 0), "name")),
+				f->reason);
 		return true;
 	}
-	json_array_foreach(in->plan.requirements, i, one)
-		if (json_object_get(one, "module") && text_eq(json_string_value(json_object_get(one, "name")), f->package))
-			return plan_fail(&in->plan, f->package, f->reason);
+
+	json_array_foreach(in->plan.requirements, i,
+		one) if (json_object_get(one, "module") &&
+			 text_eq(json_string_value(json_object_get(one, "name")),
+				 f->package)) return plan_fail(&in->plan, f->package, f->reason);
 	return false;
 }
 
@@ -189,7 +224,8 @@ int installer_pip(struct installer *in, struct error *e)
 		if (r < 0)
 			return r;
 		if (json_array_size(in->refused)) {
-			error_set(e, -EPERM, "this server does not allow the package %.100s, which is needed",
+			error_set(e, -EPERM,
+				"this server does not allow the package %.100s, which is needed",
 				json_string_value(json_array_get(in->refused, 0)));
 			return error_slug(e, "package_refused");
 		}
@@ -203,5 +239,6 @@ int installer_pip(struct installer *in, struct error *e)
 			return error_slug(e, f.slug);
 		}
 	}
+
 	return 0;
 }

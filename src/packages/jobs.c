@@ -18,20 +18,23 @@ enum {
 	INSTALLERS_MAX = 2,   /* at once; others wait */
 	LINE_BYTES = 1 << 20, /* of what an installer says */
 	READ_BYTES = 16 * 1024,
-	END_EXTRA_S = 60,     /* an installer gets so much more than an installation */
-	ABANDONED_S = 30,     /* one that nobody waits for: somebody whose patience ended may ask again */
+	END_EXTRA_S = 60, /* an installer gets so much more than an installation */
+	/* one that nobody waits for: somebody whose patience ended may ask again */
+	ABANDONED_S = 30,
 };
 
 struct job *job_find(struct packages *p, const struct request_keys *keys, bool alone)
 {
 	struct job *j;
-	TAILQ_FOREACH(j, &p->jobs, link)
-		if (!j->finished && j->alone == alone && text_eq(j->keys.shared, keys->shared) && (!alone || text_eq(j->keys.own, keys->own)))
+	TAILQ_FOREACH (j, &p->jobs, link)
+		if (!j->finished && j->alone == alone && text_eq(j->keys.shared, keys->shared) &&
+			(!alone || text_eq(j->keys.own, keys->own)))
 			return j;
 	return NULL;
 }
 
-struct job *job_new(struct packages *p, const struct request_keys *keys, bool alone, struct buffer *request)
+struct job *job_new(
+	struct packages *p, const struct request_keys *keys, bool alone, struct buffer *request)
 {
 	struct job *j = calloc(1, sizeof(*j));
 	if (!j)
@@ -106,16 +109,19 @@ static void job_finish(struct job *j)
 	struct packages *p = j->packages;
 	_cleanup_json_ json_t *record = NULL;
 	struct packages_hold *hold = NULL;
+
 	if (j->finished)
 		return;
 	j->finished = true;
-	process_kill_wait(j->pidfd); /* it has ended, or is to; nothing of it may outlive its answer */
+	/* it has ended, or is to; nothing of it may outlive its answer */
+	process_kill_wait(j->pidfd);
 	p->stats.running--;
 	if (!j->error.err && packages_look_up(p, &j->keys, &record, &hold) < 0) {
 		error_set(&j->error, -EIO, "the installer ended without an answer");
 		error_remedy(&j->error, "The server's log says more. Try again.");
 		error_slug(&j->error, "package_failed");
 	}
+
 	if (j->error.err) {
 		p->stats.failed++;
 		tell_failure(j);
@@ -124,6 +130,7 @@ static void job_finish(struct job *j)
 		tell_success(j, record, hold);
 		packages_release(hold);
 	}
+
 	job_close(j);
 	jobs_start(p);
 }
@@ -131,7 +138,8 @@ static void job_finish(struct job *j)
 static void take_error(struct job *j, const json_t *line)
 {
 	const json_t *e = json_object_get(line, "error");
-	const char *text = json_string_value(json_object_get(e, "text")), *remedy = json_string_value(json_object_get(e, "remedy")),
+	const char *text = json_string_value(json_object_get(e, "text")),
+		   *remedy = json_string_value(json_object_get(e, "remedy")),
 		   *code = json_string_value(json_object_get(e, "code"));
 	error_set(&j->error, -EIO, "%s", text ? text : "the installation failed");
 	error_remedy(&j->error, "%s", remedy ? remedy : "");
@@ -151,7 +159,9 @@ static void take_line(struct job *j, const char *text, size_t len)
 		take_error(j, line);
 		return;
 	}
-	const char *phase = json_string_value(json_object_get(line, "phase")), *what = json_string_value(json_object_get(line, "text"));
+
+	const char *phase = json_string_value(json_object_get(line, "phase")),
+		   *what = json_string_value(json_object_get(line, "text"));
 	unsigned done = (unsigned)json_integer_value(json_object_get(line, "done")),
 		 total = (unsigned)json_integer_value(json_object_get(line, "total"));
 	struct packages_wait *w, *next;
@@ -166,13 +176,16 @@ static void on_out(uv_poll_t *poll, int status, int events)
 {
 	struct job *j = poll->data;
 	(void)status, (void)events;
-	ssize_t n = buffer_reserve(&j->line, READ_BYTES) < 0 ? 0 : read(j->out, j->line.data + j->line.len, READ_BYTES);
+	ssize_t n = buffer_reserve(&j->line, READ_BYTES) < 0
+			    ? 0
+			    : read(j->out, j->line.data + j->line.len, READ_BYTES);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
 		job_finish(j);
 		return;
 	}
+
 	j->line.len += (size_t)n;
 	for (char *end; (end = j->line.len ? memchr(j->line.data, '\n', j->line.len) : NULL);) {
 		size_t len = (size_t)(end - j->line.data);
@@ -204,8 +217,10 @@ void job_left(struct job *j)
 		return;
 	}
 	j->abandoned = true;
-	uint64_t now = clock_now_ns(), left_ms = j->deadline_ns > now ? (j->deadline_ns - now) / NSEC_PER_MSEC : 0;
-	uv_timer_start(&j->deadline, on_abandoned, left_ms < ABANDONED_S * 1000 ? left_ms : ABANDONED_S * 1000, 0);
+	uint64_t now = clock_now_ns(),
+		 left_ms = j->deadline_ns > now ? (j->deadline_ns - now) / NSEC_PER_MSEC : 0;
+	uv_timer_start(&j->deadline, on_abandoned,
+		left_ms < ABANDONED_S * 1000 ? left_ms : ABANDONED_S * 1000, 0);
 	jobs_start(j->packages);
 }
 
@@ -223,7 +238,8 @@ void job_joined(struct job *j)
 		return;
 	j->abandoned = false;
 	uint64_t now = clock_now_ns();
-	uv_timer_start(&j->deadline, on_deadline, j->deadline_ns > now ? (j->deadline_ns - now) / NSEC_PER_MSEC : 0, 0);
+	uv_timer_start(&j->deadline, on_deadline,
+		j->deadline_ns > now ? (j->deadline_ns - now) / NSEC_PER_MSEC : 0, 0);
 }
 
 void job_stop(struct job *j)
@@ -257,9 +273,11 @@ static int request_file(const struct job *j)
 static int spawn(struct job *j)
 {
 	char *argv[] = { (char *)"glovebox", (char *)"installer", NULL };
-	char *envp[] = { (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"LANG=C.UTF-8", NULL };
+	char *envp[] = { (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"LANG=C.UTF-8",
+		NULL };
 	int out[2];
 	_cleanup_fd_ int in = request_file(j);
+
 	if (in < 0)
 		return in;
 	if (pipe2(out, O_CLOEXEC) < 0)
@@ -276,6 +294,7 @@ static void job_start(struct job *j)
 {
 	struct packages *p = j->packages;
 	int r = spawn(j);
+
 	j->running = true;
 	p->stats.running++;
 	if (r == 0)
@@ -291,6 +310,7 @@ static void job_start(struct job *j)
 		job_free(j);
 		return;
 	}
+
 	uv_timer_init(p->loop, &j->deadline);
 	j->out_poll.data = j->deadline.data = j;
 	j->open_handles = 2;
@@ -300,12 +320,15 @@ static void job_start(struct job *j)
 	uv_timer_start(&j->deadline, on_deadline, patience_ms, 0);
 }
 
-/* An installation that nobody waits for gives its place to one that somebody does; NULL when there is none. */
+/*
+ * An installation that nobody waits for gives its place to one that somebody does; NULL when there
+ * is none.
+ */
 static struct job *abandoned_job(struct packages *p)
 {
 	struct job *j, *found = NULL;
 	bool waiting = false;
-	TAILQ_FOREACH(j, &p->jobs, link) {
+	TAILQ_FOREACH (j, &p->jobs, link) {
 		waiting |= !j->running;
 		if (j->abandoned && !j->finished)
 			found = j;
@@ -315,12 +338,14 @@ static struct job *abandoned_job(struct packages *p)
 
 void jobs_start(struct packages *p)
 {
-	struct job *idle = p->stats.running >= INSTALLERS_MAX && !p->destroying ? abandoned_job(p) : NULL;
+	struct job *idle = p->stats.running >= INSTALLERS_MAX && !p->destroying ? abandoned_job(p)
+										: NULL;
 	if (idle) {
 		abandon(idle); /* comes here again */
 		return;
 	}
-	for (struct job *j = TAILQ_FIRST(&p->jobs), *next; j && p->stats.running < INSTALLERS_MAX && !p->destroying; j = next) {
+	for (struct job *j = TAILQ_FIRST(&p->jobs), *next;
+		j && p->stats.running < INSTALLERS_MAX && !p->destroying; j = next) {
 		next = TAILQ_NEXT(j, link);
 		if (!j->running)
 			job_start(j);

@@ -34,12 +34,15 @@ static bool too_old(const json_t *record)
 	return until && clock_wall_ns() / NSEC_PER_SEC >= until;
 }
 
-static int look_up(struct packages *p, const char *key, json_t **ret_record, struct packages_hold **ret_hold)
+static int look_up(
+	struct packages *p, const char *key, json_t **ret_record, struct packages_hold **ret_hold)
 {
 	_cleanup_free_ char *json = NULL;
 	_cleanup_json_ json_t *record = NULL;
 	size_t len;
-	if (store_request_read(p->store, key, &json, &len) < 0 || json_read(json, len, NULL, &record) < 0 || !json_is_object(record) ||
+
+	if (store_request_read(p->store, key, &json, &len) < 0 ||
+		json_read(json, len, NULL, &record) < 0 || !json_is_object(record) ||
 		too_old(record))
 		return -ENOENT;
 	const char *set = json_string_value(json_object_get(record, "set"));
@@ -52,21 +55,26 @@ static int look_up(struct packages *p, const char *key, json_t **ret_record, str
 }
 
 /* What everybody gets comes first: it was not built, or the operator had it built. */
-int packages_look_up(struct packages *p, const struct request_keys *keys, json_t **ret_record, struct packages_hold **ret_hold)
+int packages_look_up(struct packages *p, const struct request_keys *keys, json_t **ret_record,
+	struct packages_hold **ret_hold)
 {
 	int r = look_up(p, keys->shared, ret_record, ret_hold);
 	return r == -ENOENT && *keys->own ? look_up(p, keys->own, ret_record, ret_hold) : r;
 }
 
-void packages_tell(const struct packages_listener *listener, void *userdata, const json_t *record, struct packages_hold *hold, bool cached)
+void packages_tell(const struct packages_listener *listener, void *userdata, const json_t *record,
+	struct packages_hold *hold, bool cached)
 {
 	char path[64];
 	_cleanup_free_ char *report = full_report(record, cached);
 	const json_t *list = json_object_get(record, "modules");
 	_cleanup_free_ char **modules = calloc(json_array_size(list) + 1, sizeof(*modules));
+
 	for (size_t i = 0; modules && i < json_array_size(list); i++)
 		modules[i] = (char *)json_string_value(json_array_get(list, i));
-	struct packages_answer a = { .report = report, .modules = modules, .cached = cached,
+	struct packages_answer a = { .report = report,
+		.modules = modules,
+		.cached = cached,
 		.replaces = json_is_true(json_object_get(record, "replaces")) };
 	if (hold) {
 		snprintf(path, sizeof(path), "/packages/%s", hold->id);
@@ -76,34 +84,38 @@ void packages_tell(const struct packages_listener *listener, void *userdata, con
 		const unsigned after = hold->packages->settings->template_after;
 		a.template = modules && (hold->template || (after && hold->uses > after));
 	}
+
 	listener->on_done(userdata, &a);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------- */
+/* ---- asking ------------------------------------------------------------------------- */
 
 static int check_mode(const struct packages *p, bool off, struct error *e)
 {
 	if (p->settings->mode == PACKAGES_OFF && off) {
 		error_set(e, -EPERM, "this server gives no packages");
-		error_remedy(e, "Use what is there, or start the server with --packages install.");
+		error_remedy(e, "Use what is there, or {start:packages install}.");
 		return error_slug(e, "package_refused");
 	}
 	if (p->settings->mode == PACKAGES_STORE && !off) {
-		error_set(e, -EPERM, "these packages are not in the server's store, and it installs none on request");
+		error_set(e, -EPERM,
+			"these packages are not in the server's store, and it installs none on request");
 		error_remedy(e, "Its operator can add them: glovebox packages add NAME…");
 		return error_slug(e, "package_refused");
 	}
 	return 0;
 }
 
-int packages_ask(struct packages *p, const struct packages_request *q, const struct packages_listener *listener, void *userdata,
-	struct error *e, struct packages_wait **ret)
+int packages_ask(struct packages *p, const struct packages_request *q,
+	const struct packages_listener *listener, void *userdata, struct error *e,
+	struct packages_wait **ret)
 {
 	_cleanup_buffer_ struct buffer request = BUFFER_INIT(REQUEST_BYTES_MAX);
 	_cleanup_json_ json_t *record = NULL;
 	struct packages_hold *hold = NULL;
 	struct request_keys keys;
 	int r = check_mode(p, true, e);
+
 	if (r == 0)
 		r = packages_request_write(p->settings, p->state_dir, q, e, &request, &keys);
 	if (r < 0)
@@ -116,12 +128,14 @@ int packages_ask(struct packages *p, const struct packages_request *q, const str
 		packages_release(hold);
 		return 0;
 	}
+
 	if ((r = check_mode(p, false, e)) < 0)
 		return r;
 	if (p->destroying) {
 		error_set(e, -ESHUTDOWN, "the server is about to end");
 		return error_slug(e, "draining");
 	}
+
 	bool alone = *keys.own && (p->settings->build || q->build);
 	struct job *j = job_find(p, &keys, alone);
 	struct packages_wait *w = p->n_waits < WAITING_MAX ? calloc(1, sizeof(*w)) : NULL;
@@ -129,6 +143,7 @@ int packages_ask(struct packages *p, const struct packages_request *q, const str
 		free(w);
 		return error_set(e, -ENOMEM, "too many wait for packages");
 	}
+
 	*w = (struct packages_wait){ .job = j, .listener = listener, .userdata = userdata };
 	TAILQ_INSERT_TAIL(&j->waits, w, link);
 	p->n_waits++;
@@ -153,8 +168,8 @@ void packages_forget(struct packages_wait *w)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-int packages_create(uv_loop_t *loop, const struct packages_settings *settings, const char *state_dir, struct error *e,
-	struct packages **ret)
+int packages_create(uv_loop_t *loop, const struct packages_settings *settings,
+	const char *state_dir, struct error *e, struct packages **ret)
 {
 	struct packages *p = calloc(1, sizeof(*p));
 	if (!p)
@@ -164,12 +179,14 @@ int packages_create(uv_loop_t *loop, const struct packages_settings *settings, c
 	TAILQ_INIT(&p->jobs);
 	TAILQ_INIT(&p->holds);
 	int r = store_open(state_dir, e, &p->store);
-	if (r == 0 && (!(p->state_dir = strdup(state_dir)) || asprintf(&p->shown, "%s\tpackages", store_tree(p->store)) < 0))
+	if (r == 0 && (!(p->state_dir = strdup(state_dir)) ||
+			      asprintf(&p->shown, "%s\tpackages", store_tree(p->store)) < 0))
 		r = error_set(e, -ENOMEM, "out of memory");
 	if (r < 0) {
 		packages_destroy(p);
 		return r;
 	}
+
 	*ret = p;
 	return 0;
 }
@@ -183,7 +200,9 @@ void packages_stop(struct packages *p)
 	while (j) {
 		bool under_way = !j->finished;
 		if (under_way)
-			job_stop(j); /* whoever is told may give up other requests: the list is looked through again */
+			/* whoever is told may give up other requests: the list is looked through
+			 * again */
+			job_stop(j);
 		j = under_way ? TAILQ_FIRST(&p->jobs) : TAILQ_NEXT(j, link);
 	}
 }
@@ -204,6 +223,7 @@ void packages_destroy(struct packages *p)
 			process_kill_wait(j->pidfd);
 		job_close(j);
 	}
+
 	while (!TAILQ_EMPTY(&p->holds))
 		hold_drop(TAILQ_FIRST(&p->holds));
 	store_close(p->store);

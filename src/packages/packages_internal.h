@@ -1,4 +1,4 @@
-/* What the files of packages.h share; not for others. */
+/* Declarations shared by the files of packages.h; private to them. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,9 +9,9 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "json/json_read.h"
 #include "packages/packages.h"
 #include "packages/set_store.h"
+#include "json/json_read.h"
 
 struct packages_wait {
 	TAILQ_ENTRY(packages_wait) link;
@@ -66,9 +66,14 @@ struct packages {
 	struct packages_stats stats;
 };
 
-/* packages.c: looks the request up (-ENOENT when it is not answered, or its set is gone or damaged), and tells a listener. */
-int packages_look_up(struct packages *p, const struct request_keys *keys, json_t **ret_record, struct packages_hold **ret_hold);
-void packages_tell(const struct packages_listener *listener, void *userdata, const json_t *record, struct packages_hold *hold, bool cached);
+/*
+ * packages.c: looks the request up (-ENOENT when it is not answered, or its set is gone or
+ * damaged), and tells a listener.
+ */
+int packages_look_up(struct packages *p, const struct request_keys *keys, json_t **ret_record,
+	struct packages_hold **ret_hold);
+void packages_tell(const struct packages_listener *listener, void *userdata, const json_t *record,
+	struct packages_hold *hold, bool cached);
 
 /* set_refs.c */
 void hold_drop(struct packages_hold *h);
@@ -77,9 +82,15 @@ void hold_drop(struct packages_hold *h);
 /* Under way, for everybody or (alone) for the client of the keys; NULL when there is none. */
 struct job *job_find(struct packages *p, const struct request_keys *keys, bool alone);
 /* Takes the request over; starts with jobs_start(). */
-struct job *job_new(struct packages *p, const struct request_keys *keys, bool alone, struct buffer *request);
-void job_close(struct job *j);                                                      /* frees it, now or in a later turn of the loop */
-void job_joined(struct job *j);                                                     /* somebody waits for it (again) */
-void job_left(struct job *j);                                                       /* somebody waits no more; may free it */
-void job_stop(struct job *j);                                                       /* the server ends: tells its waiters; frees it */
-void jobs_start(struct packages *p);                                                /* as many as may run at once */
+struct job *job_new(
+	struct packages *p, const struct request_keys *keys, bool alone, struct buffer *request);
+/* frees it, now or in a later turn of the loop */
+void job_close(struct job *j);
+/* somebody waits for it (again) */
+void job_joined(struct job *j);
+/* somebody waits no more; may free it */
+void job_left(struct job *j);
+/* the server ends: tells its waiters; frees it */
+void job_stop(struct job *j);
+/* as many as may run at once */
+void jobs_start(struct packages *p);

@@ -23,7 +23,8 @@ static bool top_of(const char *import, char ret[MODULE_MAX + 1])
 	memcpy(ret, import, n);
 	ret[n] = '\0';
 	for (const char *p = ret; *p; p++)
-		if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_' || *p == '-' || (*p >= '0' && *p <= '9')))
+		if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_' ||
+			    *p == '-' || (*p >= '0' && *p <= '9')))
 			return false;
 	return true;
 }
@@ -33,7 +34,8 @@ json_t *plan_modules(const json_t *packages, const json_t *imports)
 	json_t *all = json_array(), *value;
 	size_t i;
 	char top[MODULE_MAX + 1];
-	json_array_foreach(imports, i, value) {
+	json_array_foreach(imports, i, value)
+	{
 		if (!top_of(json_string_value(value), top))
 			continue;
 		const char *meant = names_slip(top);
@@ -48,9 +50,7 @@ static bool in_list(const json_t *list, const char *word)
 {
 	const json_t *value;
 	size_t i;
-	json_array_foreach(list, i, value)
-		if (text_eq(json_string_value(value), word))
-			return true;
+	json_array_foreach(list, i, value) if (text_eq(json_string_value(value), word)) return true;
 	return false;
 }
 
@@ -58,22 +58,23 @@ static bool matches_any(const json_t *patterns, const char *name)
 {
 	const json_t *value;
 	size_t i;
-	json_array_foreach(patterns, i, value)
-		if (requirement_matches(json_string_value(value), name))
-			return true;
+	json_array_foreach(patterns, i,
+		value) if (requirement_matches(json_string_value(value), name)) return true;
 	return false;
 }
 
 bool plan_allows(const json_t *settings, const char *name)
 {
 	const json_t *allow = json_object_get(settings, "allow");
-	return !matches_any(json_object_get(settings, "deny"), name) && (!json_array_size(allow) || matches_any(allow, name));
+	return !matches_any(json_object_get(settings, "deny"), name) &&
+	       (!json_array_size(allow) || matches_any(allow, name));
 }
 
 static int refuse(struct error *e, const char *name)
 {
 	error_set(e, -EPERM, "this server does not allow the package %s", name);
-	error_remedy(e, "Use another package. The server's --packages-allow and --packages-deny say what is allowed.");
+	error_remedy(e,
+		"Use another package. {setting:packages-allow} and {setting:packages-deny} of the server say what is allowed.");
 	return error_slug(e, "package_refused");
 }
 
@@ -139,36 +140,49 @@ static const char **stdlib_words(const json_t *stdlib)
 	return words;
 }
 
-static void plan_missing(struct plan *p, const char *top, const json_t *survey, const json_t *settings)
+static void plan_missing(
+	struct plan *p, const char *top, const json_t *survey, const json_t *settings)
 {
 	const char *package = names_package_of(top);
 	char name[REQUIREMENT_NAME_MAX + 1];
+
 	if (names_was_stdlib(top)) {
-		add_failed(p, top, "it belongs to the standard library of another Python, or to a part of it that is not installed here", NULL);
+		add_failed(p, top,
+			"it belongs to the standard library of another Python, or to a part of it that is not installed here",
+			NULL);
 		return;
 	}
+
 	if (!package && !names_known(top)) {
-		/* A name that is one slip from a well-known one is not asked of the index: people wait there for such slips. */
+		/*
+		 * A name that is one slip from a well-known one is not asked of the index: people
+		 * wait there for such slips.
+		 */
 		_cleanup_free_ const char **words = stdlib_words(json_object_get(survey, "stdlib"));
 		const char *near = names_suggest(top, words);
 		if (near) {
 			char reason[256];
-			snprintf(reason, sizeof(reason), "there is no module %s here; did you mean %s?", top, near);
+			snprintf(reason, sizeof(reason),
+				"there is no module %s here; did you mean %s?", top, near);
 			add_failed(p, top, reason, near);
 			return;
 		}
 	}
+
 	if (!requirement_normalise(package ? package : top, name))
 		add_failed(p, top, "it is not the name of a module", NULL);
 	else if (!plan_allows(settings, name))
 		add_failed(p, top, "this server does not allow its package", NULL);
 	else if (json_is_true(json_object_get(settings, "require_hashes")))
-		add_failed(p, top, "this server takes packages by hash only: name it under `packages` with its --hash", NULL);
+		add_failed(p, top,
+			"this server takes packages by hash only: name it under `packages` with its --hash",
+			NULL);
 	else
 		add_requirement(p, name, name, top);
 }
 
-static void plan_import(struct plan *p, const char *import, const json_t *survey, const json_t *settings)
+static void plan_import(
+	struct plan *p, const char *import, const json_t *survey, const json_t *settings)
 {
 	char top[MODULE_MAX + 1];
 	if (!top_of(import, top))
@@ -178,40 +192,51 @@ static void plan_import(struct plan *p, const char *import, const json_t *survey
 		add_corrected(p, top, meant);
 		top_of(meant, top);
 	}
+
 	if (in_list(json_object_get(survey, "stdlib"), top)) {
 		add_stdlib(p, top);
 		return;
 	}
+
 	const json_t *owner = json_object_get(json_object_get(survey, "modules"), top);
 	if (owner) {
 		const char *name = json_string_value(owner);
-		const char *version = name ? json_string_value(json_object_get(json_object_get(survey, "dists"), name)) : NULL;
+		const char *version = name ? json_string_value(json_object_get(
+						     json_object_get(survey, "dists"), name))
+					   : NULL;
 		add_present(p, name ? name : top, version, top);
 		return;
 	}
+
 	plan_missing(p, top, survey, settings);
 }
 
 /* ---- packages ------------------------------------------------------------------------------ */
 
-static int plan_package(struct plan *p, const char *text, const json_t *survey, const json_t *settings, struct error *e)
+static int plan_package(struct plan *p, const char *text, const json_t *survey,
+	const json_t *settings, struct error *e)
 {
 	struct requirement q;
 	int r = requirement_parse(text, &q, e);
+
 	if (r < 0)
 		return r;
 	const char *package = names_package_of(q.given), *slip = names_slip(q.given);
 	char top[MODULE_MAX + 1];
-	if (q.plain && slip && top_of(slip, top) && in_list(json_object_get(survey, "stdlib"), top) && !names_known(q.given)) {
+	if (q.plain && slip && top_of(slip, top) &&
+		in_list(json_object_get(survey, "stdlib"), top) && !names_known(q.given)) {
 		add_corrected(p, q.given, slip);
 		add_stdlib(p, top);
 		return 0;
 	}
+
 	if (q.plain && in_list(json_object_get(survey, "stdlib"), q.given)) {
 		add_stdlib(p, q.given);
 		return 0;
 	}
-	if (package && !text_eq(package, q.name)) { /* a module's name where its package was meant */
+
+	/* a module's name where its package was meant */
+	if (package && !text_eq(package, q.name)) {
 		char fixed[REQUIREMENT_TEXT_MAX + 1];
 		snprintf(fixed, sizeof(fixed), "%s%s", package, q.text + strlen(q.name));
 		add_corrected(p, q.given, package);
@@ -219,40 +244,51 @@ static int plan_package(struct plan *p, const char *text, const json_t *survey, 
 		if (r < 0)
 			return r;
 	}
+
 	if (!plan_allows(settings, q.name))
 		return refuse(e, q.name);
-	const char *version = json_string_value(json_object_get(json_object_get(survey, "dists"), q.name));
+	const char *version = json_string_value(
+		json_object_get(json_object_get(survey, "dists"), q.name));
 	if (q.plain && version) {
 		add_present(p, q.name, version, NULL);
 		return 0;
 	}
+
 	if (!q.hashed && json_is_true(json_object_get(settings, "require_hashes"))) {
-		error_set(e, -EPERM, "this server takes packages by hash only, and %s has none", q.name);
-		error_remedy(e, "Write \"%s==VERSION --hash=sha256:…\", and name what it depends on in the same way.", q.name);
+		error_set(e, -EPERM, "this server takes packages by hash only, and %s has none",
+			q.name);
+		error_remedy(e,
+			"Write \"%s==VERSION --hash=sha256:…\", and name what it depends on in the same way.",
+			q.name);
 		return error_slug(e, "package_refused");
 	}
+
 	add_requirement(p, q.text, q.name, NULL);
 	return 0;
 }
 
-int plan_make(const json_t *packages, const json_t *imports, const json_t *survey, const json_t *settings, struct error *e,
-	struct plan *ret)
+int plan_make(const json_t *packages, const json_t *imports, const json_t *survey,
+	const json_t *settings, struct error *e, struct plan *ret)
 {
-	static const char *const lists[] = { "stdlib", "present", "corrected", "installed", "failed" };
+	static const char *const lists[] = { "stdlib", "present", "corrected", "installed",
+		"failed" };
 	struct plan p = { .report = json_object(), .requirements = json_array() };
 	const json_t *value;
 	size_t i;
 	int r = 0;
+
 	for (i = 0; i < ARRAY_LEN(lists); i++)
 		json_object_set_new(p.report, lists[i], json_array());
 	for (i = 0; r == 0 && i < json_array_size(packages); i++)
-		r = plan_package(&p, json_string_value(json_array_get(packages, i)), survey, settings, e);
+		r = plan_package(
+			&p, json_string_value(json_array_get(packages, i)), survey, settings, e);
 	json_array_foreach(imports, i, value)
 		plan_import(&p, json_string_value(value), survey, settings);
 	if (r < 0) {
 		plan_finish(&p);
 		return r;
 	}
+
 	*ret = p;
 	return 0;
 }
@@ -270,7 +306,8 @@ bool plan_fail(struct plan *p, const char *name, const char *reason)
 {
 	size_t i;
 	json_t *one;
-	json_array_foreach(p->requirements, i, one) {
+	json_array_foreach(p->requirements, i, one)
+	{
 		if (!text_eq(json_string_value(json_object_get(one, "name")), name))
 			continue;
 		const char *module = json_string_value(json_object_get(one, "module"));
@@ -287,13 +324,17 @@ static void note_satisfied(struct plan *p, const json_t *installed)
 {
 	size_t i, k;
 	const json_t *one, *got;
-	json_array_foreach(p->requirements, i, one) {
+
+	json_array_foreach(p->requirements, i, one)
+	{
 		const char *name = json_string_value(json_object_get(one, "name"));
 		bool found = false;
 		json_array_foreach(json_object_get(installed, "packages"), k, got)
 			found |= text_eq(json_string_value(json_object_get(got, "name")), name);
 		if (!found)
-			add_present(p, name, json_string_value(json_object_get(json_object_get(installed, "dists"), name)),
+			add_present(p, name,
+				json_string_value(
+					json_object_get(json_object_get(installed, "dists"), name)),
 				json_string_value(json_object_get(one, "module")));
 	}
 }
@@ -303,9 +344,9 @@ static json_t *module_of(const struct plan *p, const char *name)
 {
 	size_t i;
 	const json_t *one;
-	json_array_foreach(p->requirements, i, one)
-		if (text_eq(json_string_value(json_object_get(one, "name")), name))
-			return json_object_get(one, "module");
+	json_array_foreach(p->requirements, i,
+		one) if (text_eq(json_string_value(json_object_get(one, "name")),
+				 name)) return json_object_get(one, "module");
 	return NULL;
 }
 
@@ -314,7 +355,9 @@ int plan_installed(struct plan *p, const json_t *installed, const json_t *settin
 	size_t i;
 	const json_t *got;
 	char name[REQUIREMENT_NAME_MAX + 1];
-	json_array_foreach(json_object_get(installed, "packages"), i, got) {
+
+	json_array_foreach(json_object_get(installed, "packages"), i, got)
+	{
 		const char *said = json_string_value(json_object_get(got, "name")),
 			   *version = json_string_value(json_object_get(got, "version"));
 		if (!said || !version || !requirement_normalise(said, name))
@@ -324,11 +367,13 @@ int plan_installed(struct plan *p, const json_t *installed, const json_t *settin
 		json_t *one = json_object();
 		json_object_set_new(one, "name", json_string(name));
 		json_object_set_new(one, "version", json_string(version));
-		json_object_set_new(one, "requested", json_boolean(json_is_true(json_object_get(got, "requested"))));
+		json_object_set_new(one, "requested",
+			json_boolean(json_is_true(json_object_get(got, "requested"))));
 		if (module_of(p, name))
 			json_object_set(one, "module", module_of(p, name));
 		add(p, "installed", one);
 	}
+
 	note_satisfied(p, installed);
 	return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/fds.h"
+#include "base/interpreter.h"
 #include "base/text.h"
 #include "json/json_write.h"
 
@@ -15,8 +16,10 @@ enum {
 	FORMAT = 2, /* part of every key: answers that an older program wrote are not used */
 };
 
-/* Where Debian's packages and the administrator's lie; their times change when one comes or goes. */
-static const char *const system_places[] = { "/usr/lib/python3/dist-packages", "/usr/local/lib", GLOVEBOX_PYTHON };
+/*
+ * Where Debian's packages and the administrator's lie; their times change when one comes or goes.
+ */
+static const char *const system_places[] = { "/usr/lib/python3/dist-packages", "/usr/local/lib" };
 
 static size_t count(char *const *list)
 {
@@ -36,12 +39,14 @@ static int put_list(struct json_writer *w, const char *key, char *const *list)
 {
 	size_t n = count(list);
 	_cleanup_free_ char **sorted = calloc(n + 1, sizeof(*sorted));
+
 	if (!sorted)
 		return -ENOMEM;
 	if (n) {
 		memcpy(sorted, list, n * sizeof(*sorted));
 		qsort(sorted, n, sizeof(*sorted), by_text);
 	}
+
 	json_key(w, key);
 	json_open_array(w);
 	for (size_t i = 0; i < n; i++)
@@ -57,7 +62,8 @@ static void put_age(struct json_writer *w, const char *path)
 	struct stat st;
 	if (stat(path, &st) < 0)
 		return;
-	json_put_uint(w, (uint64_t)st.st_mtim.tv_sec * 1000000000ULL + (uint64_t)st.st_mtim.tv_nsec);
+	json_put_uint(
+		w, (uint64_t)st.st_mtim.tv_sec * 1000000000ULL + (uint64_t)st.st_mtim.tv_nsec);
 }
 
 static int put_constraints(struct json_writer *w, const char *path, struct error *e)
@@ -84,8 +90,9 @@ static int put_settings(struct json_writer *w, const struct packages_settings *s
 	const struct {
 		const char *key;
 		char **list;
-	} lists[] = { { "extra_index", s->extra_index }, { "find_links", s->find_links }, { "trusted_host", s->trusted_host },
-		{ "hosts", s->hosts }, { "allow", s->allow }, { "deny", s->deny } };
+	} lists[] = { { "extra_index", s->extra_index }, { "find_links", s->find_links },
+		{ "trusted_host", s->trusted_host }, { "hosts", s->hosts }, { "allow", s->allow },
+		{ "deny", s->deny } };
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
 		if (put_list(w, lists[i].key, lists[i].list) < 0)
 			return error_set(e, -ENOMEM, "out of memory");
@@ -97,12 +104,15 @@ static int put_settings(struct json_writer *w, const struct packages_settings *s
 	return r;
 }
 
-static int put_wishes(struct json_writer *w, const struct packages_settings *s, const struct packages_request *q, struct error *e)
+static int put_wishes(struct json_writer *w, const struct packages_settings *s,
+	const struct packages_request *q, struct error *e)
 {
 	if (count(q->packages) + count(q->imports) > REQUEST_NAMES_MAX) {
-		error_set(e, -E2BIG, "more than %d packages and modules are asked for at once", REQUEST_NAMES_MAX);
+		error_set(e, -E2BIG, "more than %d packages and modules are asked for at once",
+			REQUEST_NAMES_MAX);
 		return error_slug(e, "too_many_packages");
 	}
+
 	if (put_list(w, "packages", q->packages) < 0 || put_list(w, "imports", q->imports) < 0)
 		return error_set(e, -ENOMEM, "out of memory");
 	json_field_uint(w, "format", FORMAT);
@@ -110,6 +120,7 @@ static int put_wishes(struct json_writer *w, const struct packages_settings *s, 
 	json_open_array(w);
 	for (size_t i = 0; i < ARRAY_LEN(system_places); i++)
 		put_age(w, system_places[i]);
+	put_age(w, interpreter_path());
 	for (char **link = s->find_links; link && *link; link++)
 		put_age(w, *link);
 	json_close(w);
@@ -131,19 +142,23 @@ static void make_keys(const struct buffer *wishes, const char *client, struct re
 	sha256_end(&sum, ret->own);
 }
 
-int packages_request_write(const struct packages_settings *settings, const char *state_dir, const struct packages_request *q,
-	struct error *e, struct buffer *out, struct request_keys *ret_keys)
+int packages_request_write(const struct packages_settings *settings, const char *state_dir,
+	const struct packages_request *q, struct error *e, struct buffer *out,
+	struct request_keys *ret_keys)
 {
 	struct json_writer w;
 	struct request_keys keys;
+
 	json_writer_init(&w, out);
 	json_open_object(&w);
 	int r = put_wishes(&w, settings, q, e);
 	if (r < 0)
 		return r;
 	make_keys(out, q->client, &keys);
-	/* From here on what does not change the answer. Whether to build is not part of the question: what an operator had built is
-	 * there for all. */
+	/*
+	 * From here on what does not change the answer. Whether to build is not part of the
+	 * question: what an operator had built is there for all.
+	 */
 	json_field_bool(&w, "build", settings->build || q->build);
 	json_field_cstr(&w, "key", keys.shared);
 	if (*keys.own)

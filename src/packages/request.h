@@ -1,9 +1,11 @@
 /*
- * A request for packages as it goes to the installer (JSON on its standard input), and the keys under which its answer is kept: all that
- * decides the answer is in a key, also the system's own packages and the index.
+ * A request for packages as it goes to the installer (JSON on its standard input), and the keys
+ * under which its answer is kept: all that decides the answer is in a key, also the system's own
+ * packages and the index.
  *
- * An answer without built packages is everybody's, and so is one that the operator asked for. An answer with packages that were built for a
- * client is that client's alone: code of the packages ran, and may have changed what is in the set.
+ * An answer without built packages is everybody's, and so is one that the operator asked for. An
+ * answer with packages that were built for a client is that client's alone: code of the packages
+ * ran, and may have changed what is in the set.
  */
 #pragma once
 
@@ -27,6 +29,10 @@ struct request_keys {
 	char own[SHA256_HEX + 1];    /* of an answer for this client alone; "" for the operator */
 };
 
-/* Writes the JSON and its keys. -E2BIG ("too_many_packages"), or an error about the constraints file. */
-int packages_request_write(const struct packages_settings *settings, const char *state_dir, const struct packages_request *q,
-	struct error *e, struct buffer *out, struct request_keys *ret_keys);
+/*
+ * Writes the JSON and its keys. -E2BIG ("too_many_packages"), or an error about the constraints
+ * file.
+ */
+int packages_request_write(const struct packages_settings *settings, const char *state_dir,
+	const struct packages_request *q, struct error *e, struct buffer *out,
+	struct request_keys *ret_keys);

@@ -16,14 +16,16 @@ static const char *skip_space(const char *p)
 static int refuse(struct error *e, const char *text, const char *why)
 {
 	error_set(e, -EINVAL, "'%.100s' is not a package: %s", text, why);
-	error_remedy(e, "Write a name and, where it matters, versions: \"rich\", \"pandas>=2,<3\", \"uvicorn[standard]==0.30.1\".");
+	error_remedy(e,
+		"Write a name and, where it matters, versions: \"rich\", \"pandas>=2,<3\", \"uvicorn[standard]==0.30.1\".");
 	return error_slug(e, "invalid_package");
 }
 
 bool requirement_normalise(const char *name, char ret[REQUIREMENT_NAME_MAX + 1])
 {
 	size_t n = 0, len = strlen(name);
-	if (!len || len > REQUIREMENT_NAME_MAX || !isalnum((unsigned char)name[0]) || !isalnum((unsigned char)name[len - 1]))
+	if (!len || len > REQUIREMENT_NAME_MAX || !isalnum((unsigned char)name[0]) ||
+		!isalnum((unsigned char)name[len - 1]))
 		return false;
 	for (const char *p = name; *p; p++) {
 		if (isalnum((unsigned char)*p))
@@ -33,6 +35,7 @@ bool requirement_normalise(const char *name, char ret[REQUIREMENT_NAME_MAX + 1])
 		else if (ret[n - 1] != '-')
 			ret[n++] = '-';
 	}
+
 	ret[n] = '\0';
 	return true;
 }
@@ -131,12 +134,14 @@ int requirement_parse(const char *text, struct requirement *ret, struct error *e
 	struct requirement q = { 0 };
 	const char *p = skip_space(text);
 	size_t n = name_length(p);
+
 	if (strlen(text) > REQUIREMENT_TEXT_MAX || strpbrk(text, "\r\n"))
 		return refuse(e, text, "it is too long, or has more than one line");
 	if (*p == '-')
 		return refuse(e, text, "options are the server's settings");
 	if ((*p && strchr("./~", *p)) || strstr(p, "://") || strchr(p + n, '@') || strchr(p, '/'))
-		return refuse(e, text, "addresses and paths are not taken, only names that the index knows");
+		return refuse(e, text,
+			"addresses and paths are not taken, only names that the index knows");
 	if (!n || n > REQUIREMENT_NAME_MAX)
 		return refuse(e, text, "it has no name");
 	memcpy(q.given, p, n);

@@ -16,7 +16,7 @@ enum {
 static struct packages_hold *hold_find(struct packages *p, const char *set)
 {
 	struct packages_hold *h;
-	TAILQ_FOREACH(h, &p->holds, link)
+	TAILQ_FOREACH (h, &p->holds, link)
 		if (text_eq(h->id, set))
 			return h;
 	return NULL;
@@ -34,7 +34,7 @@ static struct packages_hold *hold_new(struct packages *p, const char *set)
 {
 	struct packages_hold *h;
 	if (p->n_holds >= HOLDS_KNOWN_MAX) /* forget one that nobody has */
-		TAILQ_FOREACH(h, &p->holds, link)
+		TAILQ_FOREACH (h, &p->holds, link)
 			if (!h->refs) {
 				hold_drop(h);
 				break;
@@ -49,7 +49,10 @@ static struct packages_hold *hold_new(struct packages *p, const char *set)
 	return h;
 }
 
-/* Takes the lock. A set that was not looked at for a while is compared with its list; a damaged one is removed: then it is not there. */
+/*
+ * Takes the lock. A set that was not looked at for a while is compared with its list; a damaged one
+ * is removed: then it is not there.
+ */
 static int acquire(struct packages *p, struct packages_hold *h)
 {
 	_cleanup_free_ char *record = NULL;
@@ -57,6 +60,7 @@ static int acquire(struct packages *p, struct packages_hold *h)
 	uint64_t now = clock_now_ns();
 	size_t len;
 	int r = store_set_hold(p->store, h->id, &h->fd, &record, &len);
+
 	if (r == 0 && (!h->checked_ns || now - h->checked_ns > CHECK_AGAIN_S * NSEC_PER_SEC))
 		r = store_check(p->store, h->id, false, &why);
 	if (r < 0) {
@@ -65,6 +69,7 @@ static int acquire(struct packages *p, struct packages_hold *h)
 			p->stats.repaired++;
 		return r;
 	}
+
 	h->checked_ns = now;
 	store_set_used(p->store, h->id);
 	return 0;

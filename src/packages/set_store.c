@@ -13,8 +13,8 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "json/json_read.h"
 #include "packages/set_store_internal.h"
+#include "json/json_read.h"
 
 enum { REQUEST_BYTES_MAX = 4 << 20, NAME_BYTES = 128 };
 
@@ -74,7 +74,8 @@ int store_read(int dir, const char *name, size_t max, char **ret, size_t *ret_le
 
 bool store_is_id(const char *id)
 {
-	return strlen(id) == STORE_ID_LEN && strspn(id, "abcdefghijklmnopqrstuvwxyz234567") == STORE_ID_LEN;
+	return strlen(id) == STORE_ID_LEN &&
+	       strspn(id, "abcdefghijklmnopqrstuvwxyz234567") == STORE_ID_LEN;
 }
 
 const char *store_object_name(const char *hex, char *buf)
@@ -83,7 +84,8 @@ const char *store_object_name(const char *hex, char *buf)
 	return buf;
 }
 
-int store_each(int dir, int (*each)(void *userdata, int dir, const struct dirent *entry), void *userdata)
+int store_each(
+	int dir, int (*each)(void *userdata, int dir, const struct dirent *entry), void *userdata)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -149,13 +151,17 @@ static int open_dirs(struct store *s, const char *path)
 	s->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir < 0)
 		return -errno;
-	/* tree: entered, never listed; the x bit is for the sessions' users, the owner's missing r for sessions with our own uid. */
+	/*
+	 * tree: entered, never listed; the x bit is for the sessions' users, the owner's missing r
+	 * for sessions with our own uid.
+	 */
 	const struct {
 		const char *name;
 		mode_t mode;
 		int *fd;
-	} dirs[] = { { "sets", 0700, &s->sets }, { "requests", 0700, &s->requests }, { "objects", 0700, &s->objects },
-		{ "staging", 0700, &s->staging }, { "tree", 0311, &s->tree } };
+	} dirs[] = { { "sets", 0700, &s->sets }, { "requests", 0700, &s->requests },
+		{ "objects", 0700, &s->objects }, { "staging", 0700, &s->staging },
+		{ "tree", 0311, &s->tree } };
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
 		if ((*dirs[i].fd = make_dir(s->dir, dirs[i].name, dirs[i].mode)) < 0)
 			return *dirs[i].fd;
@@ -166,17 +172,22 @@ int store_open(const char *state_dir, struct error *e, struct store **ret)
 {
 	_cleanup_free_ char *path = NULL;
 	struct store *s = calloc(1, sizeof(*s));
-	if (!s || asprintf(&path, "%s/packages", state_dir) < 0 || asprintf(&s->tree_path, "%s/packages/tree", state_dir) < 0) {
+
+	if (!s || asprintf(&path, "%s/packages", state_dir) < 0 ||
+		asprintf(&s->tree_path, "%s/packages/tree", state_dir) < 0) {
 		free(s);
 		return error_set(e, -ENOMEM, "out of memory");
 	}
+
 	s->dir = s->sets = s->requests = s->objects = s->staging = s->tree = -1;
 	int r = open_dirs(s, path);
 	if (r < 0) {
 		store_close(s);
 		error_set_errno(e, r, "opening the package store %s", path);
-		return error_remedy(e, "Name another place with --state-dir, or make it writable.");
+		return error_remedy(
+			e, "Name another place with {setting:state-dir}, or make it writable.");
 	}
+
 	*ret = s;
 	return 0;
 }
@@ -206,7 +217,8 @@ int store_request_read(struct store *s, const char *key, char **ret_json, size_t
 	return store_read(s->requests, name, REQUEST_BYTES_MAX, ret_json, ret_len);
 }
 
-int store_request_write(struct store *s, const char *key, const char *json, size_t len, struct error *e)
+int store_request_write(
+	struct store *s, const char *key, const char *json, size_t len, struct error *e)
 {
 	char name[NAME_BYTES];
 	snprintf(name, sizeof(name), "%s.json", key);
@@ -218,16 +230,21 @@ int store_set_hold(struct store *s, const char *id, int *ret_fd, char **ret_json
 {
 	char name[NAME_BYTES];
 	struct stat held, there;
+
 	if (!store_is_id(id))
 		return -ENOENT;
 	snprintf(name, sizeof(name), "%s.json", id);
 	_cleanup_fd_ int fd = openat(s->sets, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return -errno;
-	/* Exclusively locked it is being removed. Locked by us, it may have been removed just before. */
+	/*
+	 * Exclusively locked it is being removed. Locked by us, it may have been removed just
+	 * before.
+	 */
 	if (flock(fd, LOCK_SH | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? -ENOENT : -errno;
-	if (fstat(fd, &held) < 0 || fstatat(s->sets, name, &there, AT_SYMLINK_NOFOLLOW) < 0 || held.st_ino != there.st_ino)
+	if (fstat(fd, &held) < 0 || fstatat(s->sets, name, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
+		held.st_ino != there.st_ino)
 		return -ENOENT;
 	int r = read_open(fd, STORE_RECORD_BYTES, ret_json, ret_len);
 	if (r < 0)
@@ -264,9 +281,11 @@ static int check_content(int tree, const char *path, const char *hex, struct err
 static int check_line(int tree, char *line, bool deep, struct error *e)
 {
 	struct stat st;
-	char *rest = line, *hex = strsep(&rest, " "), *size = strsep(&rest, " "), *time = strsep(&rest, " ");
+	char *rest = line, *hex = strsep(&rest, " "), *size = strsep(&rest, " "),
+	     *time = strsep(&rest, " ");
 	uint64_t bytes, when;
-	if (!rest || text_parse_u64(size, 0, UINT64_MAX, &bytes) < 0 || text_parse_u64(time, 0, UINT64_MAX, &when) < 0)
+	if (!rest || text_parse_u64(size, 0, UINT64_MAX, &bytes) < 0 ||
+		text_parse_u64(time, 0, UINT64_MAX, &when) < 0)
 		return differs(e, "its list of files", "cannot be read");
 	if (fstatat(tree, rest, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return differs(e, rest, "is missing");
@@ -280,7 +299,8 @@ static int check_line(int tree, char *line, bool deep, struct error *e)
 bool store_record_says(const char *record, const char *member, const char *text)
 {
 	_cleanup_json_ json_t *tree = NULL;
-	return json_read(record, strlen(record), NULL, &tree) == 0 && text_eq(json_string_value(json_object_get(tree, member)), text);
+	return json_read(record, strlen(record), NULL, &tree) == 0 &&
+	       text_eq(json_string_value(json_object_get(tree, member)), text);
 }
 
 int store_check(struct store *s, const char *id, bool deep, struct error *e)
@@ -289,8 +309,10 @@ int store_check(struct store *s, const char *id, bool deep, struct error *e)
 	char name[NAME_BYTES], hex[SHA256_HEX + 1];
 	struct sha256 sum;
 	size_t len, record_len;
-	_cleanup_fd_ int hold = -1, tree = openat(s->tree, id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_fd_ int hold = -1,
+			 tree = openat(s->tree, id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int r = store_set_hold(s, id, &hold, &record, &record_len);
+
 	if (r < 0)
 		return error_set_errno(e, r, "the set %s", id);
 	snprintf(name, sizeof(name), "%s.files", id);

@@ -45,15 +45,22 @@ const char *store_tree(const struct store *s);
 
 /* The record of a request's answer: JSON text, malloc'd. -ENOENT when there is none. */
 int store_request_read(struct store *s, const char *key, char **ret_json, size_t *ret_len);
-int store_request_write(struct store *s, const char *key, const char *json, size_t len, struct error *e);
+int store_request_write(
+	struct store *s, const char *key, const char *json, size_t len, struct error *e);
 
-/* A set's record, and with it a lock that keeps the set: hold *ret_fd as long as it is in use. -ENOENT. */
+/*
+ * A set's record, and with it a lock that keeps the set: hold *ret_fd as long as it is in use.
+ * -ENOENT.
+ */
 int store_set_hold(struct store *s, const char *id, int *ret_fd, char **ret_json, size_t *ret_len);
 
 /* Counts as a use for garbage collection. */
 void store_set_used(struct store *s, const char *id);
 
-/* Is the tree what its manifest says? Sizes and times only, or (deep) every byte. -EUCLEAN and a text that names the first difference. */
+/*
+ * Is the tree what its manifest says? Sizes and times only, or (deep) every byte. -EUCLEAN and a
+ * text that names the first difference.
+ */
 int store_check(struct store *s, const char *id, bool deep, struct error *e);
 
 /* ---- installing -------------------------------------------------------------- */
@@ -61,24 +68,25 @@ int store_check(struct store *s, const char *id, bool deep, struct error *e);
 struct store_intake;
 
 /* Begins to take files in. Removes what dead processes left. */
-int store_intake_begin(struct store *s, uint64_t max_bytes, struct error *e, struct store_intake **ret);
+int store_intake_begin(
+	struct store *s, uint64_t max_bytes, struct error *e, struct store_intake **ret);
 
 /*
- * Takes over all regular files below `dir` (O_PATH or readable; hostile, so every step is by descriptor, and links, devices and odd
- * names are refused). -EFBIG beyond max_bytes, -ENOSPC when the disk is full.
+ * Takes over all regular files below `dir` (O_PATH or readable; hostile, so every step is by
+ * descriptor, and links, devices and odd names are refused). -EFBIG beyond max_bytes, -ENOSPC when
+ * the disk is full.
  */
 int store_intake_tree(struct store_intake *i, int dir, struct error *e);
-uint64_t store_intake_bytes(const struct store_intake *i);
-uint64_t store_intake_files(const struct store_intake *i);
 
 /*
- * Makes it a set, or finds an equal one (*ret_found). Sets are equal when their `identity` is (the list of packages with the hashes of
- * their archives) and every file of them but compiled ones, which the installer makes itself and which differ each time. NULL: the set is
- * never found again, nor another one taken for it. `fields` are members of the set's record, written by a caller that knows their names.
- * ret_id has STORE_ID_LEN + 1 bytes.
+ * Makes it a set, or finds an equal one (*ret_found). Sets are equal when their `identity` is (the
+ * list of packages with the hashes of their archives) and every file of them but compiled ones,
+ * which the installer makes itself and which differ each time. NULL: the set is never found again,
+ * nor another one taken for it. `fields` are members of the set's record, written by a caller that
+ * knows their names. ret_id has STORE_ID_LEN + 1 bytes.
  */
-int store_intake_commit(
-	struct store_intake *i, const char *identity, const char *fields, struct error *e, char *ret_id, bool *ret_found);
+int store_intake_commit(struct store_intake *i, const char *identity, const char *fields,
+	struct error *e, char *ret_id, bool *ret_found);
 void store_intake_finish(struct store_intake *i); /* drops what was not committed; NULL is fine */
 
 /* ---- keeping house ------------------------------------------------------------ */
@@ -87,11 +95,16 @@ void store_intake_finish(struct store_intake *i); /* drops what was not committe
 int store_remove(struct store *s, const char *id, struct error *e);
 
 struct store_garbage {
-	unsigned sets, busy, objects, requests, leftovers; /* removed; busy: would have gone, but is in use */
+	/* removed; busy: would have gone, but is in use */
+	unsigned sets, busy, objects, requests, leftovers;
 	uint64_t bytes;
 };
-/* Removes sets unused for `age_s` (0: all), then the least used ones beyond `max_bytes` (0: no limit), and what nothing refers to. */
-int store_collect(struct store *s, double age_s, uint64_t max_bytes, struct error *e, struct store_garbage *ret);
+/*
+ * Removes sets unused for `age_s` (0: all), then the least used ones beyond `max_bytes` (0: no
+ * limit), and what nothing refers to.
+ */
+int store_collect(struct store *s, double age_s, uint64_t max_bytes, struct error *e,
+	struct store_garbage *ret);
 
 struct store_set {
 	char id[STORE_ID_LEN + 1];

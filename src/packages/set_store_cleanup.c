@@ -38,12 +38,15 @@ static int list_one(void *userdata, int dir, const struct dirent *entry)
 	struct store_set set = { 0 };
 	struct stat st;
 	size_t len;
-	if (strlen(entry->d_name) != STORE_ID_LEN + strlen(".json") || !text_eq(entry->d_name + STORE_ID_LEN, ".json") ||
+
+	if (strlen(entry->d_name) != STORE_ID_LEN + strlen(".json") ||
+		!text_eq(entry->d_name + STORE_ID_LEN, ".json") ||
 		fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		store_read(dir, entry->d_name, STORE_RECORD_BYTES, &set.json, &len) < 0)
 		return 0;
 	memcpy(set.id, entry->d_name, STORE_ID_LEN);
-	set.used_wall_ns = (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
+	set.used_wall_ns = (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC +
+			   (uint64_t)st.st_mtim.tv_nsec;
 	set.bytes = number_of(set.json, "bytes");
 	set.files = number_of(set.json, "files");
 	if (l->list->n == l->cap) {
@@ -56,13 +59,15 @@ static int list_one(void *userdata, int dir, const struct dirent *entry)
 		l->list->sets = more;
 		l->cap = cap;
 	}
+
 	l->list->sets[l->list->n++] = set;
 	return 0;
 }
 
 static int last_used_first(const void *a, const void *b)
 {
-	uint64_t x = ((const struct store_set *)a)->used_wall_ns, y = ((const struct store_set *)b)->used_wall_ns;
+	uint64_t x = ((const struct store_set *)a)->used_wall_ns,
+		 y = ((const struct store_set *)b)->used_wall_ns;
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
@@ -107,6 +112,7 @@ int store_remove(struct store *s, const char *id, struct error *e)
 		error_remedy(e, "End the sessions that use it, then try again.");
 		return -EBUSY;
 	}
+
 	if (unlinkat(s->sets, record, 0) < 0)
 		return error_set_errno(e, -errno, "removing the set %s", id);
 	unlinkat(s->sets, files, 0);
@@ -125,7 +131,8 @@ static int collect_object(void *userdata, int dir, const struct dirent *entry)
 {
 	struct collecting *c = userdata;
 	struct stat st;
-	if (fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) || st.st_nlink > 1)
+	if (fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+		st.st_nlink > 1)
 		return 0;
 	if (unlinkat(dir, entry->d_name, 0) == 0) {
 		c->garbage.objects++;
@@ -136,7 +143,8 @@ static int collect_object(void *userdata, int dir, const struct dirent *entry)
 
 static int collect_objects_below(void *userdata, int dir, const struct dirent *entry)
 {
-	_cleanup_fd_ int fd = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_fd_ int fd = openat(
+		dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
 		store_each(fd, collect_object, userdata);
 	return 0;
@@ -149,7 +157,9 @@ static int collect_request(void *userdata, int dir, const struct dirent *entry)
 	_cleanup_free_ char *json = NULL;
 	char id[STORE_ID_LEN + 1] = "", record[NAME_BYTES];
 	size_t len;
-	if (entry->d_name[0] != '.' && store_read(dir, entry->d_name, STORE_RECORD_BYTES, &json, &len) < 0)
+
+	if (entry->d_name[0] != '.' &&
+		store_read(dir, entry->d_name, STORE_RECORD_BYTES, &json, &len) < 0)
 		return 0;
 	const char *at = json ? strstr(json, "\"set\":\"") : NULL;
 	if (json && !at)
@@ -162,14 +172,16 @@ static int collect_request(void *userdata, int dir, const struct dirent *entry)
 	return 0;
 }
 
-static void collect_sets(struct collecting *c, const struct store_list *list, double age_s, uint64_t max_bytes)
+static void collect_sets(
+	struct collecting *c, const struct store_list *list, double age_s, uint64_t max_bytes)
 {
 	uint64_t now = clock_wall_ns(), kept = 0;
 	for (size_t i = 0; i < list->n; i++) { /* the last used ones are first, and stay longest */
 		const struct store_set *set = &list->sets[i];
 		double age = now > set->used_wall_ns ? (double)(now - set->used_wall_ns) / 1e9 : 0;
 		kept += set->bytes;
-		if (age_s > 0 ? age < age_s && (!max_bytes || kept <= max_bytes) : max_bytes && kept <= max_bytes)
+		if (age_s > 0 ? age < age_s && (!max_bytes || kept <= max_bytes)
+			      : max_bytes && kept <= max_bytes)
 			continue;
 		int r = store_remove(c->store, set->id, NULL);
 		c->garbage.busy += r == -EBUSY;
@@ -179,16 +191,21 @@ static void collect_sets(struct collecting *c, const struct store_list *list, do
 	}
 }
 
-int store_collect(struct store *s, double age_s, uint64_t max_bytes, struct error *e, struct store_garbage *ret)
+int store_collect(struct store *s, double age_s, uint64_t max_bytes, struct error *e,
+	struct store_garbage *ret)
 {
 	struct collecting c = { .store = s };
 	struct store_list list = { 0 };
 	_cleanup_fd_ int lock = store_lock(s, LOCK_EX | LOCK_NB);
+
 	if (lock < 0) {
-		error_set_errno(e, lock, "%s", lock == -EWOULDBLOCK ? "packages are being installed" : "locking the package store");
+		error_set_errno(e, lock, "%s",
+			lock == -EWOULDBLOCK ? "packages are being installed"
+					     : "locking the package store");
 		error_remedy(e, "Try again when that is over.");
 		return lock;
 	}
+
 	int r = store_list(s, &list);
 	if (r < 0)
 		return error_set_errno(e, r, "reading the package store");

@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "json/json_write.h"
 #include "packages/set_store_internal.h"
+#include "json/json_write.h"
 
 enum { PATH_BYTES = 1024, FRESH = 13 };
 
@@ -39,7 +39,8 @@ struct store_intake {
 static int remove_if_dead(void *userdata, int dir, const struct dirent *entry)
 {
 	unsigned *count = userdata;
-	_cleanup_fd_ int fd = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_fd_ int fd = openat(
+		dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return 0;
 	store_remove_tree(dir, entry->d_name);
@@ -57,7 +58,9 @@ static int remove_unfinished(void *userdata, int dir, const struct dirent *entry
 {
 	struct sweeping *w = userdata;
 	char id[STORE_ID_LEN + 1];
-	if (strlen(entry->d_name) != STORE_ID_LEN + strlen(".new") || !text_eq(entry->d_name + STORE_ID_LEN, ".new"))
+
+	if (strlen(entry->d_name) != STORE_ID_LEN + strlen(".new") ||
+		!text_eq(entry->d_name + STORE_ID_LEN, ".new"))
 		return 0;
 	_cleanup_fd_ int fd = openat(dir, entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
@@ -71,6 +74,7 @@ static int remove_unfinished(void *userdata, int dir, const struct dirent *entry
 		unlinkat(dir, files, 0);
 		w->count++;
 	}
+
 	unlinkat(dir, entry->d_name, 0);
 	return 0;
 }
@@ -85,7 +89,8 @@ unsigned store_remove_leftovers(struct store *s)
 
 /* ---- life -------------------------------------------------------------------------------- */
 
-int store_intake_begin(struct store *s, uint64_t max_bytes, struct error *e, struct store_intake **ret)
+int store_intake_begin(
+	struct store *s, uint64_t max_bytes, struct error *e, struct store_intake **ret)
 {
 	struct store_intake *i = calloc(1, sizeof(*i));
 	if (!i)
@@ -100,17 +105,21 @@ int store_intake_begin(struct store *s, uint64_t max_bytes, struct error *e, str
 		text_random_id(i->name, FRESH);
 		r = mkdirat(s->staging, i->name, 0700) < 0 ? -errno : 0;
 	}
-	if (r == 0 && (i->dir = openat(s->staging, i->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+
+	if (r == 0 &&
+		(i->dir = openat(s->staging, i->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
 		r = -errno;
 	if (r == 0 && flock(i->dir, LOCK_EX | LOCK_NB) < 0)
 		r = -errno;
-	if (r == 0 && (mkdirat(i->dir, "tree", 0755) < 0 || fchmodat(i->dir, "tree", 0755, 0) < 0 ||
-			      (i->tree = openat(i->dir, "tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0))
+	if (r == 0 &&
+		(mkdirat(i->dir, "tree", 0755) < 0 || fchmodat(i->dir, "tree", 0755, 0) < 0 ||
+			(i->tree = openat(i->dir, "tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0))
 		r = -errno;
 	if (r < 0) {
 		store_intake_finish(i);
 		return error_set_errno(e, r, "writing to the package store");
 	}
+
 	*ret = i;
 	return 0;
 }
@@ -130,23 +139,13 @@ void store_intake_finish(struct store_intake *i)
 	free(i);
 }
 
-uint64_t store_intake_bytes(const struct store_intake *i)
-{
-	return i->bytes;
-}
-
-uint64_t store_intake_files(const struct store_intake *i)
-{
-	return i->n;
-}
-
 /* ---- one file ------------------------------------------------------------------------------ */
 
 static int too_large(const struct store_intake *i, struct error *e)
 {
-	error_set(e, -EFBIG, "the packages are larger than %llu MB or have more than %d files", (unsigned long long)(i->max_bytes >> 20),
-		STORE_FILES_MAX);
-	error_remedy(e, "Ask for fewer packages, or start the server with a larger --packages-max-size.");
+	error_set(e, -EFBIG, "the packages are larger than %llu MB or have more than %d files",
+		(unsigned long long)(i->max_bytes >> 20), STORE_FILES_MAX);
+	error_remedy(e, "Ask for fewer packages, or {start_larger:packages-max-size}.");
 	return error_slug(e, "packages_too_large");
 }
 
@@ -157,7 +156,10 @@ static int copy(struct store_intake *i, int from, struct entry *entry, struct er
 	struct sha256 sum;
 	struct stat st;
 	ssize_t n;
-	unlinkat(i->dir, "copy", 0); /* of a file whose content was there already; it is read-only, also for us unless we are root */
+
+	/* of a file whose content was there already; it is read-only, also for us unless we are
+	 * root */
+	unlinkat(i->dir, "copy", 0);
 	_cleanup_fd_ int to = openat(i->dir, "copy", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 	if (to < 0)
 		return error_set_errno(e, -errno, "writing to the package store");
@@ -173,6 +175,7 @@ static int copy(struct store_intake *i, int from, struct entry *entry, struct er
 		if (r < 0)
 			return error_set_errno(e, r, "writing to the package store");
 	}
+
 	if (fchmod(to, 0444) < 0 || fstat(to, &st) < 0)
 		return error_set_errno(e, -errno, "writing to the package store");
 	entry->size = (uint64_t)st.st_size;
@@ -180,7 +183,10 @@ static int copy(struct store_intake *i, int from, struct entry *entry, struct er
 	return 0;
 }
 
-/* An object that is there already is believed only after a look: damage must not pass into new sets. */
+/*
+ * An object that is there already is believed only after a look: damage must not pass into new
+ * sets.
+ */
 static bool object_is_good(struct store *s, const char *name, const struct entry *entry)
 {
 	char hex[SHA256_HEX + 1];
@@ -194,13 +200,19 @@ static int place(struct store_intake *i, struct entry *entry, const char *path)
 	struct store *s = i->store;
 	char object[SHA256_HEX + 2], folder[3];
 	struct stat st;
+
 	store_object_name(entry->hex, object);
 	snprintf(folder, sizeof(folder), "%.2s", entry->hex);
 	if (mkdirat(s->objects, folder, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	bool linked = object_is_good(s, object, entry) && linkat(s->objects, object, i->tree, path, 0) == 0;
-	/* A new object also where the old one is damaged or has as many links as the file system allows. */
-	if (!linked && (renameat(i->dir, "copy", s->objects, object) < 0 || linkat(s->objects, object, i->tree, path, 0) < 0))
+	bool linked = object_is_good(s, object, entry) &&
+		      linkat(s->objects, object, i->tree, path, 0) == 0;
+	/*
+	 * A new object also where the old one is damaged or has as many links as the file system
+	 * allows.
+	 */
+	if (!linked && (renameat(i->dir, "copy", s->objects, object) < 0 ||
+			       linkat(s->objects, object, i->tree, path, 0) < 0))
 		return -errno;
 	if (fstatat(i->tree, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
@@ -238,7 +250,7 @@ static int take_file(struct store_intake *i, int fd, const char *path, struct er
 	return r < 0 ? error_set_errno(e, r, "writing to the package store") : 0;
 }
 
-/* ---- the walk ---------------------------------------------------------------------------------- */
+/* ---- the walk ----------------------------------------------------------------------- */
 
 struct walk {
 	struct store_intake *intake;
@@ -249,7 +261,9 @@ struct walk {
 
 static int walk_into(struct walk *w, int dir);
 
-/* Names go into a list of lines, and to programs; what has control characters in it is no module. */
+/*
+ * Names go into a list of lines, and to programs; what has control characters in it is no module.
+ */
 static bool odd_name(const char *name)
 {
 	if (!text_is_utf8(name, strlen(name)))
@@ -265,21 +279,27 @@ static int walk_entry(void *userdata, int dir, const struct dirent *d)
 	struct walk *w = userdata;
 	size_t base = strlen(w->path);
 	struct stat st;
+
 	if (odd_name(d->d_name) || base + strlen(d->d_name) + 2 > sizeof(w->path))
-		return error_set(w->e, -EINVAL, "a file of the packages has a name that cannot be stored");
-	_cleanup_fd_ int fd = openat(dir, d->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		return error_set(
+			w->e, -EINVAL, "a file of the packages has a name that cannot be stored");
+	_cleanup_fd_ int fd = openat(
+		dir, d->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
-		return error_set(w->e, -EINVAL, "%s%s is neither a file nor a directory", w->path, d->d_name);
+		return error_set(w->e, -EINVAL, "%s%s is neither a file nor a directory", w->path,
+			d->d_name);
 	snprintf(w->path + base, sizeof(w->path) - base, "%s", d->d_name);
 	int r = 0;
 	if (S_ISREG(st.st_mode)) {
 		r = take_file(w->intake, fd, w->path, w->e);
-	} else if (mkdirat(w->intake->tree, w->path, 0755) < 0 || fchmodat(w->intake->tree, w->path, 0755, 0) < 0) {
+	} else if (mkdirat(w->intake->tree, w->path, 0755) < 0 ||
+		   fchmodat(w->intake->tree, w->path, 0755, 0) < 0) {
 		r = error_set_errno(w->e, -errno, "writing to the package store");
 	} else {
 		snprintf(w->path + strlen(w->path), 2, "/");
 		r = walk_into(w, fd);
 	}
+
 	w->path[base] = '\0';
 	return r;
 }
@@ -300,7 +320,7 @@ int store_intake_tree(struct store_intake *i, int dir, struct error *e)
 	return walk_into(&w, dir);
 }
 
-/* ---- the end -------------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------ */
 
 static int by_path(const void *a, const void *b)
 {
@@ -316,8 +336,10 @@ static bool is_compiled(const char *path)
 }
 
 struct digests {
-	char all[SHA256_HEX + 1];    /* of every file */
-	char shared[SHA256_HEX + 1]; /* of the identity and all files but compiled ones, which differ a little each time; "" without identity */
+	char all[SHA256_HEX + 1]; /* of every file */
+	/* of the identity and all files but compiled ones, which differ a little each time; ""
+	 * without identity */
+	char shared[SHA256_HEX + 1];
 };
 
 static void add_to_digest(struct sha256 *sum, const struct entry *x)
@@ -327,10 +349,12 @@ static void add_to_digest(struct sha256 *sum, const struct entry *x)
 }
 
 /* The manifest, and the digests. */
-static int describe(struct store_intake *i, const char *identity, struct buffer *manifest, struct digests *ret)
+static int describe(
+	struct store_intake *i, const char *identity, struct buffer *manifest, struct digests *ret)
 {
 	struct sha256 all, shared;
 	int r = 0;
+
 	if (i->n)
 		qsort(i->entries, i->n, sizeof(*i->entries), by_path);
 	*ret = (struct digests){ 0 };
@@ -340,20 +364,21 @@ static int describe(struct store_intake *i, const char *identity, struct buffer 
 		sha256_add(&shared, identity, strlen(identity) + 1);
 	for (size_t k = 0; r == 0 && k < i->n; k++) {
 		const struct entry *x = &i->entries[k];
-		r = buffer_printf(manifest, "%s %llu %llu %s\n", x->hex, (unsigned long long)x->size, (unsigned long long)x->time_ns,
-			x->path);
+		r = buffer_printf(manifest, "%s %llu %llu %s\n", x->hex,
+			(unsigned long long)x->size, (unsigned long long)x->time_ns, x->path);
 		add_to_digest(&all, x);
 		if (!is_compiled(x->path))
 			add_to_digest(&shared, x);
 	}
+
 	sha256_end(&all, ret->all);
 	if (identity)
 		sha256_end(&shared, ret->shared);
 	return r;
 }
 
-static int make_record(const struct store_intake *i, const char *id, const struct digests *digests, const struct buffer *manifest,
-	const char *fields, struct buffer *out)
+static int make_record(const struct store_intake *i, const char *id, const struct digests *digests,
+	const struct buffer *manifest, const char *fields, struct buffer *out)
 {
 	char hex[SHA256_HEX + 1], when[CLOCK_TEXT_MAX];
 	struct sha256 sum;
@@ -362,7 +387,8 @@ static int make_record(const struct store_intake *i, const char *id, const struc
 	sha256_end(&sum, hex);
 	return buffer_printf(out,
 		"{\"version\":2,\"id\":\"%s\",\"digest\":\"%s\",\"shared\":\"%s\",\"manifest\":\"%s\",\"files\":%zu,\"bytes\":%llu,\"created\":\"%s\"%s%s}",
-		id, digests->all, digests->shared, hex, i->n, (unsigned long long)i->bytes, clock_format(clock_wall_ns(), when), *fields ? "," : "", fields);
+		id, digests->all, digests->shared, hex, i->n, (unsigned long long)i->bytes,
+		clock_format(clock_wall_ns(), when), *fields ? "," : "", fields);
 }
 
 /* An equal set that is whole; true and its id. */
@@ -373,7 +399,8 @@ static bool find_same(struct store *s, const struct digests *digests, char *ret_
 	if (!*digests->shared || store_list(s, &list) < 0)
 		return false;
 	for (size_t k = 0; !found && k < list.n; k++) {
-		if (!store_record_says(list.sets[k].json, "shared", digests->shared) || store_check(s, list.sets[k].id, true, NULL) < 0)
+		if (!store_record_says(list.sets[k].json, "shared", digests->shared) ||
+			store_check(s, list.sets[k].id, true, NULL) < 0)
 			continue;
 		memcpy(ret_id, list.sets[k].id, STORE_ID_LEN + 1);
 		found = true;
@@ -382,11 +409,16 @@ static bool find_same(struct store *s, const struct digests *digests, char *ret_
 	return found;
 }
 
-/* In this order: the mark that leads to a tree without a record, the tree, its list, all on disk, the record, the mark goes. */
-static int publish(struct store_intake *i, const char *id, const struct buffer *manifest, const struct buffer *record)
+/*
+ * In this order: the mark that leads to a tree without a record, the tree, its list, all on disk,
+ * the record, the mark goes.
+ */
+static int publish(struct store_intake *i, const char *id, const struct buffer *manifest,
+	const struct buffer *record)
 {
 	struct store *s = i->store;
 	char mark[STORE_ID_LEN + 8], files[STORE_ID_LEN + 8], name[STORE_ID_LEN + 8];
+
 	snprintf(mark, sizeof(mark), "%s.new", id);
 	snprintf(files, sizeof(files), "%s.files", id);
 	snprintf(name, sizeof(name), "%s.json", id);
@@ -395,7 +427,8 @@ static int publish(struct store_intake *i, const char *id, const struct buffer *
 		return -errno;
 	int r = renameat(i->dir, "tree", s->tree, id) < 0 ? -errno : 0;
 	if (r == 0)
-		r = store_write(s->sets, files, manifest->data ? manifest->data : "", manifest->len);
+		r = store_write(
+			s->sets, files, manifest->data ? manifest->data : "", manifest->len);
 	if (r == 0 && syncfs(i->dir) < 0)
 		r = -errno;
 	if (r == 0)
@@ -404,21 +437,25 @@ static int publish(struct store_intake *i, const char *id, const struct buffer *
 		store_remove_tree(s->tree, id);
 		unlinkat(s->sets, files, 0);
 	}
+
 	unlinkat(s->sets, mark, 0);
 	return r;
 }
 
-int store_intake_commit(
-	struct store_intake *i, const char *identity, const char *fields, struct error *e, char *ret_id, bool *ret_found)
+int store_intake_commit(struct store_intake *i, const char *identity, const char *fields,
+	struct error *e, char *ret_id, bool *ret_found)
 {
-	_cleanup_buffer_ struct buffer manifest = BUFFER_INIT(STORE_MANIFEST_BYTES), record = BUFFER_INIT(STORE_RECORD_BYTES);
+	_cleanup_buffer_ struct buffer manifest = BUFFER_INIT(STORE_MANIFEST_BYTES),
+				       record = BUFFER_INIT(STORE_RECORD_BYTES);
 	char id[STORE_ID_LEN + 1];
 	struct digests digests;
 	int r = describe(i, identity, &manifest, &digests);
+
 	if (r == 0 && find_same(i->store, &digests, ret_id)) {
 		*ret_found = true;
 		return 0;
 	}
+
 	text_random_id(id, STORE_ID_LEN);
 	if (r == 0)
 		r = make_record(i, id, &digests, &manifest, fields, &record);

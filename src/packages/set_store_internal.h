@@ -1,4 +1,4 @@
-/* What the store's files share; not for others. */
+/* Declarations shared by the files of the store; private to them. */
 #pragma once
 
 #include <dirent.h>
@@ -12,7 +12,9 @@ struct store {
 	char *tree_path;
 };
 
-/* Locks DIR/lock (LOCK_SH, LOCK_EX, with or without LOCK_NB): the descriptor, or a negative errno. */
+/*
+ * Locks DIR/lock (LOCK_SH, LOCK_EX, with or without LOCK_NB): the descriptor, or a negative errno.
+ */
 int store_lock(struct store *s, int how);
 
 /* Writes NAME in the directory whole: under another name first, synced, then renamed. */
@@ -27,8 +29,12 @@ bool store_is_id(const char *id);
 /* Removes NAME and all below it, as far as that goes. */
 void store_remove_tree(int dir, const char *name);
 
-/* Calls `each` for every entry but "." and ".."; stops at the first negative value, which it returns. */
-int store_each(int dir, int (*each)(void *userdata, int dir, const struct dirent *entry), void *userdata);
+/*
+ * Calls `each` for every entry but "." and ".."; stops at the first negative value, which it
+ * returns.
+ */
+int store_each(
+	int dir, int (*each)(void *userdata, int dir, const struct dirent *entry), void *userdata);
 
 /* "ab/cdef…" of a hash; buf has SHA256_HEX + 2 bytes. */
 const char *store_object_name(const char *hex, char *buf);

@@ -1,4 +1,7 @@
-/* What the server's settings say about packages. Texts and lists (NULL at the end) belong to whoever filled it in. */
+/*
+ * The server's settings for packages. Texts and NULL-terminated lists belong to the caller that
+ * fills in the struct.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -11,12 +14,14 @@ enum packages_mode {
 };
 
 struct packages_settings {
-	int mode; /* enum packages_mode */
-	char *index;          /* NULL: pip's own, https://pypi.org/simple */
+	int mode;    /* enum packages_mode */
+	char *index; /* NULL: pip's own, https://pypi.org/simple */
 	char **extra_index, **find_links, **trusted_host;
-	char **hosts;         /* others that files come from, HOST or HOST:PORT: the installer reaches nothing else */
+	/* others that files come from, HOST or HOST:PORT: the installer reaches nothing else */
+	char **hosts;
 	char *proxy, *constraints;
-	char *uv;             /* the program; NULL: the system's when there is one; "no": pip alone */
+	/* the program; NULL: the system's when there is one; "no": pip alone */
+	char *uv;
 	char **allow, **deny; /* patterns of names; an empty allow list allows all */
 	bool offline;         /* find_links only, no index */
 	bool build;           /* source packages too: their code runs while they are built */
@@ -27,7 +32,9 @@ struct packages_settings {
 	uint64_t max_bytes;   /* of one set, unpacked */
 	uint64_t store_bytes; /* gc: least used sets go beyond it */
 	double store_age_s;   /* gc: sets that nobody used for so long go */
-	char **warm;          /* sets that have a template from the start: requirements with '+' between them */
-	unsigned template_after; /* sessions that ask for a set before it gets a template of its own; 0: never */
+	/* sets that have a template from the start: requirements with '+' between them */
+	char **warm;
+	/* sessions that ask for a set before it gets a template of its own; 0: never */
+	unsigned template_after;
 	uint64_t template_bytes; /* memory of all those templates together */
 };

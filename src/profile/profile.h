@@ -1,5 +1,5 @@
 /*
- * Executor profiles: what the code of a session may say, as data.
+ * Executor profiles: what the code of a session may import, call and name, as data.
  *
  * A built-in profile is a row of profile_tables. What a session gets is one of them, changed by what its request or a
  * file of the configuration directory says, and travels to the guest as rules, texts "key=value":
@@ -28,7 +28,8 @@ struct profile_table {
 	bool final_answer_stops; /* final_answer() ends the cell */
 	bool fresh_namespace;    /* every cell starts without variables */
 	bool top_imports;        /* a rule allows the module and everything below it */
-	bool permissive;         /* RestrictedPython's rules without those that ordinary programs break: restricted.c */
+	/* RestrictedPython's rules without those that ordinary programs break: restricted.c */
+	bool permissive;
 };
 
 /* The built-in ones; a NULL name ends them. The first is the default. */

@@ -9,9 +9,9 @@
 #include "base/limits.h"
 #include "base/nearest.h"
 #include "base/text.h"
+#include "profile/profiles_internal.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
-#include "profile/profiles_internal.h"
 
 enum { BASE_DEPTH = 8, RULE_BYTES = LIMIT_NAME_BYTES + 32, NAMES_MAX = LIMIT_PROFILES + 16 };
 
@@ -80,6 +80,7 @@ static int unknown_profile(const struct profiles *p, const char *name, struct er
 	const char *names[NAMES_MAX + 1];
 	char list[ERROR_REMEDY_MAX] = "";
 	size_t n = 0;
+
 	for (const struct profile_table *t = profile_tables; t->name; t++)
 		names[n++] = t->name;
 	for (size_t i = 0; p && i < p->n && n < NAMES_MAX; i++)
@@ -89,9 +90,11 @@ static int unknown_profile(const struct profiles *p, const char *name, struct er
 		size_t len = strlen(list);
 		snprintf(list + len, sizeof(list) - len, "%s%s", i ? ", " : "", names[i]);
 	}
+
 	const char *near = nearest_word(name, names);
 	error_set(e, -EINVAL, "there is no profile '%.60s'", name);
-	error_remedy(e, "%s%s%sThe profiles are: %.300s.", near ? "Did you mean '" : "", near ? near : "", near ? "'? " : "", list);
+	error_remedy(e, "%s%s%sThe profiles are: %.300s.", near ? "Did you mean '" : "",
+		near ? near : "", near ? "'? " : "", list);
 	return error_slug(e, "unknown_profile");
 }
 
@@ -108,7 +111,8 @@ static bool name_ok(const char *s, size_t len)
 }
 
 /* A list of names: `what` is the key it is given under. */
-static int each_name(const json_t *v, const char *what, struct error *e, int (*take)(struct draft *, const char *), struct draft *d)
+static int each_name(const json_t *v, const char *what, struct error *e,
+	int (*take)(struct draft *, const char *), struct draft *d)
 {
 	if (!json_is_array(v))
 		return invalid(e, "profile.%s: must be a list of names", what);
@@ -116,14 +120,18 @@ static int each_name(const json_t *v, const char *what, struct error *e, int (*t
 		return invalid(e, "profile.%s: more than %d names", what, LIMIT_PROFILE_NAMES);
 	for (size_t i = 0; i < json_array_size(v); i++) {
 		const json_t *item = json_array_get(v, i);
-		if (!json_is_string(item) || !name_ok(json_string_value(item), json_string_length(item))) {
-			invalid(e, "profile.%s[%zu]: must be a name such as \"numpy\" or \"numpy.*\"", what, i);
+		if (!json_is_string(item) ||
+			!name_ok(json_string_value(item), json_string_length(item))) {
+			invalid(e,
+				"profile.%s[%zu]: must be a name such as \"numpy\" or \"numpy.*\"",
+				what, i);
 			return -EINVAL;
 		}
 		int r = take(d, json_string_value(item));
 		if (r < 0)
 			return error_set_errno(e, r, "profile.%s", what);
 	}
+
 	return 0;
 }
 
@@ -217,6 +225,7 @@ static int check_keys(const json_t *object, struct error *e)
 {
 	const char *known[ARRAY_LEN(entries) + 1], *key;
 	json_t *value;
+
 	for (size_t i = 0; i < ARRAY_LEN(entries); i++)
 		known[i] = entries[i].key;
 	known[ARRAY_LEN(entries)] = NULL;
@@ -230,9 +239,11 @@ static int check_keys(const json_t *object, struct error *e)
 		const char *near = nearest_word(key, known);
 		invalid(e, "profile.%.60s: there is no such entry", key);
 		return near ? error_remedy(e, "Did you mean '%s'?", near)
-			    : error_remedy(e, "Entries are base, imports, additional_imports, builtins, refuse, max_operations, "
-					      "max_while_iterations, print_chars, final_answer_stops, fresh_namespace.");
+			    : error_remedy(e,
+				      "Entries are base, imports, additional_imports, builtins, refuse, max_operations, "
+				      "max_while_iterations, print_chars, final_answer_stops, fresh_namespace.");
 	}
+
 	return 0;
 }
 
@@ -247,9 +258,11 @@ static int apply_table(const struct profile_table *t, struct draft *d)
 	return r;
 }
 
-static int apply_name(const struct profiles *p, const char *name, unsigned depth, struct draft *d, struct error *e);
+static int apply_name(const struct profiles *p, const char *name, unsigned depth, struct draft *d,
+	struct error *e);
 
-static int apply_object(const struct profiles *p, const json_t *object, unsigned depth, struct draft *d, struct error *e)
+static int apply_object(const struct profiles *p, const json_t *object, unsigned depth,
+	struct draft *d, struct error *e)
 {
 	int r = check_keys(object, e);
 	const json_t *base = json_object_get(object, "base");
@@ -273,7 +286,8 @@ static const struct own_profile *find_own(const struct profiles *p, const char *
 	return NULL;
 }
 
-static int apply_name(const struct profiles *p, const char *name, unsigned depth, struct draft *d, struct error *e)
+static int apply_name(const struct profiles *p, const char *name, unsigned depth, struct draft *d,
+	struct error *e)
 {
 	const struct own_profile *own = find_own(p, name);
 	if (depth > BASE_DEPTH)
@@ -303,14 +317,17 @@ static int finish_rules(struct draft *d, struct profile_choice *c)
 	int r = 0;
 	char text[RULE_BYTES];
 	bool plain = d->table->base == PROFILE_PYTHON && allows_all(d) && !d->n_rules;
+
 	if (!plain) {
 		snprintf(text, sizeof(text), "base=%s", d->table->name);
 		r = add(&rules, &n, text);
 	}
+
 	for (size_t i = 0; r == 0 && !plain && i < d->n_imports; i++) {
 		snprintf(text, sizeof(text), "import=%s", d->imports[i]);
 		r = add(&rules, &n, text);
 	}
+
 	for (size_t i = 0; r == 0 && !plain && i < d->n_rules; i++)
 		r = add(&rules, &n, d->rules[i]);
 	if (r < 0)
@@ -320,19 +337,22 @@ static int finish_rules(struct draft *d, struct profile_choice *c)
 	return r;
 }
 
-static int apply_text(const struct profiles *p, const char *text, struct draft *d, char **ret_name, struct error *e)
+static int apply_text(const struct profiles *p, const char *text, struct draft *d, char **ret_name,
+	struct error *e)
 {
 	_cleanup_json_ json_t *object = NULL;
 	if (*text != '{') {
 		*ret_name = strdup(text);
-		return *ret_name ? apply_name(p, text, 0, d, e) : error_set_errno(e, -ENOMEM, "the profile");
+		return *ret_name ? apply_name(p, text, 0, d, e)
+				 : error_set_errno(e, -ENOMEM, "the profile");
 	}
 	int r = json_read(text, strlen(text), e, &object);
 	if (r < 0)
 		return r;
 	const char *name = json_string_value(json_object_get(object, "name"));
 	*ret_name = strdup(name ? name : "custom");
-	return *ret_name ? apply_object(p, object, 0, d, e) : error_set_errno(e, -ENOMEM, "the profile");
+	return *ret_name ? apply_object(p, object, 0, d, e)
+			 : error_set_errno(e, -ENOMEM, "the profile");
 }
 
 /* The rule for a module and what is below it; "numpy.*" and "*" are such rules already. */
@@ -349,7 +369,9 @@ static int check_additional(char *const *additional, bool below, struct draft *d
 	for (size_t i = 0; additional && additional[i]; i++) {
 		const char *name = additional[i];
 		if (i >= LIMIT_PROFILE_NAMES || !name_ok(name, strlen(name))) {
-			error_set(e, -EINVAL, "additional_imports[%zu]: must be the name of a module such as numpy, or numpy.* with all below it", i);
+			error_set(e, -EINVAL,
+				"additional_imports[%zu]: must be the name of a module such as numpy, or numpy.* with all below it",
+				i);
 			return error_slug(e, "invalid_profile");
 		}
 		int r = below ? take_below(d, name) : take_import(d, name);
@@ -359,13 +381,16 @@ static int check_additional(char *const *additional, bool below, struct draft *d
 	return 0;
 }
 
-int profiles_choose(const struct profiles *p, const char *profile, const char *fallback, char *const *additional, bool below, struct error *e,
-	struct profile_choice *ret)
+int profiles_choose(const struct profiles *p, const char *profile, const char *fallback,
+	char *const *additional, bool below, struct error *e, struct profile_choice *ret)
 {
 	_cleanup_(draft_finish) struct draft d = { 0 };
 	struct profile_choice c = { 0 };
-	const char *text = profile && *profile ? profile : fallback && *fallback ? fallback : profile_tables[0].name;
+	const char *text = profile && *profile     ? profile
+			   : fallback && *fallback ? fallback
+						   : profile_tables[0].name;
 	int r = apply_text(p, text, &d, &c.name, e);
+
 	if (r == 0)
 		r = check_additional(additional, below, &d, e);
 	if (r == 0 && (r = finish_rules(&d, &c)) < 0)
@@ -374,7 +399,11 @@ int profiles_choose(const struct profiles *p, const char *profile, const char *f
 		profile_choice_finish(&c);
 		return r;
 	}
+
 	c.table = (unsigned)(d.table - profile_tables);
+	for (size_t i = 0; p && i < p->n; i++)
+		if (text_eq(p->own[i].name, text))
+			c.own = p->own[i].name;
 	*ret = c;
 	return 0;
 }
@@ -400,7 +429,8 @@ static uint64_t limit_of(const struct draft *d, const char *key, uint64_t fallba
 	return fallback;
 }
 
-static void write_draft(struct json_writer *w, const char *name, const char *summary, bool own, const struct draft *d)
+static void write_draft(struct json_writer *w, const char *name, const char *summary, bool own,
+	const struct draft *d)
 {
 	const struct profile_table *t = d->table;
 	json_open_object(w);
@@ -413,9 +443,11 @@ static void write_draft(struct json_writer *w, const char *name, const char *sum
 	write_list(w, "builtins", t->builtins);
 	write_list(w, "refuses", t->refuses);
 	json_field_uint(w, "max_operations", limit_of(d, "max_operations", t->max_operations));
-	json_field_uint(w, "max_while_iterations", limit_of(d, "max_while_iterations", t->max_while_iterations));
+	json_field_uint(w, "max_while_iterations",
+		limit_of(d, "max_while_iterations", t->max_while_iterations));
 	json_field_uint(w, "print_chars", limit_of(d, "print_chars", t->print_chars));
-	json_field_bool(w, "final_answer_stops", limit_of(d, "final_answer_stops", t->final_answer_stops));
+	json_field_bool(
+		w, "final_answer_stops", limit_of(d, "final_answer_stops", t->final_answer_stops));
 	json_field_bool(w, "fresh_namespace", limit_of(d, "fresh_namespace", t->fresh_namespace));
 	json_close(w);
 }
@@ -428,11 +460,15 @@ void profiles_write(const struct profiles *p, struct json_writer *w)
 		if (!find_own(p, t->name) && apply_table(t, &d) == 0)
 			write_draft(w, t->name, NULL, false, &d);
 	}
+
 	for (size_t i = 0; p && i < p->n; i++) {
 		_cleanup_(draft_finish) struct draft d = { 0 };
 		if (apply_name(p, p->own[i].name, 0, &d, NULL) == 0)
-			write_draft(w, p->own[i].name, json_string_value(json_object_get(p->own[i].object, "summary")), true, &d);
+			write_draft(w, p->own[i].name,
+				json_string_value(json_object_get(p->own[i].object, "summary")),
+				true, &d);
 	}
+
 	json_close(w);
 }
 

@@ -20,26 +20,42 @@ struct profiles;
 
 /* What a session runs under. Everything is the caller's: profile_choice_finish(). */
 struct profile_choice {
-	char *name;   /* as it was asked for; "custom" for an object without a name */
-	char **rules; /* for the guest, NULL at the end; an empty list changes nothing */
+	char *name;     /* as it was asked for; "custom" for an object without a name */
+	char **rules;   /* for the guest, NULL at the end; an empty list changes nothing */
 	unsigned table; /* the built-in profile it comes down to: an index of profile_tables */
+	/* the name of the file's profile that was asked for, which lives as long as the profiles;
+	 * NULL for the others */
+	const char *own;
 };
 void profile_choice_finish(struct profile_choice *c);
 
-/* The files NAME.json and NAME.ini of the directories (NULL at the end, missing ones are fine); an earlier directory
- * wins. A file that cannot be read as a profile is an error. */
+/*
+ * The files NAME.json and NAME.ini of the directories (NULL at the end, missing ones are fine); an
+ * earlier directory wins. A file that cannot be read as a profile is an error.
+ */
 int profiles_create(const char *const *directories, struct error *e, struct profiles **ret);
+
+/*
+ * The same with the directories of this machine, in this order: profiles/ beside the settings file
+ * (which may be NULL), ~/.config/glovebox/profiles, /etc/glovebox/profiles.
+ */
+int profiles_load(const char *settings_file, struct error *e, struct profiles **ret);
+
 void profiles_destroy(struct profiles *p);
 
 /*
- * `profile`: a name, the JSON text of an object (it begins with '{'), or NULL for `fallback` (which may be NULL: python).
- * `additional`: imports beyond the profile's, NULL at the end, or NULL; with `below` each allows what is safe below it, as "numpy.*" does.
- * `profiles` may be NULL: the built-in ones.
+ * `profile`: a name, the JSON text of an object (it begins with '{'), or NULL for `fallback` (which
+ * may be NULL: python). `additional`: imports beyond the profile's, NULL at the end, or NULL; with
+ * `below` each allows what is safe below it, as "numpy.*" does. `profiles` may be NULL: the
+ * built-in ones.
  */
-int profiles_choose(const struct profiles *p, const char *profile, const char *fallback, char *const *additional, bool below, struct error *e,
-	struct profile_choice *ret);
+int profiles_choose(const struct profiles *p, const char *profile, const char *fallback,
+	char *const *additional, bool below, struct error *e, struct profile_choice *ret);
 
 struct json_writer;
 
-/* Writes the array of all profiles: name, base, what it stands for, imports, limits, what it refuses. */
+/*
+ * Writes the array of all profiles: name, base, what it stands for, imports, limits, what it
+ * refuses.
+ */
 void profiles_write(const struct profiles *p, struct json_writer *w);

@@ -9,8 +9,8 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "json/json_read.h"
 #include "profile/profiles_internal.h"
+#include "json/json_read.h"
 
 enum { FILE_BYTES = 256 * 1024 };
 
@@ -27,10 +27,12 @@ static char *trim(char *s)
 /* INI knows only text: what it means follows from the key, which the JSON form is checked by. */
 static json_t *ini_value(const char *key, char *value)
 {
-	static const char *const lists[] = { "imports", "additional_imports", "builtins", "refuse", NULL };
+	static const char *const lists[] = { "imports", "additional_imports", "builtins", "refuse",
+		NULL };
 	static const char *const texts[] = { "base", "name", "summary", NULL };
 	uint64_t n;
 	bool yes;
+
 	for (const char *const *t = texts; *t; t++)
 		if (text_eq(key, *t))
 			return json_string(value);
@@ -43,7 +45,9 @@ static json_t *ini_value(const char *key, char *value)
 				json_array_append_new(list, json_string(item));
 		return list;
 	}
-	if (text_parse_u64(value, 0, INT64_MAX, &n) == 0 && !strstr(key, "_stops") && !strstr(key, "fresh"))
+
+	if (text_parse_u64(value, 0, INT64_MAX, &n) == 0 && !strstr(key, "_stops") &&
+		!strstr(key, "fresh"))
 		return json_integer((json_int_t)n);
 	return text_parse_bool(value, &yes) == 0 ? json_boolean(yes) : json_string(value);
 }
@@ -52,6 +56,7 @@ static int read_ini(const char *path, char *text, struct error *e, json_t **ret)
 {
 	_cleanup_json_ json_t *object = json_object();
 	unsigned number = 0;
+
 	for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
 		number++;
 		line = trim(line);
@@ -59,7 +64,8 @@ static int read_ini(const char *path, char *text, struct error *e, json_t **ret)
 			continue;
 		char *equals = strchr(line, '=');
 		if (!equals) {
-			error_set(e, -EINVAL, "%s line %u: '%.60s' is no setting", path, number, line);
+			error_set(e, -EINVAL, "%s line %u: '%.60s': unknown setting", path, number,
+				line);
 			return error_remedy(e, "Write `key = value`.");
 		}
 		*equals = '\0';
@@ -67,6 +73,7 @@ static int read_ini(const char *path, char *text, struct error *e, json_t **ret)
 		if (json_object_set_new(object, key, ini_value(key, trim(equals + 1))) < 0)
 			return error_set(e, -ENOMEM, "%s line %u: not UTF-8 text", path, number);
 	}
+
 	*ret = json_incref(object);
 	return 0;
 }
@@ -96,6 +103,7 @@ static int keep(struct profiles *p, const char *name, size_t len, json_t *object
 			return 0;
 		}
 	}
+
 	struct own_profile *grown = realloc(p->own, (p->n + 1) * sizeof(*grown));
 	char *copy = strndup(name, len);
 	if (grown)
@@ -105,6 +113,7 @@ static int keep(struct profiles *p, const char *name, size_t len, json_t *object
 		json_decref(object);
 		return -ENOMEM;
 	}
+
 	grown[p->n++] = (struct own_profile){ .name = copy, .object = object };
 	return 0;
 }

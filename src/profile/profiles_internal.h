@@ -1,4 +1,4 @@
-/* What the files of this room share; not for others. */
+/* Declarations shared by the files of this folder; private to it. */
 #pragma once
 
 #include <jansson.h>

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,53 +10,60 @@
 
 #include "base/cleanup.h"
 #include "base/fds.h"
-#include "base/memory_account.h"
 #include "base/launcher.h"
 #include "base/limits.h"
-#include "session/output.h"
+#include "base/memory_account.h"
+#include "base/utf8.h"
 
 enum {
 	READ_AT_ONCE = 64 * 1024,
-	READS_PER_TURN = 4,       /* of a pipe; then other sessions get their turn */
-	READS_AT_EXIT = 1024,     /* of the control socket: all it can hold */
-	DRAIN_MAX = 4 << 20,      /* a subprocess that floods the pipe does not hold up the answer */
-	PIPE_BYTES = 256 * 1024,  /* wished for; the kernel may give less */
+	READS_PER_TURN = 4,   /* of a pipe; then other sessions get their turn */
+	READS_AT_EXIT = 1024, /* of the control socket: all it can hold */
+	/* a subprocess that floods the pipe does not hold up the answer */
+	DRAIN_MAX = 4 << 20,
+	PIPE_BYTES = 256 * 1024, /* wished for; the kernel may give less */
 	SEND_QUEUE_MAX = 64 << 20,
 	REST_MS = 1,
-	HELD_BACK_MS = 20,        /* until a guest whose frames would be too much for the daemon is looked at again */
+	/* until a guest whose frames would be too much for the daemon is looked at again */
+	HELD_BACK_MS = 20,
 };
 
-enum { END_CONTROL, END_STDOUT, END_STDERR, END_PROCESS, END_COUNT };
+enum { END_CONTROL, END_STDOUT, END_STDERR, END_COUNT };
 
 struct guest {
 	uv_loop_t *loop;
 	const struct guest_events *events;
 	void *owner;
+	struct children *children;
+	struct child process;
 	uv_poll_t poll[END_COUNT];
-	uv_timer_t rest; /* until the pipes are read again */
-	int fd[END_COUNT]; /* control, stdout, stderr, pidfd */
+	uv_timer_t rest;   /* until the pipes are read again */
+	int fd[END_COUNT]; /* control, stdout, stderr */
 	unsigned open_polls;
 	pid_t pid;
 	int came[GUEST_FDS_MAX]; /* descriptors that came with frames, until somebody takes them */
-	bool attached, closing, retired, reaped, broken, unwanted, held_back;
+	bool listening, attached, closing, retired, reaped, broken, unwanted, held_back;
 	struct {
 		char data[4];
 		size_t len;
-	} unfinished[2]; /* the start of a character at the end of what was read of stdout, stderr */
+	} unfinished
+		[2];   /* the start of a character at the end of what was read of stdout, stderr */
 	bool ended[2]; /* the pipes: nobody can write to them any more */
 	struct wire_reader in;
-	struct hold held; /* of `in` */
+	struct hold held;    /* of `in` */
 	struct buffer queue; /* frames the socket did not take yet */
 };
 
 /* Consumed before the next read; one loop, one buffer. */
 static char scratch[READ_AT_ONCE];
 
-int guest_create(uv_loop_t *loop, const struct guest_events *events, void *owner, struct guest **ret, int ret_far[3])
+int guest_create(uv_loop_t *loop, struct children *children, const struct guest_events *events,
+	void *owner, struct guest **ret, int ret_far[3])
 {
 	int pair[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 };
 	struct guest *g = calloc(1, sizeof(*g));
 	int r = g ? fd_socketpair(SOCK_STREAM, pair) : -ENOMEM;
+
 	if (r == 0 && (pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0))
 		r = -errno;
 	if (r < 0) {
@@ -67,15 +75,17 @@ int guest_create(uv_loop_t *loop, const struct guest_events *events, void *owner
 		free(g);
 		return r;
 	}
+
 	fcntl(out[1], F_SETPIPE_SZ, PIPE_BYTES);
 	g->loop = loop;
+	g->children = children;
 	g->events = events;
 	g->owner = owner;
 	g->fd[END_CONTROL] = pair[0];
 	g->fd[END_STDOUT] = out[0];
 	g->fd[END_STDERR] = err[0];
-	g->fd[END_PROCESS] = g->came[0] = g->came[1] = -1;
-	for (int i = 0; i < END_PROCESS; i++)
+	g->came[0] = g->came[1] = -1;
+	for (int i = 0; i < END_COUNT; i++)
 		fd_set_nonblock(g->fd[i], 1);
 	wire_reader_init(&g->in, LIMIT_FRAME_BYTES);
 	buffer_init(&g->queue, SEND_QUEUE_MAX);
@@ -85,11 +95,6 @@ int guest_create(uv_loop_t *loop, const struct guest_events *events, void *owner
 	ret_far[2] = err[1];
 	*ret = g;
 	return 0;
-}
-
-void guest_set_owner(struct guest *g, void *owner)
-{
-	g->owner = owner;
 }
 
 pid_t guest_pid(const struct guest *g)
@@ -104,14 +109,18 @@ static void stop_poll(struct guest *g, int which)
 	uv_poll_stop(&g->poll[which]);
 }
 
-/* Passes on whole characters, so that what is kept, logged or streamed in pieces can be joined or shown as it is. */
+/*
+ * Passes on whole characters, so that what is kept, logged or streamed in pieces can be joined or
+ * shown as it is.
+ */
 static void deliver_output(struct guest *g, int which, size_t len)
 {
-	size_t open = output_unfinished(scratch, len);
+	size_t open = utf8_unfinished(scratch, len);
 	memcpy(g->unfinished[which - END_STDOUT].data, scratch + len - open, open);
 	g->unfinished[which - END_STDOUT].len = open;
 	if (len > open)
-		g->events->on_output(g->owner, which == END_STDOUT ? STREAM_STDOUT : STREAM_STDERR, scratch, len - open);
+		g->events->on_output(g->owner, which == END_STDOUT ? STREAM_STDOUT : STREAM_STDERR,
+			scratch, len - open);
 }
 
 /* Reads up to max bytes of one pipe. False when nothing more will come. */
@@ -132,6 +141,7 @@ static bool read_pipe(struct guest *g, int which, size_t max)
 		if ((size_t)n < room)
 			return true; /* a short read emptied it */
 	}
+
 	return true;
 }
 
@@ -158,6 +168,7 @@ static void deliver_frames(struct guest *g)
 {
 	struct wire_frame f;
 	int r = 0;
+
 	while (!g->closing && (r = wire_reader_next(&g->in, &f)) == 1)
 		g->events->on_frame(g->owner, &f);
 	wire_reader_trim(&g->in, 2 * READ_AT_ONCE);
@@ -177,7 +188,10 @@ static void drop_came(struct guest *g)
 
 static void on_rested(uv_timer_t *t);
 
-/* More of its frames would be more than the daemon keeps of everybody's: it waits, and its cell's time runs. */
+/*
+ * More of its frames would be more than the daemon keeps of everybody's: it waits, and its cell's
+ * time runs.
+ */
 static void hold_back(struct guest *g)
 {
 	g->held_back = true;
@@ -202,7 +216,8 @@ static bool read_control(struct guest *g, unsigned reads)
 			return false;
 		}
 		int came[GUEST_FDS_MAX] = { -1, -1 };
-		ssize_t n = fd_recv_or_drop(g->fd[END_CONTROL], at, room, came, GUEST_FDS_MAX, NULL);
+		ssize_t n = fd_recv_or_drop(
+			g->fd[END_CONTROL], at, room, came, GUEST_FDS_MAX, NULL);
 		if (came[0] >= 0) {
 			drop_came(g); /* nobody asked for those */
 			memcpy(g->came, came, sizeof(came));
@@ -216,25 +231,34 @@ static bool read_control(struct guest *g, unsigned reads)
 		wire_reader_filled(&g->in, (size_t)n);
 		deliver_frames(g);
 	}
+
 	return true;
 }
 
 static void flush_queue(struct guest *g);
 static void watch_writable(struct guest *g, bool on);
 
+static const struct process_exit killed = { .signaled = true, .status = SIGKILL };
+
 static void on_control(uv_poll_t *p, int status, int events)
 {
 	struct guest *g = p->data;
 	if (events & UV_WRITABLE)
 		flush_queue(g);
-	if ((status < 0 || events & UV_READABLE) && !read_control(g, 1) && !g->closing)
-		stop_poll(g, END_CONTROL); /* the exit, which follows, is what counts */
+	bool open = (status >= 0 && !(events & UV_READABLE)) || read_control(g, 1);
+	if (g->closing || (open && !g->broken))
+		return;
+
+	stop_poll(g, END_CONTROL); /* the exit, which follows, is what counts */
+	if (!g->attached)
+		g->events->on_exit(g->owner, &killed, g->broken); /* there will be no process */
 }
 
 static void on_pipe(uv_poll_t *p, int status, int events)
 {
 	struct guest *g = p->data;
 	int which = p == &g->poll[END_STDOUT] ? END_STDOUT : END_STDERR;
+
 	(void)status, (void)events;
 	if (!read_pipe(g, which, READ_AT_ONCE * READS_PER_TURN) && !g->closing) {
 		stop_poll(g, which);
@@ -271,6 +295,7 @@ static void free_when_done(struct guest *g)
 {
 	if (!g->closing || g->open_polls || (g->attached && !g->reaped))
 		return;
+
 	launcher_discard_socket(TAKE_FD(g->fd[END_CONTROL]));
 	for (int i = 0; i < END_COUNT; i++)
 		fd_close(g->fd[i]);
@@ -288,58 +313,72 @@ static void on_poll_closed(uv_handle_t *h)
 	free_when_done(g);
 }
 
-static void close_polls(struct guest *g, int from, int to)
+static void close_polls(struct guest *g)
 {
-	for (int i = from; i < to; i++)
-		if (!uv_is_closing((uv_handle_t *)&g->poll[i]))
+	int n = g->attached ? END_COUNT : g->listening ? 1 : 0;
+	for (int i = 0; i < n; i++)
+		if (g->poll[i].data && !uv_is_closing((uv_handle_t *)&g->poll[i]))
 			uv_close((uv_handle_t *)&g->poll[i], on_poll_closed);
+	if (g->rest.data && !uv_is_closing((uv_handle_t *)&g->rest))
+		uv_close((uv_handle_t *)&g->rest, on_poll_closed);
 }
 
-static void on_exit_ready(uv_poll_t *p, int status, int events)
+static void on_process_exit(struct child *c, const struct process_exit *end)
 {
-	struct guest *g = p->data;
-	struct process_exit end = { .signaled = true, .status = SIGKILL };
-	(void)status, (void)events;
-	int r = process_reap(g->fd[END_PROCESS], &end);
-	if (r == 0)
-		return;
+	struct guest *g = (struct guest *)((char *)c - offsetof(struct guest, process));
 	g->reaped = true;
-	uv_poll_stop(p);
 	if (g->closing) {
-		close_polls(g, END_PROCESS, END_COUNT);
+		free_when_done(g);
 		return;
 	}
+
 	if (g->retired)
 		return;
+
 	/* Frames first, then what was printed, then the end: as the guest did them. */
 	read_control(g, READS_AT_EXIT);
 	if (!g->closing)
 		guest_drain(g);
 	if (!g->closing)
-		g->events->on_exit(g->owner, &end, g->broken);
+		g->events->on_exit(g->owner, end, g->broken);
 }
 
-int guest_attach(struct guest *g, int pidfd, pid_t pid)
+static int poll_end(struct guest *g, int which, uv_poll_cb callback)
 {
-	static const uv_poll_cb callbacks[END_COUNT] = { on_control, on_pipe, on_pipe, on_exit_ready };
-	g->fd[END_PROCESS] = pidfd;
-	g->pid = pid;
-	g->attached = true;
-	for (int i = 0; i < END_COUNT; i++) {
-		int r = uv_poll_init(g->loop, &g->poll[i], g->fd[i]);
-		if (r < 0)
-			return r;
-		g->poll[i].data = g;
-		g->open_polls++;
-		if ((r = uv_poll_start(&g->poll[i], UV_READABLE, callbacks[i])) < 0)
-			return r;
-	}
+	int r = uv_poll_init(g->loop, &g->poll[which], g->fd[which]);
+	if (r < 0)
+		return r;
+	g->poll[which].data = g;
+	g->open_polls++;
+	return uv_poll_start(&g->poll[which], UV_READABLE, callback);
+}
+
+int guest_listen(struct guest *g)
+{
+	if (g->listening)
+		return 0;
+	g->listening = true;
 	uv_timer_init(g->loop, &g->rest);
 	g->rest.data = g;
 	g->open_polls++;
-	if (g->queue.len)
+	return poll_end(g, END_CONTROL, on_control);
+}
+
+int guest_attach(struct guest *g, pid_t pid)
+{
+	g->process.on_exit = on_process_exit;
+	int r = child_watch(g->children, &g->process, pid);
+	if (r < 0)
+		return r;
+
+	g->pid = pid;
+	g->attached = true;
+	r = guest_listen(g);
+	for (int i = END_STDOUT; r == 0 && i < END_COUNT; i++)
+		r = poll_end(g, i, on_pipe);
+	if (r == 0 && g->queue.len)
 		flush_queue(g);
-	return 0;
+	return r;
 }
 
 /* ---- writing ---------------------------------------------------------------- */
@@ -349,7 +388,10 @@ static void watch_writable(struct guest *g, bool on)
 	uv_poll_start(&g->poll[END_CONTROL], UV_READABLE | (on ? UV_WRITABLE : 0), on_control);
 }
 
-/* Returns how many bytes the socket took. A guest that is gone takes them all: its end is reported elsewhere. */
+/*
+ * Returns how many bytes the socket took. A guest that is gone takes them all: its end is reported
+ * elsewhere.
+ */
 static size_t send_some(struct guest *g, const char *data, size_t len)
 {
 	ssize_t n;
@@ -378,6 +420,7 @@ void guest_send(struct guest *g, struct buffer *frames)
 		else if (g->attached)
 			watch_writable(g, true);
 	}
+
 	frames->len = 0;
 }
 
@@ -389,14 +432,18 @@ void guest_take_fds(struct guest *g, int ret[GUEST_FDS_MAX])
 
 void guest_signal(struct guest *g, int sig)
 {
-	if (g->attached && !g->reaped)
-		process_signal(g->fd[END_PROCESS], sig);
+	child_signal(&g->process, sig);
+}
+
+void guest_signal_group(struct guest *g, int sig)
+{
+	child_signal_group(&g->process, sig);
 }
 
 void guest_retire(struct guest *g)
 {
 	g->retired = true;
-	for (int i = END_CONTROL; g->attached && i < END_PROCESS; i++)
+	for (int i = END_CONTROL; g->attached && i < END_COUNT; i++)
 		stop_poll(g, i);
 	if (g->rest.data)
 		uv_timer_stop(&g->rest);
@@ -408,14 +455,6 @@ void guest_close(struct guest *g)
 		return;
 	g->closing = true;
 	guest_signal(g, SIGKILL);
-	if (!g->attached || !g->open_polls) {
-		g->reaped = g->reaped || !g->attached;
-		free_when_done(g);
-		return;
-	}
-	close_polls(g, END_CONTROL, END_PROCESS);
-	if (g->rest.data)
-		uv_close((uv_handle_t *)&g->rest, on_poll_closed);
-	if (g->reaped)
-		close_polls(g, END_PROCESS, END_COUNT);
+	close_polls(g);
+	free_when_done(g);
 }

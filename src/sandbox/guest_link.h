@@ -1,15 +1,18 @@
 /*
- * The daemon's end of one guest: its control socket, its two pipes, its pidfd, on the loop.
+ * The daemon's side of one guest: its control socket and its two pipes, on the loop, and its
+ * process as a watched child.
  *
- * Closing is asynchronous and has one path: guest_close(). After it no callback comes any more, the process is killed and reaped,
- * and the memory is freed by itself. Callbacks may call guest_close().
+ * Closing is asynchronous and has one path: guest_close(). No callback is called after it, the
+ * process is killed and reaped, and the memory is then freed automatically. Callbacks may call
+ * guest_close().
  */
 #pragma once
 
 #include <uv.h>
 
 #include "base/process.h"
-#include "session/session.h"
+#include "sandbox/children.h"
+#include "wire/output_stream.h"
 #include "wire/wire.h"
 
 struct guest;
@@ -17,17 +20,32 @@ struct guest;
 struct guest_events {
 	void (*on_frame)(void *owner, const struct wire_frame *f);
 	void (*on_output)(void *owner, enum stream s, const char *data, size_t len);
-	/* The process ended, or broke the protocol (`broken`); all it had written was delivered before. Close it now. */
+	/*
+	 * The process ended, or broke the protocol (`broken`); all it had written was delivered
+	 * before. Close it now.
+	 */
 	void (*on_exit)(void *owner, const struct process_exit *end, bool broken);
 };
 
-/* Makes the two ends; *ret_far holds [control, stdout, stderr] for the zygote, the caller's to close. */
-int guest_create(uv_loop_t *loop, const struct guest_events *events, void *owner, struct guest **ret, int ret_far[3]);
+/*
+ * Makes the two ends; *ret_far holds [control, stdout, stderr] for the zygote, the caller's to
+ * close.
+ */
+int guest_create(uv_loop_t *loop, struct children *children, const struct guest_events *events,
+	void *owner, struct guest **ret, int ret_far[3]);
 
-/* The zygote forked it: takes the pidfd over and starts to listen. */
-int guest_attach(struct guest *g, int pidfd, pid_t pid);
+/*
+ * A snapshot is to make the process, and says so on the control socket: frames are delivered from
+ * now on. When the snapshot ends without doing so, on_exit comes.
+ */
+int guest_listen(struct guest *g);
 
-void guest_set_owner(struct guest *g, void *owner);
+/*
+ * The process is there: a child of this process that is not reaped, and from now on the guest's to
+ * watch. -ECHILD or -EEXIST when it cannot be.
+ */
+int guest_attach(struct guest *g, pid_t pid);
+
 pid_t guest_pid(const struct guest *g); /* 0 before guest_attach */
 
 /* Sends frames (whatever the buffer holds; it is emptied). Queued when the socket is full. */
@@ -38,12 +56,19 @@ enum { GUEST_FDS_MAX = 2 };
 void guest_take_fds(struct guest *g, int ret[GUEST_FDS_MAX]);
 
 void guest_signal(struct guest *g, int sig);
+void guest_signal_group(struct guest *g, int sig); /* its process group; not snapshots */
 
-/* Reads what is in the pipes right now and delivers it: after DONE, everything the guest itself wrote is there. */
+/*
+ * Reads what is in the pipes right now and delivers it: after DONE, everything the guest itself
+ * wrote is there.
+ */
 void guest_drain(struct guest *g);
 
-/* What it prints is no longer wanted as it comes (only the last of it will be kept): its pipes are read once a millisecond from now
- * until guest_prioritise(). It waits meanwhile, and neither it nor the daemon takes a CPU from others. */
+/*
+ * What it prints is no longer wanted as it comes (only the last of it will be kept): its pipes are
+ * read once a millisecond from now until guest_prioritise(). It waits meanwhile, and neither it nor
+ * the daemon takes a CPU from others.
+ */
 void guest_rest(struct guest *g);
 void guest_prioritise(struct guest *g);
 

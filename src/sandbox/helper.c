@@ -28,7 +28,8 @@ static void on_socket(uv_poll_t *p, int status, int events)
 		char data[HELPER_MESSAGE_MAX];
 		int fds[HELPER_FDS_MAX];
 		size_t n_fds = 0;
-		ssize_t n = fd_recv_or_drop(h->socket, data, sizeof(data), fds, HELPER_FDS_MAX, &n_fds);
+		ssize_t n = fd_recv_or_drop(
+			h->socket, data, sizeof(data), fds, HELPER_FDS_MAX, &n_fds);
 		if (n == -EAGAIN)
 			return;
 		if (n <= 0) {
@@ -45,9 +46,11 @@ static void on_exited(uv_poll_t *p, int status, int events)
 {
 	struct helper *h = p->data;
 	struct process_exit end;
+
 	(void)status, (void)events;
 	if (process_reap(h->pidfd, &end) == 0)
 		return;
+
 	uv_poll_stop(p);
 	if (h->closing)
 		uv_close((uv_handle_t *)&h->exit_poll, poll_closed);
@@ -64,6 +67,7 @@ static int watch(struct helper *h, uv_loop_t *loop)
 		r = uv_poll_init(loop, &h->exit_poll, h->pidfd);
 	if (r < 0)
 		return r;
+
 	h->socket_poll.data = h->exit_poll.data = h;
 	h->open_polls = 2;
 	uv_poll_start(&h->socket_poll, UV_READABLE, on_socket);
@@ -71,25 +75,32 @@ static int watch(struct helper *h, uv_loop_t *loop)
 	return 0;
 }
 
-int helper_start(struct helper *h, uv_loop_t *loop, const char *path, char *const argv[], char *const envp[], const int extra[HELPER_EXTRA])
+int helper_start(struct helper *h, uv_loop_t *loop, const char *path, char *const argv[],
+	char *const envp[], const int extra[HELPER_EXTRA])
 {
 	int pair[2];
 	int r = fd_socketpair(SOCK_SEQPACKET, pair);
+
 	if (r < 0)
 		return r;
-	_cleanup_fd_ int near = pair[0], far = pair[1], null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	_cleanup_fd_ int near = pair[0], far = pair[1],
+			 null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int out = h->silent ? null : STDERR_FILENO;
 	int fds[4 + HELPER_EXTRA] = { null, out, out, far };
 	size_t n = 4;
 	if (null < 0)
 		return -errno;
+
 	while (n < 4 + HELPER_EXTRA && extra[n - 4] >= 0) {
 		fds[n] = extra[n - 4];
 		n++;
 	}
+
 	int pidfd = process_spawn(path, argv, envp, fds, n, NULL);
 	if (pidfd < 0)
 		return pidfd;
+
 	fd_set_nonblock(near, 1);
 	h->socket = TAKE_FD(near);
 	h->pidfd = pidfd;
@@ -107,12 +118,14 @@ void helper_close(struct helper *h)
 {
 	if (h->closing || !h->open_polls)
 		return;
+
 	h->closing = true;
 	uv_close((uv_handle_t *)&h->socket_poll, poll_closed);
 	if (!h->running) { /* already reaped */
 		uv_close((uv_handle_t *)&h->exit_poll, poll_closed);
 		return;
 	}
+
 	h->running = false;
 	process_signal(h->pidfd, SIGKILL);
 }

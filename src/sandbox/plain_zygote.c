@@ -10,7 +10,8 @@
 
 enum { FAILURES_MAX = 3 };
 
-struct template {
+struct template
+{
 	struct sandbox_pool *pool;
 	struct helper helper;
 	bool warm;
@@ -40,13 +41,19 @@ static void free_template(struct template *t)
 
 static void start(struct template *t);
 
+static bool wants_guest(struct sandbox *b, void *userdata)
+{
+	return b->state == SANDBOX_GUEST && b->kind.template == userdata;
+}
+
 static void on_message(struct helper *h, const void *data, size_t len, int *fds, size_t n_fds)
 {
 	struct template *t = template_of(h);
 	static struct wire_zygote m;
-	struct sandbox *b;
+
 	if (len != sizeof(m))
 		return;
+
 	memcpy(&m, data, sizeof(m));
 	m.text[sizeof(m.text) - 1] = '\0';
 	if (m.event == WIRE_ZYGOTE_SPAWNED) {
@@ -56,10 +63,10 @@ static void on_message(struct helper *h, const void *data, size_t len, int *fds,
 	} else if (m.event == WIRE_ZYGOTE_WARM) {
 		t->warm = true;
 		t->failures = 0;
-		log_info("the template plain is warm%s%s", m.text[0] ? "; not imported: " : "", m.text);
-		TAILQ_FOREACH(b, &t->pool->sandboxes, link)
-			if (b->state == SANDBOX_GUEST && b->kind.template == t)
-				sandbox_ask_guest(b);
+		log_info("the template plain is warm%s%s", m.text[0] ? "; not imported: " : "",
+			m.text);
+		sandbox_pool_ask(t->pool, wants_guest, sandbox_ask_guest, t);
+		sandbox_pool_start_helpers(t->pool); /* the other zygote may have waited */
 	}
 }
 
@@ -72,8 +79,10 @@ static void fail_waiting(struct template *t)
 {
 	for (struct sandbox *b = TAILQ_FIRST(&t->pool->sandboxes), *next; b; b = next) {
 		next = TAILQ_NEXT(b, link);
-		if (b->kind.template == t && (b->state == SANDBOX_GUEST || b->state == SANDBOX_STARTING))
-			sandbox_fail(b, "the Python zygote without packages does not start; the server's log says why");
+		if (b->kind.template == t &&
+			(b->state == SANDBOX_GUEST || b->state == SANDBOX_STARTING))
+			sandbox_fail(b,
+				"the Python zygote without packages does not start; the server's log says why");
 	}
 }
 
@@ -82,20 +91,23 @@ static void on_closed(struct helper *h)
 	struct template *t = template_of(h);
 	struct sandbox_pool *n = t->pool;
 	struct sandbox *b;
+
 	t->warm = false;
 	if (n->destroying) {
 		free_template(t);
 		sandbox_pool_finish_when_empty(n);
 		return;
 	}
-	TAILQ_FOREACH(b, &n->sandboxes, link)
+
+	TAILQ_FOREACH (b, &n->sandboxes, link)
 		if (b->kind.template == t)
 			sandbox_forget_guest(b);
 	t->failures++;
 	log_warning("the zygote of the template plain ended");
-	if (t->failures >= FAILURES_MAX)
+	if (t->failures >= FAILURES_MAX) {
 		fail_waiting(t);
-	else
+		sandbox_pool_start_helpers(n);
+	} else
 		start(t);
 }
 

@@ -1,6 +1,7 @@
 /*
- * The other zygote: one that has nothing of the system's packages imported, for sessions whose own packages replace some of those. Started
- * when it is first needed. (Templates of package sets are no zygotes: see package_templates.h.)
+ * The plain zygote: it has imported none of the system's packages, and serves sessions whose own
+ * packages replace some of these. Started when it is first needed. (Templates of package sets are
+ * not zygotes: see package_template.h.)
  */
 #pragma once
 
@@ -16,10 +17,12 @@ struct template *template_plain(struct sandbox_pool *n);
 bool template_warm(const struct template *t);
 struct helper *template_helper(struct template *t);
 
-void template_start(struct sandbox_pool *n);   /* the jailer is up: if it waits for it, it begins */
-void template_restart(struct sandbox_pool *n); /* kills it; another one is started when the jailer is up */
+void template_start(struct sandbox_pool *n); /* the jailer is up: if it waits for it, it begins */
+/* kills it; another one is started when the jailer is up */
+void template_restart(struct sandbox_pool *n);
 void template_destroy(struct sandbox_pool *n); /* ends it; asynchronous */
 
 /* pool.c: starts a zygote that imports the modules. */
-int sandbox_pool_start_zygote(struct sandbox_pool *n, struct helper *h, char *const *modules, int book);
+int sandbox_pool_start_zygote(
+	struct sandbox_pool *n, struct helper *h, char *const *modules, int book);
 void sandbox_pool_spawned(struct sandbox_pool *n, const void *message, int *fds, size_t n_fds);

@@ -36,7 +36,9 @@ static void send_open(struct sandbox *b)
 	unsigned target[JAIL_LISTEN_MAX];
 	struct proxy_message m = { .order = PROXY_OPEN, .id = b->serial, .n_listen = b->n_outlets };
 	char *const *allow = b->kind.network.allow;
-	network_plan(allow, &plan, target); /* as it was when the jail was asked for: from the same rules comes the same plan */
+
+	/* as it was when the jail was asked for: from the same rules comes the same plan */
+	network_plan(allow, &plan, target);
 	while (allow[m.n_rules])
 		m.n_rules++;
 	buffer_append(&out, &m, sizeof(m));
@@ -66,14 +68,16 @@ static void send_rest(struct sandbox_pool *n)
 {
 	struct buffer closes = n->proxy_closes;
 	struct sandbox *b;
+
 	buffer_init(&n->proxy_closes, 0);
 	for (size_t at = 0; at < closes.len; at += sizeof(uint32_t)) {
 		uint32_t serial;
 		memcpy(&serial, closes.data + at, sizeof(serial));
 		send_close(n, serial);
 	}
+
 	buffer_finish(&closes);
-	TAILQ_FOREACH(b, &n->sandboxes, link)
+	TAILQ_FOREACH (b, &n->sandboxes, link)
 		if (b->n_outlets && !b->outlets_sent)
 			send_open(b);
 }
@@ -103,9 +107,11 @@ static void on_message(struct helper *h, const void *data, size_t len, int *fds,
 {
 	struct sandbox_pool *n = sandbox_pool_of(h);
 	struct proxy_event e;
+
 	(void)fds, (void)n_fds;
 	if (len != sizeof(e))
 		return;
+
 	memcpy(&e, data, sizeof(e));
 	e.target[sizeof(e.target) - 1] = e.detail[sizeof(e.detail) - 1] = '\0';
 	n->proxy_failures = 0;
@@ -137,7 +143,8 @@ static void retry_later(struct sandbox_pool *n)
 static void restart_later(struct sandbox_pool *n)
 {
 	uint64_t wait = RESTART_MS * (uint64_t)++n->proxy_failures;
-	uv_timer_start(&n->proxy_restart, on_restart, wait < RESTART_MOST_MS ? wait : RESTART_MOST_MS, 0);
+	uv_timer_start(
+		&n->proxy_restart, on_restart, wait < RESTART_MOST_MS ? wait : RESTART_MOST_MS, 0);
 }
 
 static void on_closed(struct helper *h)
@@ -147,6 +154,7 @@ static void on_closed(struct helper *h)
 		sandbox_pool_finish_when_empty(n);
 		return;
 	}
+
 	buffer_finish(&n->proxy_closes); /* the next one knows only those that live */
 	log_warning("the proxy ended; connections through it are lost, a new one is started");
 	restart_later(n);
@@ -154,20 +162,24 @@ static void on_closed(struct helper *h)
 
 static void start(struct sandbox_pool *n)
 {
-	char *argv[] = { (char *)"glovebox", (char *)"proxy", NULL }, *envp[] = { (char *)"PATH=/usr/bin:/bin", NULL };
+	char *argv[] = { (char *)"glovebox", (char *)"proxy", NULL },
+	     *envp[] = { (char *)"PATH=/usr/bin:/bin", NULL };
 	struct sandbox *b;
 	n->proxy.on_message = on_message;
 	n->proxy.on_exit = on_exited;
 	n->proxy.on_closed = on_closed;
 	if (n->destroying)
 		return;
-	int r = helper_start(&n->proxy, n->config.loop, "/proc/self/exe", argv, envp, (const int[HELPER_EXTRA]){ -1 });
+
+	int r = helper_start(&n->proxy, n->config.loop, "/proc/self/exe", argv, envp,
+		(const int[HELPER_EXTRA]){ -1 });
 	if (r < 0) {
 		log_error("the proxy does not start: %s", strerror(-r));
 		restart_later(n);
 		return;
 	}
-	TAILQ_FOREACH(b, &n->sandboxes, link)
+
+	TAILQ_FOREACH (b, &n->sandboxes, link)
 		if (b->n_outlets)
 			send_open(b);
 }

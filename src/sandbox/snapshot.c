@@ -1,7 +1,8 @@
 #include "sandbox/snapshot.h"
 
 #include <errno.h>
-#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,25 +11,23 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/launcher.h"
+#include "base/node_id.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "sandbox/sandbox.h"
-
-enum { ANSWER_MAX = 4096 };
 
 int snapshot_create(struct sandbox *b, struct snapshot **ret)
 {
 	struct snapshot *c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
+
 	c->sandbox = b;
-	c->ticket = ++b->pool->next_ticket;
-	c->control = c->pidfd = -1;
+	c->snapshot_id = ++b->pool->next_snapshot_id;
 	memcpy(c->id, "k_", 2);
-	text_random_id(c->id + 2, COPY_ID_LEN - 2);
+	node_make_id(c->id + 2, SNAPSHOT_ID_LEN - 2);
 	c->wall_ns = clock_wall_ns();
 	c->used_ns = clock_now_ns();
-	wire_reader_init(&c->in, ANSWER_MAX);
 	TAILQ_INSERT_TAIL(&b->snapshots, c, link);
 	*ret = c;
 	return 0;
@@ -39,26 +38,58 @@ static bool is_unix_stream(int fd)
 {
 	int domain = 0, type = 0;
 	socklen_t len = sizeof(int);
-	return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX &&
-	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_STREAM;
+	return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
+	       domain == AF_UNIX && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 &&
+	       type == SOCK_STREAM;
 }
+
+/* An order to the jail's init about the socket that it keeps of this copy. */
+static int tell_init(const struct snapshot *c, char order, const struct buffer *data,
+	const int *fds, size_t n_fds)
+{
+	struct __attribute__((packed)) {
+		char order;
+		struct jail_kept q;
+		char data[JAIL_FORWARD_MAX];
+	} m = { .order = order,
+		.q = { .snapshot_id = c->snapshot_id, .len = data ? (uint32_t)data->len : 0 } };
+	if (data && data->len > sizeof(m.data))
+		return -E2BIG;
+
+	if (data)
+		memcpy(m.data, data->data, data->len);
+	return sandbox_tell_init(c->sandbox, &m, offsetof(typeof(m), data) + m.q.len, fds, n_fds);
+}
+
+static void on_process_exit(struct child *process, const struct process_exit *end);
 
 int snapshot_parked(struct snapshot *c, int pidfd, int control)
 {
 	_cleanup_discard_ int process = pidfd, socket = control;
-	pid_t pid = sandbox_own_process(c->sandbox, pidfd);
-	if (!pid || c->pidfd >= 0 || !is_unix_stream(control))
+	pid_t pid = sandbox_own_process(c->sandbox, process);
+
+	if (!pid || c->pid || !is_unix_stream(socket))
 		return -EPROTO;
-	c->pidfd = TAKE_FD(process);
-	c->control = TAKE_FD(socket);
+
+	c->process.on_exit = on_process_exit;
+	/* guests make copies as their siblings: whatever is no child of ours is none */
+	if (child_watch(c->sandbox->pool->children, &c->process, pid) < 0)
+		return -EPROTO;
+
+	int r = tell_init(c, JAIL_KEEP, NULL, &socket, 1);
+	if (r < 0) {
+		child_signal(&c->process, SIGKILL);
+		child_forget(&c->process); /* reaped with the orphans */
+		return r;
+	}
+
 	c->pid = pid;
 	return 0;
 }
 
-bool copy_has_ended(const struct snapshot *c)
+bool snapshot_has_ended(const struct snapshot *c)
 {
-	struct pollfd p = { .fd = c->pidfd, .events = POLLIN };
-	return c->pidfd >= 0 && poll(&p, 1, 0) == 1;
+	return c->pid && !child_runs(&c->process);
 }
 
 /* ---- the end ---------------------------------------------------------------------- */
@@ -66,117 +97,50 @@ bool copy_has_ended(const struct snapshot *c)
 static void snapshot_free(struct snapshot *c)
 {
 	struct sandbox *b = c->sandbox;
-	launcher_discard_socket(c->control);
-	fd_close(c->pidfd);
-	wire_reader_finish(&c->in);
 	free(c->name);
 	buffer_finish(&c->path);
 	free(c);
 	b->snapshots_leaving--;
-	sandbox_snapshot_gone(b);
+	sandbox_free_when_closed(b);
 }
 
-static void poll_closed(uv_handle_t *h)
+static void on_process_exit(struct child *process, const struct process_exit *end)
 {
-	struct snapshot *c = h->data;
-	if (--c->open_polls == 0)
+	struct snapshot *c = (struct snapshot *)((char *)process -
+						 offsetof(struct snapshot, process));
+	(void)end;
+	if (c->dropped)
 		snapshot_free(c);
-}
-
-static void on_exit_ready(uv_poll_t *p, int status, int events)
-{
-	struct snapshot *c = p->data;
-	struct process_exit end;
-	(void)status, (void)events;
-	if (process_reap(c->pidfd, &end) == 0)
-		return;
-	uv_close((uv_handle_t *)p, poll_closed);
+	else
+		sandbox_snapshot_died(c->sandbox->pool, c);
 }
 
 void snapshot_drop(struct snapshot *c)
 {
 	if (!c || c->dropped)
 		return;
+
 	c->dropped = true;
 	/* Out of the list first: those who hear of it may drop all snapshots of its sandbox. */
 	TAILQ_REMOVE(&c->sandbox->snapshots, c, link);
 	c->sandbox->snapshots_leaving++;
 	sandbox_snapshot_died(c->sandbox->pool, c);
-	if (c->control_polled)
-		uv_close((uv_handle_t *)&c->control_poll, poll_closed);
-	if (c->pidfd >= 0) {
-		process_signal(c->pidfd, SIGKILL);
-		if (uv_poll_init(c->sandbox->pool->config.loop, &c->exit_poll, c->pidfd) == 0) {
-			c->exit_poll.data = c;
-			c->open_polls++;
-			uv_poll_start(&c->exit_poll, UV_READABLE, on_exit_ready);
-		}
-	}
-	if (!c->open_polls)
+	if (c->pid)
+		tell_init(c, JAIL_DROP, NULL, NULL, 0);
+	if (c->process.of)
+		child_signal(&c->process, SIGKILL);
+	else
 		snapshot_free(c);
 }
 
 /* ---- making live guests -------------------------------------------------------------- */
 
-static void take_lived(struct snapshot *c, const struct wire_frame *f, int *came)
-{
-	struct wire_field field;
-	size_t at = 0;
-	uint64_t ticket = 0;
-	char text[256] = "";
-	while (wire_field_next(f, &at, &field) == 1) {
-		if (field.tag == WIRE_TICKET)
-			wire_field_u64(&field, &ticket);
-		else if (field.tag == WIRE_TEXT)
-			snprintf(text, sizeof(text), "%.*s", (int)(field.len < sizeof(text) ? field.len : sizeof(text) - 1), field.data);
-	}
-	if (f->type == WIRE_LIVED)
-		sandbox_take_live(c->sandbox->pool, c, (uint32_t)ticket, TAKE_FD(*came), text);
-}
-
-/* One answer comes with one descriptor and is read alone: descriptors end a read of a stream socket. */
-static void on_control(uv_poll_t *p, int status, int events)
-{
-	struct snapshot *c = p->data;
-	struct wire_frame f;
-	char *at;
-	size_t room;
-	_cleanup_discard_ int came = -1;
-	(void)status, (void)events;
-	ssize_t n = wire_reader_room(&c->in, ANSWER_MAX, &at, &room);
-	if (n == 0)
-		n = fd_recv_now(c->control, at, room, &came, 1, NULL); /* the guest may hold our end too */
-	if (n == -EAGAIN)
-		return;
-	if (n <= 0) {
-		uv_poll_stop(p);
-		sandbox_snapshot_died(c->sandbox->pool, c);
-		return;
-	}
-	wire_reader_filled(&c->in, (size_t)n);
-	while (!c->dropped && wire_reader_next(&c->in, &f) == 1)
-		take_lived(c, &f, &came);
-}
-
-static int watch(struct snapshot *c)
-{
-	if (c->control_polled)
-		return 0;
-	int r = uv_poll_init(c->sandbox->pool->config.loop, &c->control_poll, c->control);
-	if (r < 0)
-		return r;
-	c->control_poll.data = c;
-	c->control_polled = true;
-	c->open_polls++;
-	return uv_poll_start(&c->control_poll, UV_READABLE, on_control);
-}
-
-static int put_order(struct buffer *b, uint64_t ticket, bool restore_files, enum wire_tag how, uint64_t value, bool reseed)
+static int put_order(
+	struct buffer *b, bool restore_files, enum wire_tag how, uint64_t value, bool reseed)
 {
 	size_t start;
 	int r = wire_begin(b, WIRE_LIVE, 0, &start);
-	if (r == 0)
-		r = wire_put_u64(b, WIRE_TICKET, ticket);
+
 	if (r == 0)
 		r = wire_put_u64(b, WIRE_RESTORE, restore_files);
 	if (r == 0)
@@ -193,39 +157,42 @@ static void succeed(struct snapshot *next, struct snapshot *c)
 {
 	TAILQ_REMOVE(&c->sandbox->snapshots, next, link);
 	TAILQ_INSERT_AFTER(&c->sandbox->snapshots, c, next, link);
-	next->ticket = c->ticket;
+	next->snapshot_id = c->snapshot_id;
 	memcpy(next->id, c->id, sizeof(next->id));
 	next->name = TAKE_PTR(c->name);
 	next->path = c->path;
 	c->path = (struct buffer)BUFFER_INIT(0);
 	next->cell = c->cell;
-	next->steps = c->steps;
+	next->cells_since_parent = c->cells_since_parent;
 	next->same = c->same;
 	next->from_start = c->from_start;
 	next->parent = c->parent;
 	next->wall_ns = c->wall_ns;
 	next->size_bytes = c->size_bytes;
-	next->files_left = c->files_left;
+	next->without_files = c->without_files;
 	next->fragile = c->fragile;
-	next->again = true;
+	next->respawning = true;
 }
 
-int snapshot_take(struct snapshot *c, bool restore_files, struct snapshot **ret, int *ret_pidfd)
+int snapshot_become_guest(struct snapshot *c, bool restore_files, struct snapshot **ret)
 {
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(ANSWER_MAX);
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(JAIL_FORWARD_MAX);
 	struct snapshot *next;
-	int r = snapshot_create(c->sandbox, &next);
+	int r = child_runs(&c->process) ? snapshot_create(c->sandbox, &next) : -ESRCH;
+
 	if (r < 0)
 		return r;
-	r = put_order(&b, 0, restore_files, WIRE_ITSELF, c->ticket, false);
+
+	r = put_order(&b, restore_files, WIRE_ITSELF, c->snapshot_id, false);
 	if (r == 0)
-		r = fd_send_now(c->control, b.data, b.len, c->sandbox->far, 3);
+		r = tell_init(c, JAIL_FORWARD, &b, c->sandbox->guest_fds, 3);
 	if (r < 0) {
 		snapshot_drop(next);
 		return r;
 	}
+
 	succeed(next, c);
-	*ret_pidfd = TAKE_FD(c->pidfd);
+	child_forget(&c->process);
 	*ret = next;
 	snapshot_drop(c);
 	return 0;
@@ -233,14 +200,15 @@ int snapshot_take(struct snapshot *c, bool restore_files, struct snapshot **ret,
 
 int snapshot_move(struct snapshot *c, struct sandbox *to)
 {
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(ANSWER_MAX);
-	int fds[3 + JAIL_NAMESPACES] = { to->far[0], to->far[1], to->far[2] };
-	int r = watch(c);
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(JAIL_FORWARD_MAX);
+	int fds[3 + JAIL_NAMESPACES] = { to->guest_fds[0], to->guest_fds[1], to->guest_fds[2] };
+	int r = child_runs(&c->process) ? guest_listen(to->guest) : -ESRCH;
 	if (r == 0)
-		r = put_order(&b, to->serial, true, WIRE_MOVE, 1, to->reseed);
+		r = put_order(&b, true, WIRE_MOVE, 1, to->reseed);
 	if (r < 0)
 		return r;
+
 	memcpy(fds + 3, to->namespaces, sizeof(to->namespaces));
 	c->used_ns = clock_now_ns();
-	return fd_send_now(c->control, b.data, b.len, fds, 3 + JAIL_NAMESPACES);
+	return tell_init(c, JAIL_FORWARD, &b, fds, 3 + JAIL_NAMESPACES);
 }

@@ -12,8 +12,11 @@ enum {
 	NESTED_TICKS = 10,    /* for a nested jail, whose maker gives up after NESTED_LIMIT_S */
 	COPY_TICKS = 10,      /* for a copy that is to make a guest */
 	SWEEP_TICKS = 5,      /* for a jail's init to kill what a dead interpreter left behind */
-	WARM_TICKS = 300,     /* before a zygote that does not get its modules imported is replaced; the first start takes longest */
-	READY_TICKS = 30,     /* for that guest to be ready: it writes the session's files in that time */
+	/* before a zygote that does not get its modules imported is replaced; the first start takes
+	 * longest */
+	WARM_TICKS = 300,
+	/* for that guest to be ready: it writes the session's files in that time */
+	READY_TICKS = 30,
 };
 
 static void replace_jailer(struct sandbox_pool *n, const char *why)
@@ -28,20 +31,25 @@ static void watch_jailer(struct sandbox_pool *n)
 {
 	struct watchdog *w = &n->watchdog;
 	struct jail_request ping = { .serial = WATCHDOG_SERIAL, .ping = 1 };
+
 	if (!n->jailer.running)
 		return;
+
 	if (!n->jailer_up) {
 		if (++w->starting > START_TICKS)
 			replace_jailer(n, "does not start");
 		return;
 	}
+
 	if (w->unanswered) {
 		if (++w->unanswered > UNANSWERED_TICKS)
 			replace_jailer(n, "does not answer");
 		return;
 	}
+
 	if (w->until_ping && --w->until_ping)
 		return;
+
 	/* A queue that is full is as good as a question. */
 	helper_send(&n->jailer, &ping, sizeof(ping), NULL, 0);
 	w->unanswered = 1;
@@ -72,21 +80,24 @@ void watchdog_jailer_new(struct sandbox_pool *n)
 }
 
 /* What a sandbox waits for, and for how many ticks it may. */
-enum awaited { NOTHING, NESTED_JAIL, SWEPT_JAIL, GUEST_OF_ZYGOTE, GUEST_OF_COPY, READINESS };
-static const unsigned limits[] = { [SWEPT_JAIL] = SWEEP_TICKS, [NESTED_JAIL] = NESTED_TICKS, [GUEST_OF_ZYGOTE] = GUEST_TICKS, [GUEST_OF_COPY] = COPY_TICKS,
+enum awaited { NOTHING, NESTED_JAIL, SWEPT_JAIL, GUEST_OF_ZYGOTE, GUEST_OF_SNAPSHOT, READINESS };
+static const unsigned limits[] = { [SWEPT_JAIL] = SWEEP_TICKS,
+	[NESTED_JAIL] = NESTED_TICKS,
+	[GUEST_OF_ZYGOTE] = GUEST_TICKS,
+	[GUEST_OF_SNAPSHOT] = COPY_TICKS,
 	[READINESS] = READY_TICKS };
 
 static enum awaited awaits(const struct sandbox *b)
 {
 	if (b->jail_asked && b->outer)
 		return NESTED_JAIL;
-	if (b->state == SANDBOX_SWEEP)
+	if (b->state == SANDBOX_KILL_ALL)
 		return SWEPT_JAIL;
 	if (b->state != SANDBOX_STARTING)
 		return NOTHING;
 	if (guest_pid(b->guest))
 		return READINESS;
-	return b->from ? GUEST_OF_COPY : GUEST_OF_ZYGOTE;
+	return b->from ? GUEST_OF_SNAPSHOT : GUEST_OF_ZYGOTE;
 }
 
 static void give_up(struct sandbox_pool *n, struct sandbox *b, enum awaited what)
@@ -98,8 +109,10 @@ static void give_up(struct sandbox_pool *n, struct sandbox *b, enum awaited what
 			sandbox_forget_jail(b);
 			return;
 		}
-		b->jail_asked = false; /* an answer that comes yet finds nobody, and its init is killed */
+		/* a late answer has no owner, and its init is killed */
+		b->jail_asked = false;
 	}
+
 	if (what == GUEST_OF_ZYGOTE) {
 		log_error("the zygote does not answer; it is killed and a new one is started");
 		if (!t)
@@ -107,20 +120,21 @@ static void give_up(struct sandbox_pool *n, struct sandbox *b, enum awaited what
 		helper_close(t ? template_helper(t) : &n->zygote);
 		return;
 	}
+
 	static const char *const late[] = {
 		[NESTED_JAIL] = "its jail was not made in time",
 		[SWEPT_JAIL] = "the jail's init did not answer in time",
-		[GUEST_OF_COPY] = "the copy did not answer in time",
+		[GUEST_OF_SNAPSHOT] = "the snapshot did not answer in time",
 		[READINESS] = "the interpreter was not ready in time",
 	};
 	sandbox_fail(b, late[what]);
 }
 
-/* One sandbox at a time: whoever hears of it may close others. */
-static bool watch_berths(struct sandbox_pool *n)
+/* One sandbox at a time: the callback may close other sandboxes. */
+static bool watch_sandboxes(struct sandbox_pool *n)
 {
 	struct sandbox *b;
-	TAILQ_FOREACH(b, &n->sandboxes, link) {
+	TAILQ_FOREACH (b, &n->sandboxes, link) {
 		enum awaited what = awaits(b);
 		if (what != NOTHING && b->waited > limits[what]) {
 			give_up(n, b, what);
@@ -134,17 +148,22 @@ static void on_tick(uv_timer_t *t)
 {
 	struct sandbox_pool *n = t->data;
 	struct sandbox *b;
+
 	if (n->destroying)
 		return;
+
 	watch_jailer(n);
 	watch_zygote(n);
 	arrival_restart(n);
 	renewal_look(n);
+	sandbox_pool_close_workspaces(n);
+	sandbox_trim_spare_cgroups(n);
+	sandbox_trim_spare_nets(n);
 	if (n->n_unremoved)
 		sandbox_remove_leftovers(n);
-	TAILQ_FOREACH(b, &n->sandboxes, link)
+	TAILQ_FOREACH (b, &n->sandboxes, link)
 		b->waited = awaits(b) == NOTHING ? 0 : b->waited + 1;
-	while (watch_berths(n))
+	while (watch_sandboxes(n))
 		;
 }
 

@@ -4,13 +4,17 @@
 #include "base/clock.h"
 #include "session/internal.h"
 
-enum { WAKE_MS = 20 };
+enum {
+	WAKE_MS = 20,
+	/* for a killed interpreter to end; freeing much memory on a busy host takes seconds */
+	KILLED_MS = 30000,
+};
 
 void session_stop_clock(struct session *s)
 {
-	s->clock = CLOCK_OFF;
-	s->painting_ns = 0;
-	uv_timer_stop(&s->deadline);
+	s->clock.mode = CLOCK_OFF;
+	s->clock.painting_ns = 0;
+	uv_timer_stop(&s->clock.timer);
 }
 
 static void interrupt_running(struct session *s);
@@ -18,43 +22,57 @@ static void on_deadline(uv_timer_t *t);
 
 #define PAUSE_MAX_NS (LIMIT_TOOL_PAUSE_SECONDS * NSEC_PER_SEC)
 
-/* The timer goes off at what comes first: the cell's limit (the end of the longest pause while it stands still), or a call's. */
+/*
+ * The timer goes off at what comes first: the cell's limit (the end of the longest pause while it
+ * stands still), or a call's.
+ */
 void session_arm_clock(struct session *s)
 {
-	uint64_t now = clock_now_ns(), at = s->limit_at_ns, call_at = tools_next_deadline(s);
-	if (s->paused_at_ns)
-		at = s->paused_at_ns + (PAUSE_MAX_NS - s->paused_ns);
+	uint64_t now = clock_now_ns(), at = s->clock.limit_at_ns, call_at = tools_next_deadline(s);
+	if (s->clock.paused_at_ns)
+		at = s->clock.paused_at_ns + (PAUSE_MAX_NS - s->clock.paused_ns);
 	if (call_at < at)
 		at = call_at;
-	uv_timer_start(&s->deadline, on_deadline, at > now ? (at - now + 999999) / 1000000 : 0, 0);
+	uv_timer_start(
+		&s->clock.timer, on_deadline, at > now ? (at - now + 999999) / 1000000 : 0, 0);
 }
 
-void session_begin_limit(struct session *s, uint64_t after_ms)
+void session_start_limit(struct session *s)
 {
-	if (s->clock != CLOCK_LIMIT || s->paused_at_ns)
+	s->clock.mode = CLOCK_LIMIT;
+	s->clock.limit_at_ns = s->queue.started_ns + (uint64_t)(s->queue.running->timeout_s * 1e9);
+	s->clock.paused_at_ns = s->clock.paused_ns = 0;
+	session_arm_clock(s);
+}
+
+void session_restart_limit(struct session *s, uint64_t after_ms)
+{
+	if (s->clock.mode != CLOCK_LIMIT || s->clock.paused_at_ns)
 		return;
-	s->limit_at_ns = clock_now_ns() + after_ms * NSEC_PER_MSEC + (uint64_t)(s->running->timeout_s * 1e9);
+	s->clock.limit_at_ns = clock_now_ns() + after_ms * NSEC_PER_MSEC +
+			       (uint64_t)(s->queue.running->timeout_s * 1e9);
 	session_arm_clock(s);
 }
 
 static void go_on(struct session *s, uint64_t now)
 {
-	if (!s->paused_at_ns)
+	if (!s->clock.paused_at_ns)
 		return;
-	s->limit_at_ns += now - s->paused_at_ns;
-	s->paused_ns += now - s->paused_at_ns;
-	s->paused_at_ns = 0;
+	s->clock.limit_at_ns += now - s->clock.paused_at_ns;
+	s->clock.paused_ns += now - s->clock.paused_at_ns;
+	s->clock.paused_at_ns = 0;
 }
 
 void session_tools_waiting(struct session *s, bool waiting)
 {
 	uint64_t now = clock_now_ns();
-	if (s->clock != CLOCK_LIMIT)
+	if (s->clock.mode != CLOCK_LIMIT)
 		return;
+
 	if (!waiting)
 		go_on(s, now);
-	else if (!s->paused_at_ns && s->paused_ns < PAUSE_MAX_NS)
-		s->paused_at_ns = now;
+	else if (!s->clock.paused_at_ns && s->clock.paused_ns < PAUSE_MAX_NS)
+		s->clock.paused_at_ns = now;
 	session_arm_clock(s);
 }
 
@@ -62,82 +80,94 @@ static void check_limit(struct session *s)
 {
 	uint64_t now = clock_now_ns();
 	tools_expire(s, now);
-	if (s->paused_at_ns && now - s->paused_at_ns + s->paused_ns >= PAUSE_MAX_NS)
+	if (s->clock.paused_at_ns &&
+		now - s->clock.paused_at_ns + s->clock.paused_ns >= PAUSE_MAX_NS)
 		go_on(s, now);
-	if (s->paused_at_ns || now < s->limit_at_ns) {
+	if (s->clock.paused_at_ns || now < s->clock.limit_at_ns) {
 		session_arm_clock(s);
 		return;
 	}
-	s->running->timed_out = true;
+
+	cell_set_stop(s->queue.running, STOP_TIMEOUT);
 	interrupt_running(s);
 }
 
 static void on_deadline(uv_timer_t *t)
 {
 	struct session *s = t->data;
-	if (s->clock == CLOCK_RECOVERING) {
+	if (s->clock.mode == CLOCK_RECOVERING) {
 		operation_timed_out(s);
 		return;
 	}
-	if (!s->running)
+
+	if (!s->queue.running)
 		return;
-	if (s->clock == CLOCK_LIMIT) {
+
+	if (s->clock.mode == CLOCK_LIMIT) {
 		check_limit(s);
-	} else if (s->clock == CLOCK_PAINTING) {
-		if (s->running->capture)
-			capture_stuck(s->running->capture);
+	} else if (s->clock.mode == CLOCK_PAINTING) {
+		if (s->queue.running->capture)
+			cell_picture_stuck(s->queue.running->capture);
 		interrupt_running(s);
-	} else if (clock_now_ns() - s->interrupt_ns >= (uint64_t)(s->table->config.grace_s * 1e9)) {
+	} else if (s->clock.mode == CLOCK_KILLED) {
+		session_guest_failed(s, "its interpreter did not end when it was killed");
+	} else if (clock_now_ns() - s->clock.interrupt_ns >=
+		   (uint64_t)(s->table->config.grace_s * 1e9)) {
 		sandbox_kill_all(s->sandbox);
-		uv_timer_stop(t); /* its end is reported when it is there */
+		session_start_clock(s, CLOCK_KILLED, KILLED_MS);
 	} else {
 		guest_signal(sandbox_guest(s->sandbox), WIRE_WAKE_SIGNAL);
 	}
 }
 
-void session_start_clock(struct session *s, enum session_clock clock, uint64_t ms)
+void session_start_clock(struct session *s, enum clock_mode mode, uint64_t ms)
 {
-	s->clock = clock;
-	uv_timer_start(&s->deadline, on_deadline, ms, 0);
+	s->clock.mode = mode;
+	uv_timer_start(&s->clock.timer, on_deadline, ms, 0);
 }
 
 static void interrupt_running(struct session *s)
 {
-	if (s->clock == CLOCK_INTERRUPTING || operation_restores(s))
+	if (s->clock.mode == CLOCK_INTERRUPTING || s->clock.mode == CLOCK_KILLED ||
+		session_is_restoring(s))
 		return;
-	s->clock = CLOCK_INTERRUPTING;
-	s->interrupt_ns = clock_now_ns();
+	s->clock.mode = CLOCK_INTERRUPTING;
+	s->clock.interrupt_ns = clock_now_ns();
 	guest_signal(sandbox_guest(s->sandbox), SIGINT);
-	uv_timer_start(&s->deadline, on_deadline, WAKE_MS, WAKE_MS);
+	uv_timer_start(&s->clock.timer, on_deadline, WAKE_MS, WAKE_MS);
 }
 
 void session_clock_painting(struct session *s, uint64_t ms)
 {
 	uint64_t now = clock_now_ns();
-	if (!s->painting_ns) {
+	if (!s->clock.painting_ns) {
 		go_on(s, now);
-		s->painting_ns = now;
-		s->painting_late = s->clock == CLOCK_INTERRUPTING;
-	} else if (s->clock != CLOCK_PAINTING) {
+		s->clock.painting_ns = now;
+		s->clock.painting_late = s->clock.mode == CLOCK_INTERRUPTING ||
+					 s->clock.mode == CLOCK_KILLED;
+	} else if (s->clock.mode != CLOCK_PAINTING) {
 		return; /* it was interrupted meanwhile */
 	}
-	s->clock = CLOCK_PAINTING;
-	uv_timer_start(&s->deadline, on_deadline, ms, 0);
+
+	s->clock.mode = CLOCK_PAINTING;
+	uv_timer_start(&s->clock.timer, on_deadline, ms, 0);
 }
 
 void session_clock_painted(struct session *s)
 {
-	uint64_t now = clock_now_ns(), since = s->painting_ns;
-	s->painting_ns = 0;
-	if (!since || s->running->interrupted || s->running->stop) {
+	uint64_t now = clock_now_ns(), since = s->clock.painting_ns;
+	s->clock.painting_ns = 0;
+	enum cell_stop stop = s->queue.running->stop;
+	if (!since || (stop != STOP_NONE && stop != STOP_TIMEOUT)) {
 		return; /* it is interrupted already */
-	} else if (s->painting_late) { /* what is left of it has the grace that it would have had */
-		s->clock = CLOCK_INTERRUPTING;
-		s->interrupt_ns = now;
-		uv_timer_start(&s->deadline, on_deadline, WAKE_MS, WAKE_MS);
+	} else if (
+		s->clock.painting_late) { /* what is left of it has the grace that it would have had */
+		s->clock.mode = CLOCK_INTERRUPTING;
+		s->clock.interrupt_ns = now;
+		uv_timer_start(&s->clock.timer, on_deadline, WAKE_MS, WAKE_MS);
 	} else {
-		s->clock = CLOCK_LIMIT;
-		s->limit_at_ns += now - since;
+		s->clock.mode = CLOCK_LIMIT;
+		s->clock.limit_at_ns += now - since;
 		session_arm_clock(s);
 	}
 }
@@ -149,24 +179,24 @@ void session_interrupt_running(struct session *s)
 
 void session_stop_cell(struct session *s, enum cell_stop why)
 {
-	if (s->running->stop || s->running->timed_out)
-		return;
-	s->running->stop = why;
-	interrupt_running(s);
+	if (cell_set_stop(s->queue.running, why))
+		interrupt_running(s);
 }
 
 bool session_interrupt(struct session *s)
 {
-	if (!s->running && s->n_left) { /* what was left running ends */
+	if (!s->queue.running && s->queue.n_background) { /* what was left running ends */
 		guest_signal(sandbox_guest(s->sandbox), SIGINT);
 		session_wake_guest(s);
 		return true;
 	}
-	if (!s->running)
+
+	if (!s->queue.running)
 		return false;
 	if (s->outcome.done) /* the code is over, its last picture is not there yet */
 		return true;
-	s->running->interrupted = true;
+
+	cell_set_stop(s->queue.running, STOP_INTERRUPT);
 	interrupt_running(s);
 	return true;
 }
@@ -175,14 +205,13 @@ void cell_abandon(struct cell *c)
 {
 	struct session *s = c->session;
 	c->abandoned = true;
-	if (c->detach)
+	if (c->options.detach)
 		return;
-	if (s->running == c) {
+
+	if (s->queue.running == c) {
 		session_interrupt(s);
 	} else {
-		TAILQ_REMOVE(&s->queue, c, link);
-		s->queued--;
-		s->table->stats.queued_cells--;
+		queue_remove(s, c);
 		cell_free(c);
 	}
 }

@@ -22,11 +22,13 @@ struct idle_latency {
 static void wish(struct idle_latency *a, int32_t latency_us)
 {
 	if (write(a->fd, &latency_us, sizeof(latency_us)) != sizeof(latency_us))
-		log_debug("the kernel does not take the wish for CPUs that stay");
+		log_debug("the kernel refused the request to keep idle CPUs polling");
 }
 
-/* Other drivers choose a light sleep by themselves when work keeps coming; with 0 they would burn power for
- * nothing. */
+/*
+ * Other drivers choose a light sleep by themselves when work keeps coming; with 0 they would burn
+ * power for nothing.
+ */
 static bool is_haltpoll(const char *driver)
 {
 	char name[32] = "";
@@ -39,10 +41,12 @@ struct idle_latency *idle_latency_create(uv_loop_t *loop, const char *driver, co
 {
 	if (!is_haltpoll(driver))
 		return NULL;
+
 	_cleanup_fd_ int fd = open(device, O_WRONLY | O_CLOEXEC);
 	struct idle_latency *a = fd >= 0 ? calloc(1, sizeof(*a)) : NULL;
 	if (!a)
 		return NULL;
+
 	a->fd = TAKE_FD(fd);
 	uv_timer_init(loop, &a->timer);
 	return a;
@@ -62,11 +66,14 @@ void idle_latency_touch(struct idle_latency *a)
 {
 	if (!a)
 		return;
+
 	uint64_t now = uv_now(a->timer.loop);
-	bool first = now > a->until_ms; /* what comes now and then does not pay for CPUs that wait */
+	/* what comes now and then does not pay for CPUs that wait */
+	bool first = now > a->until_ms;
 	a->until_ms = now + AWAKE_MS;
 	if (first || uv_is_active((uv_handle_t *)&a->timer))
 		return;
+
 	wish(a, 0);
 	uv_timer_start(&a->timer, on_time, AWAKE_MS, 0);
 }

@@ -1,4 +1,7 @@
-/* What an observation points to, kept beyond the end of its cell: for whoever encodes it while it is sent. */
+/*
+ * What an observation points to, kept beyond the end of its cell: for whoever encodes it while it
+ * is sent.
+ */
 #include <stdlib.h>
 
 #include "session/internal.h"
@@ -15,19 +18,21 @@ struct observation_kept *observation_keep(const struct observation *o)
 	struct cell *c = o->source;
 	struct session *s = c->session;
 	struct observation_kept *k = calloc(1, sizeof(*k));
+
 	if (!k)
 		return NULL;
 
 	k->outcome = s->outcome;
 	outcome_init(&s->outcome);
 	for (int i = 0; i < 2; i++) {
-		k->output[i] = s->output[i];
-		output_init(&s->output[i], k->output[i].cap);
+		k->output[i] = s->output.stream[i];
+		output_init(&s->output.stream[i], k->output[i].cap);
 	}
+
 	if (c->capture)
-		capture_take_pictures(c->capture, k->pictures);
-	if (c->film)
-		film_cell_take(c->film, &k->film);
+		cell_picture_take_pictures(c->capture, k->pictures);
+	if (c->recording.film)
+		film_cell_take(c->recording.film, &k->film);
 	return k;
 }
 
@@ -35,6 +40,7 @@ void observation_release(struct observation_kept *k)
 {
 	if (!k)
 		return;
+
 	outcome_finish(&k->outcome);
 	for (int i = 0; i < 2; i++)
 		output_finish(&k->output[i]);

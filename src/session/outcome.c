@@ -75,6 +75,7 @@ static char *copy_some(const struct wire_field *f, size_t max, size_t *ret_len)
 		memcpy(p, f->data, len);
 		p[len] = '\0';
 	}
+
 	*ret_len = len;
 	return p;
 }
@@ -88,7 +89,9 @@ static char *copy_bytes(const struct wire_field *f)
 /* A text of the guest's that is shown as it is, or nothing. */
 static char *copy_utf8(const struct wire_field *f, size_t max)
 {
-	return f->len <= max && text_is_utf8(f->data, f->len) && !memchr(f->data, '\0', f->len) ? copy_bytes(f) : NULL;
+	return f->len <= max && text_is_utf8(f->data, f->len) && !memchr(f->data, '\0', f->len)
+		       ? copy_bytes(f)
+		       : NULL;
 }
 
 /* A code for programs: letters, digits and underscores, or nothing. */
@@ -104,7 +107,8 @@ static char *copy_word(const struct wire_field *f)
 static bool mime_ok(const struct wire_field *f)
 {
 	for (size_t i = 0; i < f->len; i++)
-		if (f->data[i] <= ' ' || f->data[i] > '~' || f->data[i] == '"' || f->data[i] == '\\')
+		if (f->data[i] <= ' ' || f->data[i] > '~' || f->data[i] == '"' ||
+			f->data[i] == '\\')
 			return false;
 	return f->len > 0 && f->len <= LIMIT_MIME_BYTES;
 }
@@ -114,21 +118,25 @@ static int read_bundle(const struct wire_frame *f, struct bundle *b, size_t *ret
 	struct wire_field field, mime = { 0 };
 	size_t at = 0, bytes = 0;
 	int r;
+
 	*b = (struct bundle){ 0 };
 	while ((r = wire_field_next(f, &at, &field)) == 1) {
 		if (field.tag == WIRE_MIME) {
 			mime = field;
 			continue;
 		}
-		if ((field.tag != WIRE_TEXT && field.tag != WIRE_JSON) || !mime.data || !mime_ok(&mime)) {
+		if ((field.tag != WIRE_TEXT && field.tag != WIRE_JSON) || !mime.data ||
+			!mime_ok(&mime)) {
 			r = -EPROTO;
 			break;
 		}
 		if (b->n == LIMIT_BUNDLE_ITEMS)
 			continue;
 		struct bundle_item *i = &b->item[b->n++];
-		*i = (struct bundle_item){ .mime = copy_text(&mime, LIMIT_MIME_BYTES), .data = copy_bytes(&field),
-			.len = field.len, .is_json = field.tag == WIRE_JSON };
+		*i = (struct bundle_item){ .mime = copy_text(&mime, LIMIT_MIME_BYTES),
+			.data = copy_bytes(&field),
+			.len = field.len,
+			.is_json = field.tag == WIRE_JSON };
 		mime.data = NULL;
 		bytes += field.len;
 		if (!i->mime || !i->data) {
@@ -136,29 +144,36 @@ static int read_bundle(const struct wire_frame *f, struct bundle *b, size_t *ret
 			break;
 		}
 	}
+
 	if (r < 0)
 		bundle_finish(b);
 	*ret_bytes = bytes;
 	return r;
 }
 
-static int take_display(struct outcome *o, const struct wire_frame *f, const struct bundle **ret_display)
+static int take_display(
+	struct outcome *o, const struct wire_frame *f, const struct bundle **ret_display)
 {
 	struct bundle b;
 	size_t bytes;
 	int r = read_bundle(f, &b, &bytes);
+
 	if (r < 0)
 		return r;
-	if (o->n_displays == LIMIT_DISPLAYS || o->display_bytes + bytes > LIMIT_DISPLAY_BYTES || !room_for(o, bytes)) {
+
+	if (o->n_displays == LIMIT_DISPLAYS || o->display_bytes + bytes > LIMIT_DISPLAY_BYTES ||
+		!room_for(o, bytes)) {
 		o->displays_left_out++;
 		bundle_finish(&b);
 		return 0;
 	}
+
 	struct bundle *grown = realloc(o->displays, (o->n_displays + 1) * sizeof(*grown));
 	if (!grown) {
 		bundle_finish(&b);
 		return -ENOMEM;
 	}
+
 	o->displays = grown;
 	o->displays[o->n_displays] = b;
 	o->display_bytes += bytes;
@@ -171,12 +186,14 @@ static int take_result(struct outcome *o, const struct wire_frame *f)
 	size_t bytes;
 	if (o->has_result)
 		return -EPROTO;
+
 	int r = read_bundle(f, &o->result, &bytes);
 	if (r == 0 && !room_for(o, bytes)) {
 		o->displays_left_out++;
 		bundle_finish(&o->result);
 		return 0;
 	}
+
 	o->has_result = r == 0;
 	return r;
 }
@@ -200,7 +217,8 @@ static void forget_error(struct outcome *o)
 	free(o->error_traceback);
 	free(o->error_code);
 	free(o->error_remedy);
-	o->error_type = o->error_message = o->error_traceback = o->error_code = o->error_remedy = NULL;
+	o->error_type = o->error_message = o->error_traceback = o->error_code = o->error_remedy =
+		NULL;
 	o->rule = POLICY_RULES;
 	o->error = (struct cell_error){ .code = "", .remedy = "" };
 	o->error_errno = 0;
@@ -214,14 +232,17 @@ static int take_error(struct outcome *o, const struct wire_frame *f)
 	size_t at = 0;
 	uint64_t line = 0, rule, number = 0;
 	int r;
+
 	forget_error(o);
 	while ((r = wire_field_next(f, &at, &field)) == 1) {
 		if (field.tag == WIRE_ERROR_TYPE && !o->error_type) {
 			o->error_type = copy_text(&field, 1024);
 		} else if (field.tag == WIRE_TEXT && !o->error_message) {
-			o->error_message = take_words(o, &field, LIMIT_MESSAGE_BYTES, &o->error.message_len);
+			o->error_message = take_words(
+				o, &field, LIMIT_MESSAGE_BYTES, &o->error.message_len);
 		} else if (field.tag == WIRE_TRACEBACK && !o->error_traceback) {
-			o->error_traceback = take_words(o, &field, LIMIT_ERROR_BYTES, &o->error.traceback_len);
+			o->error_traceback = take_words(
+				o, &field, LIMIT_ERROR_BYTES, &o->error.traceback_len);
 		} else if (field.tag == WIRE_ERROR_CODE && !o->error_code) {
 			o->error_code = copy_word(&field);
 		} else if (field.tag == WIRE_REMEDY && !o->error_remedy) {
@@ -234,8 +255,10 @@ static int take_error(struct outcome *o, const struct wire_frame *f)
 			o->error_errno = number < 4096 ? (int)number : 0;
 		}
 	}
+
 	if (r < 0 || !o->error_type || !o->error_message || !o->error_traceback)
 		return -EPROTO;
+
 	o->error.type = o->error_type;
 	o->error.message = o->error_message;
 	o->error.traceback = o->error_traceback;
@@ -260,11 +283,13 @@ static int take_answer(struct outcome *o, const struct wire_frame *f)
 	struct wire_field field;
 	size_t at = 0;
 	int r;
+
 	forget_answer(o); /* the last one counts */
 	if (!room_for(o, f->len)) {
 		o->displays_left_out++;
 		return 0;
 	}
+
 	o->answer_bytes = f->len;
 	while ((r = wire_field_next(f, &at, &field)) == 1) {
 		if (field.len > LIMIT_ANSWER_BYTES)
@@ -278,8 +303,10 @@ static int take_answer(struct outcome *o, const struct wire_frame *f)
 			o->answer.encoded_len = field.len;
 		}
 	}
+
 	if (r < 0 || !o->answer.data)
 		return -EPROTO;
+
 	o->has_answer = true;
 	return 0;
 }
@@ -287,22 +314,28 @@ static int take_answer(struct outcome *o, const struct wire_frame *f)
 static int take_file(struct outcome *o, const struct wire_field *f)
 {
 	uint64_t size;
-	if (f->len < 10 || f->len - 9 > LIMIT_PATH_BYTES || (unsigned char)f->data[0] > FILE_DELETED)
+	if (f->len < 10 || f->len - 9 > LIMIT_PATH_BYTES ||
+		(unsigned char)f->data[0] > FILE_DELETED)
 		return -EPROTO;
+
 	if (o->n_files == LIMIT_FILES) {
 		o->files_cut = true;
 		return 0;
 	}
+
 	struct file_entry *grown = realloc(o->files, (o->n_files + 1) * sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
+
 	o->files = grown;
 	memcpy(&size, f->data + 1, sizeof(size));
 	char *path = strndup(f->data + 9, f->len - 9);
 	if (!path)
 		return -ENOMEM;
-	o->files[o->n_files++] =
-		(struct file_entry){ .path = path, .size = le64toh(size), .change = (enum file_change)f->data[0] };
+
+	o->files[o->n_files++] = (struct file_entry){
+		.path = path, .size = le64toh(size), .change = (enum file_change)f->data[0]
+	};
 	return 0;
 }
 
@@ -326,6 +359,7 @@ static int take_done(struct outcome *o, const struct wire_frame *f)
 	size_t at = 0;
 	uint64_t n;
 	int r;
+
 	while ((r = wire_field_next(f, &at, &field)) == 1) {
 		if (wire_field_u64(&field, &n) < 0)
 			return -EPROTO;
@@ -342,6 +376,7 @@ static int take_done(struct outcome *o, const struct wire_frame *f)
 		else if (field.tag == WIRE_STEP)
 			step_add_packed(&o->steps, n);
 	}
+
 	o->done = r == 0;
 	return r;
 }

@@ -1,6 +1,6 @@
 /*
- * What a guest told about the cell it runs, gathered from its frames within the daemon's limits, until it becomes an observation.
- * Frames are hostile: everything is copied, counted and cut here.
+ * The guest's report about the running cell, collected from its frames within the daemon's limits,
+ * until it becomes an observation. Frames are hostile: everything is copied, counted and cut here.
  */
 #pragma once
 
@@ -22,8 +22,8 @@ struct outcome {
 	char *error_type, *error_message, *error_traceback, *error_code, *error_remedy;
 	unsigned rule; /* enum policy_rule of a violation, POLICY_RULES for any other error */
 	struct final_answer answer; /* its texts are owned */
-	int error_errno;       /* of an OSError, else 0 */
-	char remedy_text[384]; /* where error.remedy points when it was composed */
+	int error_errno;            /* of an OSError, else 0 */
+	char remedy_text[384];      /* where error.remedy points when it was composed */
 	struct file_entry *files;
 	unsigned n_files;
 	bool files_cut;
@@ -38,5 +38,9 @@ struct outcome {
 void outcome_init(struct outcome *o);
 void outcome_finish(struct outcome *o);
 
-/* Takes one frame of the running cell. What would be more than the daemon keeps of everybody's is left out and counted. -EPROTO for one that cannot be; -ENOMEM. *ret_display: the new display, or NULL. */
+/*
+ * Takes one frame of the running cell. What would be more than the daemon keeps of everybody's is
+ * left out and counted. -EPROTO for one that cannot be; -ENOMEM. *ret_display: the new display, or
+ * NULL.
+ */
 int outcome_take(struct outcome *o, const struct wire_frame *f, const struct bundle **ret_display);

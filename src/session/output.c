@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 void output_init(struct output *o, uint64_t cap)
 {
 	*o = (struct output){ .cap = cap, .tail_max = (size_t)(cap - cap / 2) };
@@ -32,7 +34,10 @@ static size_t add_some(struct output *o, struct buffer *b, const char *data, siz
 	return room;
 }
 
-/* The tail grows until it is a ring; then only the last tail_max bytes can survive, so longer input is skipped, not copied round and round. */
+/*
+ * The tail grows until it is a ring; then only the last tail_max bytes can survive, so longer input
+ * is skipped, not copied round and round.
+ */
 static void add_to_tail(struct output *o, const char *data, size_t len)
 {
 	o->tail_total += len;
@@ -44,6 +49,7 @@ static void add_to_tail(struct output *o, const char *data, size_t len)
 		data += took;
 		len -= took;
 	}
+
 	size_t size = o->tail_max;
 	if (!len || !size)
 		return;
@@ -53,6 +59,7 @@ static void add_to_tail(struct output *o, const char *data, size_t len)
 		o->tail_at = 0;
 		return;
 	}
+
 	size_t first = size - o->tail_at < len ? size - o->tail_at : len;
 	memcpy(o->tail.data + o->tail_at, data, first);
 	memcpy(o->tail.data, data + first, len - first);
@@ -61,25 +68,13 @@ static void add_to_tail(struct output *o, const char *data, size_t len)
 
 size_t output_add(struct output *o, const char *data, size_t len)
 {
-	size_t room = (size_t)(o->cap / 2) - o->head.len, want = o->tail_total ? 0 : len < room ? len : room;
+	size_t room = (size_t)(o->cap / 2) - o->head.len, want = o->tail_total ? 0
+								 : len < room  ? len
+									       : room;
 	size_t first = want ? add_some(o, &o->head, data, want) : 0;
 	if (first < len)
 		add_to_tail(o, data + first, len - first);
 	return first;
-}
-
-size_t output_unfinished(const char *data, size_t len)
-{
-	for (size_t back = 1; back <= 3 && back <= len; back++) {
-		unsigned char c = (unsigned char)data[len - back];
-		if (c < 0x80)
-			return 0;
-		if (c >= 0xc0) {
-			size_t need = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
-			return need > back ? back : 0;
-		}
-	}
-	return 0;
 }
 
 static size_t leading_continuation(const char *data, size_t len)
@@ -121,7 +116,8 @@ void output_view(struct output *o, struct captured *ret)
 		.is_short = o->is_short };
 	if (!ret->left_out)
 		return; /* head and tail touch: nothing was cut */
-	size_t loose = leading_continuation(ret->tail, ret->tail_len), open = output_unfinished(ret->head, ret->head_len);
+	size_t loose = leading_continuation(ret->tail, ret->tail_len),
+	       open = utf8_unfinished(ret->head, ret->head_len);
 	ret->tail += loose;
 	ret->tail_len -= loose;
 	ret->head_len -= open;

@@ -1,8 +1,10 @@
 /*
- * What a cell printed on one descriptor: the first bytes, a count of what was left out, and the last bytes.
+ * The output of a cell on one descriptor: the first bytes, the number of omitted bytes, and the
+ * last bytes.
  *
- * Memory is bounded by the cap and taken as needed: nothing until something is printed, the tail only when the head is full. It counts as held
- * (base/memory_account.h): when the daemon holds too much already, less than the cap is kept, and the rest is counted as left out.
+ * Memory is bounded by the cap and taken as needed: nothing until something is printed, the tail
+ * only when the head is full. It counts as held (base/memory_account.h): when the daemon holds too
+ * much already, less than the cap is kept, and the rest is counted as left out.
  */
 #pragma once
 
@@ -18,7 +20,7 @@ struct output {
 	size_t tail_max;    /* cap - cap / 2, or what the daemon could hold */
 	size_t tail_at;     /* where the next byte of the ring goes */
 	uint64_t tail_total;
-	bool is_short;      /* the daemon held too much to keep as much as the cap allows */
+	bool is_short; /* the daemon held too much to keep as much as the cap allows */
 };
 
 void output_init(struct output *o, uint64_t cap);
@@ -29,6 +31,3 @@ size_t output_add(struct output *o, const char *data, size_t len);
 
 /* What there is, valid until the next call; cut ends are trimmed to whole UTF-8 sequences. */
 void output_view(struct output *o, struct captured *ret);
-
-/* How many bytes at the end of data are the beginning of an unfinished UTF-8 sequence (0 to 3). */
-size_t output_unfinished(const char *data, size_t len);

@@ -35,11 +35,13 @@ static int open_file(struct output_log *s)
 		fd = memfd_create("glovebox-log", MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
+
 	int r = fd_write_full(fd, s->memory.data, s->memory.len);
 	if (r < 0) {
 		fd_close(fd);
 		return r;
 	}
+
 	buffer_finish(&s->memory);
 	s->fd = fd;
 	return 0;
@@ -50,27 +52,33 @@ static int put(struct output_log *s, const void *data, size_t len)
 	return s->fd >= 0 ? fd_write_full(s->fd, data, len) : buffer_append(&s->memory, data, len);
 }
 
-void output_log_add(struct output_log *s, unsigned cell, enum stream stream, uint64_t wall_ns, const char *data, size_t len)
+void output_log_add(struct output_log *s, unsigned cell, enum stream stream, uint64_t wall_ns,
+	const char *data, size_t len)
 {
 	struct entry_head h = { SPOOL_MAGIC, (uint32_t)len, cell, stream, wall_ns };
 	if (len > SPOOL_ENTRY_MAX || s->size + sizeof(h) + len > s->max) {
 		s->dropped += len;
-		s->max = s->size; /* a hole would look like the whole: what comes later is dropped too */
+		/* a hole would look like the whole: what comes later is dropped too */
+		s->max = s->size;
 		return;
 	}
+
 	if (s->fd < 0 && s->memory.len + sizeof(h) + len > SPOOL_MEMORY && open_file(s) < 0) {
 		s->dropped += len;
 		return;
 	}
+
 	uint64_t before = s->size;
 	if (put(s, &h, sizeof(h)) == 0 && put(s, data, len) == 0) {
 		s->size += sizeof(h) + len;
 		return;
 	}
+
 	/* The disk is full: back to the last whole entry, and no more. */
 	s->dropped += len;
 	s->max = before;
-	if (s->fd >= 0 && (ftruncate(s->fd, (off_t)before) < 0 || lseek(s->fd, (off_t)before, SEEK_SET) < 0))
+	if (s->fd >= 0 &&
+		(ftruncate(s->fd, (off_t)before) < 0 || lseek(s->fd, (off_t)before, SEEK_SET) < 0))
 		s->size = before;
 	else if (s->fd < 0)
 		s->memory.len = (size_t)before;
@@ -92,14 +100,18 @@ int output_log_read(struct output_log *s, uint64_t position, struct log_entry *r
 	struct entry_head h;
 	if (position == s->size)
 		return 0;
+
 	int r = get(s, position, &h, sizeof(h));
 	if (r < 0)
 		return r;
 	if (h.magic != SPOOL_MAGIC || h.len > SPOOL_ENTRY_MAX || h.stream > STREAM_STDERR)
 		return -EINVAL;
+
 	s->page.len = 0;
-	if ((r = buffer_reserve(&s->page, h.len)) < 0 || (r = get(s, position + sizeof(h), s->page.data, h.len)) < 0)
+	if ((r = buffer_reserve(&s->page, h.len)) < 0 ||
+		(r = get(s, position + sizeof(h), s->page.data, h.len)) < 0)
 		return r;
+
 	*ret = (struct log_entry){ .position = position,
 		.next = position + sizeof(h) + h.len,
 		.cell = h.cell,

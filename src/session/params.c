@@ -49,6 +49,7 @@ void session_params_finish(struct session_params *p)
 	free(p->name);
 	session_words_free(p->env);
 	session_words_free(p->preload);
+	session_words_free(p->mounts);
 	free(p->metadata);
 	network_policy_finish(&p->network);
 	free(p->profile);
@@ -85,28 +86,47 @@ static struct session_package *copy_packages(const struct session_package *p)
 		*at = one;
 		at = &one->next;
 	}
+
 	return first;
 }
 
 int session_params_copy(const struct session_params *p, struct session_params *ret)
 {
-	struct session_params c = { .limits = p->limits, .ttl_s = p->ttl_s, .idle_timeout_s = p->idle_timeout_s, .has_exec = true, .exec = p->exec,
-		.has_transactions = true, .transactions = !p->no_transactions, .has_keep_checkpoints = true, .keep_checkpoints = p->keep_checkpoints,
-		.has_keep_files = true, .keep_files_bytes = p->keep_files_bytes, .owner = p->owner, .packages_replace = p->packages_replace };
+	struct session_params c = { .limits = p->limits,
+		.ttl_s = p->ttl_s,
+		.idle_timeout_s = p->idle_timeout_s,
+		.pause_on_expiry = p->pause_on_expiry,
+		.private_ports = p->private_ports,
+		.wants_loopback = p->wants_loopback,
+		.has_exec = true,
+		.exec = p->exec,
+		.has_transactions = true,
+		.transactions = !p->no_transactions,
+		.has_keep_checkpoints = true,
+		.keep_checkpoints = p->keep_checkpoints,
+		.has_keep_files = true,
+		.keep_files_bytes = p->keep_files_bytes,
+		.owner = p->owner,
+		.dialect = p->dialect,
+		.packages_replace = p->packages_replace };
+
 	c.metadata = copy_text(p->metadata);
 	c.profile = copy_text(p->profile);
 	c.env = copy_words(p->env);
 	c.preload = copy_words(p->preload);
+	c.mounts = copy_words(p->mounts);
 	c.additional_imports = copy_words(p->additional_imports);
 	c.imports_below = p->imports_below;
 	c.packages = copy_packages(p->packages);
 	c.packages_report = copy_text(p->packages_report);
-	bool whole = !p->packages == !c.packages && !p->metadata == !c.metadata && !p->profile == !c.profile && !p->env == !c.env &&
-		     !p->preload == !c.preload && !p->additional_imports == !c.additional_imports;
+	bool whole = !p->packages == !c.packages && !p->metadata == !c.metadata &&
+		     !p->profile == !c.profile && !p->env == !c.env && !p->preload == !c.preload &&
+		     !p->mounts == !c.mounts && !p->additional_imports == !c.additional_imports;
 	if (!whole || network_policy_copy(&p->network, &c.network) < 0) {
 		session_params_finish(&c);
 		return -ENOMEM;
 	}
+
 	*ret = c;
 	return 0;
 }

@@ -1,4 +1,7 @@
-/* Final answers that code prints, for prompts that ask models for a text: `final_answer: …` anywhere, `Answer: …` at the beginning. */
+/*
+ * Final answers that code prints, for prompts that ask models for a text: `final_answer: …`
+ * anywhere, `Answer: …` at the beginning.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -30,6 +33,7 @@ static void take_line(struct outcome *o, const char *from, const char *end)
 	char *copy = strndup(from, (size_t)(end - from));
 	if (!copy)
 		return;
+
 	o->answer = (struct final_answer){ .data = copy, .len = strlen(copy) };
 	o->has_answer = true;
 }
@@ -37,13 +41,16 @@ static void take_line(struct outcome *o, const char *from, const char *end)
 void session_take_printed_answer(struct session *s)
 {
 	struct captured out;
-	output_view(&s->output[STREAM_STDOUT], &out);
-	const char *found = after_last_marker(out.tail, out.tail_len), *end = out.tail + out.tail_len;
+	output_view(&s->output.stream[STREAM_STDOUT], &out);
+	const char *found = after_last_marker(out.tail, out.tail_len),
+		   *end = out.tail + out.tail_len;
 	if (!found) {
 		found = after_last_marker(out.head, out.head_len);
 		end = out.head + out.head_len;
 	}
-	if (!found && out.head_len >= sizeof(beginning) - 1 && !memcmp(out.head, beginning, sizeof(beginning) - 1))
+
+	if (!found && out.head_len >= sizeof(beginning) - 1 &&
+		!memcmp(out.head, beginning, sizeof(beginning) - 1))
 		found = out.head + sizeof(beginning) - 1;
 	if (found)
 		take_line(&s->outcome, found, end);

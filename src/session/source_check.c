@@ -1,4 +1,7 @@
-/* Is a source complete? A question to the interpreter between cells, which wait for its answer; so it ends whatever becomes of the interpreter. */
+/*
+ * Is a source complete? A question to the interpreter between cells, which wait for its answer; so
+ * it ends whatever becomes of the interpreter.
+ */
 #include <errno.h>
 #include <stdio.h>
 
@@ -7,14 +10,16 @@
 
 enum { CHECK_LIMIT_S = 5 };
 
-int session_check(struct session *s, const char *code, size_t len, void (*answer)(void *, const char *), void *userdata,
-	struct error *e)
+int session_check(struct session *s, const char *code, size_t len,
+	void (*answer)(void *, const char *), void *userdata, struct error *e)
 {
 	struct buffer b = BUFFER_INIT(0);
 	size_t start;
-	if (!s->guest_ready || s->running || s->check.answer)
+
+	if (!session_has_guest(s) || s->queue.running || s->check.answer)
 		return error_set(e, -EBUSY, "the session is busy");
-	if (!s->setup_sent)
+
+	if (!s->setup.sent)
 		session_send_setup(s);
 
 	int r = wire_begin(&b, WIRE_CHECK, ++s->check.serial, &start);
@@ -27,6 +32,7 @@ int session_check(struct session *s, const char *code, size_t len, void (*answer
 		s->check.asked_ns = clock_now_ns();
 		guest_send(sandbox_guest(s->sandbox), &b);
 	}
+
 	buffer_finish(&b);
 	return r < 0 ? error_set_errno(e, r, "asking the guest") : 0;
 }
@@ -45,6 +51,7 @@ bool source_check_frame(struct session *s, const struct wire_frame *f)
 {
 	struct wire_field field;
 	char verdict[16] = "invalid";
+
 	if (f->type != WIRE_CHECKED || !f->serial || f->serial > s->check.serial)
 		return false;
 	if (f->serial != s->check.serial)
@@ -52,7 +59,8 @@ bool source_check_frame(struct session *s, const struct wire_frame *f)
 
 	for (size_t at = 0; wire_field_next(f, &at, &field) == 1;)
 		if (field.tag == WIRE_TEXT)
-			snprintf(verdict, sizeof(verdict), "%.*s", (int)(field.len < 15 ? field.len : 15), field.data);
+			snprintf(verdict, sizeof(verdict), "%.*s",
+				(int)(field.len < 15 ? field.len : 15), field.data);
 	end_check(s, verdict);
 	return true;
 }

@@ -11,21 +11,32 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "jail/jail.h"
+#include "sandbox/plain_zygote.h"
+#include "session/files/file_watch.h"
 #include "session/idle_latency.h"
 #include "session/internal.h"
-#include "sandbox/plain_zygote.h"
+#include "session/ports/port_link.h"
+#include "session/processes/processes.h"
 
-enum { SWEEP_MS = 200 };
+enum { TICK_MS = 200 };
 
-/* What most code imports first, and what takes longest to import. Missing ones are reported, not fatal. */
-#define STDLIB_MODULES "abc", "argparse", "array", "ast", "asyncio", "base64", "bisect", "calendar", \
-	"collections", "collections.abc", "concurrent.futures", "contextlib", "copy", "csv", "ctypes", "dataclasses", "datetime", \
-	"decimal", "difflib", "enum", "fractions", "functools", "glob", "gzip", "hashlib", "heapq", "html", "inspect", "io", \
-	"itertools", "json", "logging", "math", "multiprocessing", "operator", "os", "pathlib", "pickle", "pprint", "queue", \
-	"random", "re", "secrets", "shutil", "signal", "socket", "sqlite3", "statistics", "string", "struct", "subprocess", "sys", \
-	"tempfile", "textwrap", "threading", "time", "timeit", "traceback", "types", "typing", "unicodedata", "unittest", \
-	"urllib.parse", "urllib.request", "uuid", "warnings", "weakref", "xml.etree.ElementTree", "zipfile", "zlib"
-static const char *const default_preload[] = { STDLIB_MODULES, "numpy", "pandas", "matplotlib.pyplot", "PIL.Image", NULL };
+/*
+ * What most code imports first, and what takes longest to import. Missing ones are reported, not
+ * fatal.
+ */
+#define STDLIB_MODULES                                                                             \
+	"abc", "argparse", "array", "ast", "asyncio", "base64", "bisect", "calendar",              \
+		"collections", "collections.abc", "concurrent.futures", "contextlib", "copy",      \
+		"csv", "ctypes", "dataclasses", "datetime", "decimal", "difflib", "enum",          \
+		"fractions", "functools", "glob", "gzip", "hashlib", "heapq", "html", "inspect",   \
+		"io", "itertools", "json", "logging", "math", "multiprocessing", "operator", "os", \
+		"pathlib", "pickle", "pprint", "queue", "random", "re", "secrets", "shutil",       \
+		"signal", "socket", "sqlite3", "statistics", "string", "struct", "subprocess",     \
+		"sys", "tempfile", "textwrap", "threading", "time", "timeit", "traceback",         \
+		"types", "typing", "unicodedata", "unittest", "urllib.parse", "urllib.request",    \
+		"uuid", "warnings", "weakref", "xml.etree.ElementTree", "zipfile", "zlib"
+static const char *const default_preload[] = { STDLIB_MODULES, "numpy", "pandas",
+	"matplotlib.pyplot", "PIL.Image", NULL };
 /* For sessions whose packages replace some of the system's: nothing of those is there. */
 static const char *const plain_preload[] = { STDLIB_MODULES, NULL };
 
@@ -42,43 +53,93 @@ void sessions_config_init(struct sessions_config *c)
 		.max_checkpoints = 16,
 		.default_ttl_s = 24 * 3600,
 		.default_idle_timeout_s = 3600,
-		.defaults = { .timeout_s = 30, .output_bytes = 1 << 20, .memory_bytes = 2ULL << 30, .processes = 256,
-			.disk_bytes = 256 << 20, .inodes = JAIL_INODES, .file_bytes = 1ULL << 30, .open_files = 1024, .total_output_bytes = 1ULL << 30,
+		.max_paused_s = 24 * 3600,
+		.defaults = { .timeout_s = 30,
+			.output_bytes = 1 << 20,
+			.memory_bytes = 2ULL << 30,
+			.processes = 256,
+			.disk_bytes = 256 << 20,
+			.inodes = JAIL_INODES,
+			.file_bytes = 1ULL << 30,
+			.open_files = 1024,
+			.total_output_bytes = 1ULL << 30,
 			.log_bytes = 16 << 20 },
-		.maxima = { .timeout_s = 3600, .output_bytes = 4 << 20, .memory_bytes = 0, .processes = 4096,
-			.disk_bytes = 4ULL << 30, .inodes = 1 << 20, .open_files = 4096, .log_bytes = 256 << 20 },
+		.maxima = { .timeout_s = 3600,
+			.output_bytes = 4 << 20,
+			.memory_bytes = 0,
+			.processes = 4096,
+			.disk_bytes = 4ULL << 30,
+			.inodes = 1 << 20,
+			.open_files = 4096,
+			.log_bytes = 256 << 20 },
 		.max_exec = JAIL_EXEC_ANY,
 	};
 }
 
-static void on_sweep(uv_timer_t *timer)
+static void warm_displays_once(struct sessions *t)
+{
+	const struct display_size usual = { DISPLAY_WIDTH, DISPLAY_HEIGHT, DISPLAY_DEPTH,
+		DISPLAY_DPI };
+	if (!t->config.warm_display || t->displays_warmed || !sandbox_pool_warm(t->pool) ||
+		displays_check(NULL) < 0)
+		return;
+
+	t->displays_warmed = true;
+	displays_warm(t->displays, &usual);
+}
+
+/*
+ * Ends a session whose time to live or whose idle time is over, or pauses it if that was asked for.
+ */
+static void expire(struct session *s, uint64_t now)
+{
+	char why[96] = "";
+	if (s->pause.since_ns) {
+		if (pause_expires_in_s(s) < 0)
+			session_end(s, "it was paused for longer than the server allows");
+		return;
+	}
+
+	bool idle = !s->queue.running && !s->queue.n_waiting && !processes_attended(s) &&
+		    !ports_attended(s);
+	if ((double)(now - s->times.created_ns) / 1e9 > s->params.ttl_s)
+		snprintf(why, sizeof(why), "its time to live of %g s had passed", s->params.ttl_s);
+	else if (idle && (double)(now - s->times.used_ns) / 1e9 > s->params.idle_timeout_s)
+		snprintf(why, sizeof(why), "it was idle for more than %g s",
+			s->params.idle_timeout_s);
+
+	struct error e = { 0 };
+	if (!*why)
+		return;
+	if (!s->params.pause_on_expiry)
+		session_end(s, why);
+	else if (pause_possible(s)) /* else when its cell has ended */
+		session_pause(s, &e);
+}
+
+static void on_tick(uv_timer_t *timer)
 {
 	struct sessions *t = timer->data;
 	uint64_t now = clock_now_ns();
-	if (t->config.warm_display && !t->displays_warmed && sandbox_pool_warm(t->pool) && displays_check(NULL) == 0) {
-		const struct display_size usual = { DISPLAY_WIDTH, DISPLAY_HEIGHT, DISPLAY_DEPTH, DISPLAY_DPI };
-		t->displays_warmed = true;
-		displays_warm(t->displays, &usual);
-	}
+	warm_displays_once(t);
+
 	for (struct session *s = TAILQ_FIRST(&t->list), *next; s; s = next) {
 		next = TAILQ_NEXT(s, link);
-		char why[96];
 		session_watch_cpu(s);
+		if (s->sandbox)
+			sandbox_watch_memory(s->sandbox);
 		source_check_expire(s);
-		if (s->ending)
+		introspect_expire(s);
+		if (s->phase == PHASE_ENDING)
 			continue;
+
 		if (s->sandbox) {
 			session_recount_uploads(s);
 			evict_over_memory(s, false);
 		}
-		if ((double)(now - s->created_ns) / 1e9 > s->params.ttl_s) {
-			snprintf(why, sizeof(why), "its time to live of %g s was over", s->params.ttl_s);
-			session_end(s, why);
-		} else if (!s->running && !s->queued && (double)(now - s->used_ns) / 1e9 > s->params.idle_timeout_s) {
-			snprintf(why, sizeof(why), "it was idle for more than %g s", s->params.idle_timeout_s);
-			session_end(s, why);
-		}
+		expire(s, now);
 	}
+	sessions_end_drained(t, now);
 }
 
 /* With its parents, as mkdir -p. */
@@ -89,13 +150,16 @@ static int make_state_dir(const char *dir, struct error *e)
 		return 0;
 	if (!path)
 		return error_set(e, -ENOMEM, "out of memory");
+
 	for (char *slash = path;;) {
 		slash = strchr(slash + 1, '/');
 		if (slash)
 			*slash = '\0';
-		if (mkdir(path, 0700) < 0 && errno != EEXIST && (!slash || errno == EACCES || errno == ENOSPC || errno == EROFS)) {
+		if (mkdir(path, 0700) < 0 && errno != EEXIST &&
+			(!slash || errno == EACCES || errno == ENOSPC || errno == EROFS)) {
 			error_set_errno(e, -errno, "making the state directory %s", dir);
-			return error_remedy(e, "Name another with --state-dir, or make it writable.");
+			return error_remedy(e,
+				"Choose another directory with {setting:state-dir}, or make this one writable.");
 		}
 		if (!slash)
 			return 0;
@@ -103,24 +167,10 @@ static int make_state_dir(const char *dir, struct error *e)
 	}
 }
 
-int sessions_create(const struct sessions_config *config, struct error *e, struct sessions **ret)
+static int create_pool(struct sessions *t, struct error *e)
 {
-	int r = make_state_dir(config->state_dir, e);
-	if (r < 0)
-		return r;
-	struct sessions *t = calloc(1, sizeof(*t));
-	if (!t)
-		return error_set(e, -ENOMEM, "out of memory");
-	t->config = *config;
-	t->stats.limit = config->max_sessions;
-	TAILQ_INIT(&t->list);
-	t->tombstones = calloc(LIMIT_TOMBSTONES, sizeof(*t->tombstones));
-	t->owned_preload = session_words_copy(config->preload ? (const char *const *)config->preload : default_preload);
-	if (!t->tombstones || !t->owned_preload) {
-		r = error_set(e, -ENOMEM, "out of memory");
-		goto fail;
-	}
-	struct sandbox_pool_config nc = { .loop = config->loop,
+	const struct sessions_config *config = &t->config;
+	struct sandbox_pool_config pool = { .loop = config->loop,
 		.guest_module = config->guest_module,
 		.state_dir = config->state_dir,
 		.rootfs = config->rootfs,
@@ -129,26 +179,61 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 		.preload = t->owned_preload,
 		.learn = config->learn,
 		.plain_preload = (char *const *)plain_preload,
-		.stock = config->ready_guests,
+		.plain_first = config->quick_start && t->owned_preload[0],
+		.ready_target = config->ready_guests,
 		.renew_s = config->renew_s,
-		.kind = { .disk_bytes = config->defaults.disk_bytes, .inodes = config->defaults.inodes, .exec = config->default_exec,
-			.network = { .net = config->default_network.net == JAIL_NET_LOOPBACK ? JAIL_NET_LOOPBACK : JAIL_NET_NONE } },
+		.kind = { .disk_bytes = config->defaults.disk_bytes,
+			.inodes = config->defaults.inodes,
+			.exec = config->default_exec,
+			.network = { .net = config->default_network.net == JAIL_NET_LOOPBACK
+						    ? JAIL_NET_LOOPBACK
+						    : JAIL_NET_NONE } },
 		.limits = session_cgroup_limits(&config->defaults),
 		.events = &session_events };
-	if ((r = sandbox_pool_create(&nc, e, &t->pool)) < 0)
+	return sandbox_pool_create(&pool, e, &t->pool);
+}
+
+int sessions_create(const struct sessions_config *config, struct error *e, struct sessions **ret)
+{
+	int r = make_state_dir(config->state_dir, e);
+	if (r < 0)
+		return r;
+
+	struct sessions *t = calloc(1, sizeof(*t));
+	if (!t)
+		return error_set(e, -ENOMEM, "out of memory");
+
+	t->config = *config;
+	t->stats.limit = config->max_sessions;
+	TAILQ_INIT(&t->list);
+	cell_store_init(&t->cell_store);
+	t->tombstones = calloc(LIMIT_TOMBSTONES, sizeof(*t->tombstones));
+	t->owned_preload = session_words_copy(
+		config->preload ? (const char *const *)config->preload : default_preload);
+	if (!t->tombstones || !t->owned_preload) {
+		r = error_set(e, -ENOMEM, "out of memory");
 		goto fail;
-	struct displays_config dc = { .loop = config->loop, .guest_module = config->guest_module, .pool = t->pool,
+	}
+
+	if ((r = create_pool(t, e)) < 0)
+		goto fail;
+
+	struct displays_config dc = { .loop = config->loop,
+		.guest_module = config->guest_module,
+		.pool = t->pool,
 		.plain = config->plain_displays };
 	if ((r = displays_create(&dc, &t->displays)) < 0) {
 		sandbox_pool_destroy(t->pool, NULL, NULL);
 		error_set(e, r, "out of memory");
 		goto fail;
 	}
+
 	if (config->low_idle_latency)
-		t->idle_latency = idle_latency_create(config->loop, AWAKE_DRIVER, AWAKE_DEVICE);
-	uv_timer_init(config->loop, &t->sweep);
-	t->sweep.data = t;
-	uv_timer_start(&t->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
+		t->idle_latency = idle_latency_create(
+			config->loop, IDLE_LATENCY_DRIVER, IDLE_LATENCY_DEVICE);
+	uv_timer_init(config->loop, &t->tick);
+	t->tick.data = t;
+	uv_timer_start(&t->tick, on_tick, TICK_MS, TICK_MS);
 	*ret = t;
 	return 0;
 fail:
@@ -161,9 +246,9 @@ fail:
 static void table_freed(uv_handle_t *h)
 {
 	struct sessions *t = h->data;
-	void (*done)(void *) = t->done;
-	void *userdata = t->done_userdata;
-	free(t->common_path);
+	void (*done)(void *) = t->end.done;
+	void *userdata = t->end.userdata;
+	free(t->packages.common_path);
 	free(t->tombstones);
 	session_words_free(t->owned_preload);
 	free(t);
@@ -174,14 +259,14 @@ static void table_freed(uv_handle_t *h)
 static void wait_for_sessions(uv_timer_t *timer)
 {
 	struct sessions *t = timer->data;
-	if (!t->closing_sessions)
+	if (!t->end.closing_sessions)
 		uv_close((uv_handle_t *)timer, table_freed);
 }
 
 static void sandbox_pool_gone(void *userdata)
 {
 	struct sessions *t = userdata;
-	uv_timer_start(&t->sweep, wait_for_sessions, 0, 1);
+	uv_timer_start(&t->tick, wait_for_sessions, 0, 1);
 }
 
 static void displays_gone(void *userdata)
@@ -195,6 +280,7 @@ static void end_all(struct sessions *t)
 {
 	while (!TAILQ_EMPTY(&t->list))
 		session_end(TAILQ_FIRST(&t->list), "the server ended");
+	file_watches_close(t);
 	displays_destroy(t->displays, displays_gone, t);
 	t->displays = NULL;
 	idle_latency_destroy(t->idle_latency);
@@ -204,7 +290,7 @@ static void end_all(struct sessions *t)
 static void on_drain(uv_timer_t *timer)
 {
 	struct sessions *t = timer->data;
-	if (!t->stats.running_cells || clock_now_ns() >= t->drain_until_ns) {
+	if (!t->stats.running_cells || clock_now_ns() >= t->end.until_ns) {
 		uv_timer_stop(timer);
 		end_all(t);
 	}
@@ -212,18 +298,18 @@ static void on_drain(uv_timer_t *timer)
 
 void sessions_destroy(struct sessions *t, double deadline_s, void (*done)(void *), void *userdata)
 {
-	t->done = done;
-	t->done_userdata = userdata;
-	t->drain_until_ns = clock_now_ns() + (uint64_t)(deadline_s * 1e9);
-	if (t->destroying) /* asked again, with less patience */
+	t->end.done = done;
+	t->end.userdata = userdata;
+	t->end.until_ns = clock_now_ns() + (uint64_t)(deadline_s * 1e9);
+	if (t->end.destroying) /* asked again, with less patience */
 		return;
-	t->draining = t->destroying = true;
-	uv_timer_start(&t->sweep, on_drain, 0, 20);
+	t->end.draining = t->end.destroying = true;
+	uv_timer_start(&t->tick, on_drain, 0, 20);
 }
 
 bool sessions_ready(const struct sessions *t)
 {
-	return t->pool && sandbox_pool_warm(t->pool) && !t->common_awaited;
+	return t->pool && sandbox_pool_warm(t->pool) && !t->packages.common_awaited;
 }
 
 const char *sessions_complaint(const struct sessions *t)
@@ -239,7 +325,8 @@ const char *sessions_preload_report(const struct sessions *t)
 
 const char *sessions_display_kind(const struct sessions *t)
 {
-	const struct display_size usual = { DISPLAY_WIDTH, DISPLAY_HEIGHT, DISPLAY_DEPTH, DISPLAY_DPI };
+	const struct display_size usual = { DISPLAY_WIDTH, DISPLAY_HEIGHT, DISPLAY_DEPTH,
+		DISPLAY_DPI };
 	return displays_kind(t->displays, &usual);
 }
 
@@ -250,7 +337,7 @@ const struct sessions_stats *sessions_stats(const struct sessions *t)
 		const struct sandbox_pool_stats *n = sandbox_pool_stats(t->pool);
 		w->stats.forked = n->forked;
 		w->stats.zygote_restarts = n->restarts;
-		w->stats.ready_guests = n->stock_ready;
+		w->stats.ready_guests = n->ready;
 		for (int i = STEP_CLONE; i <= STEP_SPAWN; i++) {
 			w->stats.steps.count[i] = n->steps.count[i];
 			w->stats.steps.ns[i] = n->steps.ns[i];

@@ -3,8 +3,8 @@
 enum { STEP_SHIFT = 56 };
 static const uint64_t ns_mask = (1ULL << STEP_SHIFT) - 1;
 
-static const char *const names[STEP_COUNT] = { "clone", "join", "enter", "filter", "python", "spawn", "setup", "compile", "run",
-	"value", "report", "cell", "encode" };
+static const char *const names[STEP_COUNT] = { "clone", "join", "enter", "filter", "python",
+	"spawn", "setup", "compile", "run", "value", "report", "cell", "encode" };
 
 const char *step_name(enum lap s)
 {
@@ -33,7 +33,8 @@ void step_add_all(struct step_times *t, const struct step_times *from)
 uint64_t step_rest(const struct step_times *t, enum lap first, enum lap last, uint64_t total)
 {
 	for (int i = first; i <= (int)last; i++)
-		total -= t->ns[i] < total ? t->ns[i] : total; /* what a guest says need not be true */
+		/* what a guest says need not be true */
+		total -= t->ns[i] < total ? t->ns[i] : total;
 	return total;
 }
 

@@ -1,6 +1,7 @@
 /*
- * Where the time of a session's start and of a cell goes. A guest tells with READY and DONE how long each of its steps took; the
- * daemon adds what lies between (waking up, waiting for a CPU) and what it does itself. Shown as sums and counts in /metrics.
+ * The duration of each step of a session's start and of a cell. A guest tells with READY and DONE
+ * how long each of its steps took; the daemon adds what lies between (waking up, waiting for a CPU)
+ * and what it does itself. Shown as sums and counts in /metrics.
  */
 #pragma once
 

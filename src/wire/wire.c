@@ -123,6 +123,7 @@ int wire_reader_next(struct wire_reader *r, struct wire_frame *ret)
 {
 	size_t have = r->in.len - r->done;
 	const char *at = r->in.data + r->done;
+
 	if (have < WIRE_HEADER)
 		return 0;
 	size_t len = get_u32(at);
@@ -130,9 +131,10 @@ int wire_reader_next(struct wire_reader *r, struct wire_frame *ret)
 		return -EPROTO;
 	if (have - WIRE_HEADER < len)
 		return 0;
-	*ret = (struct wire_frame){
-		.type = (uint8_t)at[4], .serial = get_u32(at + 8), .fields = at + WIRE_HEADER, .len = len
-	};
+	*ret = (struct wire_frame){ .type = (uint8_t)at[4],
+		.serial = get_u32(at + 8),
+		.fields = at + WIRE_HEADER,
+		.len = len };
 	r->done += WIRE_HEADER + len;
 	return 1;
 }
@@ -148,7 +150,9 @@ int wire_field_next(const struct wire_frame *f, size_t *at, struct wire_field *r
 	size_t len = get_u32(p + 1);
 	if (len > left - WIRE_FIELD_HEADER)
 		return -EPROTO;
-	*ret = (struct wire_field){ .tag = (uint8_t)p[0], .data = p + WIRE_FIELD_HEADER, .len = len };
+	*ret = (struct wire_field){
+		.tag = (uint8_t)p[0], .data = p + WIRE_FIELD_HEADER, .len = len
+	};
 	*at += WIRE_FIELD_HEADER + len;
 	return 1;
 }

@@ -20,35 +20,60 @@ enum { WIRE_HEADER = 12, WIRE_FIELD_HEADER = 5 };
 
 enum wire_type {
 	/* daemon → guest */
-	WIRE_SETUP = 1, /* ENV*, PRELOAD*, PACKAGES*, SEED, MEMORY, PROCESSES, NETWORK, POLICY*, TEMPLATE: before the first cell; later with PACKAGES alone */
-	WIRE_EXECUTE,   /* CODE, STDIN, VARIABLES, TYPED, RESCAN, PAINT */
-	WIRE_CHECK,     /* CODE: is it complete? */
-	WIRE_REHEARSE,  /* nobody needs you yet: get ready for a first cell */
+	/* ENV*, PRELOAD*, PACKAGES*, SEED, MEMORY, PROCESSES, NETWORK, POLICY*, TEMPLATE: before
+	 * the first cell; later with PACKAGES alone */
+	WIRE_SETUP = 1,
+	WIRE_EXECUTE,     /* CODE, STDIN, VARIABLES, TYPED, DATA_FORMS, RESCAN, PAINT, ARGUMENT* */
+	WIRE_CHECK,       /* CODE: is it complete? */
+	WIRE_REHEARSE,    /* nobody needs you yet: get ready for a first cell */
 	WIRE_TOOLS,       /* JSON: the definitions, in place of those before */
 	WIRE_TOOL_RESULT, /* CALL, (JSON | ERROR_TYPE, TEXT) */
-	WIRE_PARK,      /* TICKET: leave a copy of yourself behind, now */
-	WIRE_PARK_NEXT, /* the same, when a cell was run and nothing came after it for a moment */
-	WIRE_REPLAY,    /* as EXECUTE, silently: to get from a copy's state to a later one. Serial 0: answer REPLAYED */
-	WIRE_CONTINUE,  /* to a cell whose code has ended and whose windows are being painted: the picture was taken */
-	WIRE_LIVE,      /* to a parked copy: TICKET, RESTORE, MOVE, RESEED; brings control, stdout, stderr: make a live guest of yourself */
-	WIRE_JOINED,    /* to a guest that moved into a jail of its own and said LIVED: it is in its control groups, and may go on */
+	WIRE_PARK,        /* SNAPSHOT_ID: leave a copy of yourself behind, now */
+	WIRE_PARK_NEXT,   /* the same, when a cell was run and nothing came after it for a moment */
+	/* as EXECUTE, silently: to get from a copy's state to a later one. Serial 0: answer
+	 * REPLAYED */
+	WIRE_REPLAY,
+	/* to a cell whose code has ended and whose windows are being painted: the picture was taken
+	 */
+	WIRE_CONTINUE,
+	/*
+	 * to a parked copy: SNAPSHOT_ID, RESTORE, MOVE, RESEED; brings control, stdout, stderr:
+	 * make a live guest of yourself
+	 */
+	WIRE_LIVE,
+	/* to a guest that moved into a jail of its own and said LIVED: it is in its control groups,
+	 * and may go on */
+	WIRE_JOINED,
+	WIRE_INTROSPECT, /* JSON: a question about the variables */
+	/*
+	 * to a process that is to become a program beside the interpreters (wire/start.h): ARG*,
+	 * PROGRAM*, ENV*, CWD, TERMINAL, PROCESSES, FILE_BYTES, OPEN_FILES, CPU_SECONDS; brings its
+	 * standard input
+	 */
+	WIRE_START,
 	/* guest → daemon */
-	WIRE_READY = 32, /* it is in its jail and waits */
-	WIRE_FAILED,     /* TEXT: it could not get there */
-	WIRE_DISPLAY,    /* MIME, (TEXT | JSON), … */
-	WIRE_RESULT,     /* the same, the value of the last expression */
-	WIRE_ERROR,      /* TYPE, TEXT, TRACEBACK, LINE, and where it knows CODE, RULE, REMEDY */
-	WIRE_FILES,      /* FILE*, CUT */
-	WIRE_DONE,       /* EXIT_CODE, OUTCOME, CPU_NS, PEAK: the last frame of a cell */
-	WIRE_CHECKED,    /* TEXT */
+	WIRE_READY = 32,  /* it is in its jail and waits */
+	WIRE_FAILED,      /* TEXT: it could not get there */
+	WIRE_DISPLAY,     /* MIME, (TEXT | JSON), … */
+	WIRE_RESULT,      /* the same, the value of the last expression */
+	WIRE_ERROR,       /* TYPE, TEXT, TRACEBACK, LINE, and where it knows CODE, RULE, REMEDY */
+	WIRE_FILES,       /* FILE*, CUT */
+	WIRE_DONE,        /* EXIT_CODE, OUTCOME, CPU_NS, PEAK: the last frame of a cell */
+	WIRE_CHECKED,     /* TEXT */
 	WIRE_TOOL_CALL,   /* CALL, TEXT: its name, JSON: an object of arguments */
 	WIRE_TOOL_CANCEL, /* CALL: nobody waits for it any more */
-	WIRE_ANSWER,     /* JSON or TEXT, ENCODED: the final answer of a cell */
-	WIRE_PARKED,     /* TICKET, the copy's pidfd and its control socket; or TICKET and TEXT: why there is none; FILES_LEFT; serial: the last cell it has seen */
-	WIRE_LIVED,      /* the same, of a parked copy about the live guest it made */
-	WIRE_REPLAYED,   /* all cells that were to be replayed were */
-	WIRE_STARTED, /* a cell began inside one that was left in a main loop */
-	WIRE_WAITS,   /* LOOP: how the cell's code waits for its windows' events, when that changes */
+	WIRE_ANSWER,      /* JSON or TEXT, ENCODED: the final answer of a cell */
+	/*
+	 * SNAPSHOT_ID, the copy's pidfd and its control socket; or SNAPSHOT_ID and TEXT: why there
+	 * is none; FILES_LEFT; serial: the last cell it has seen
+	 */
+	WIRE_PARKED,
+	WIRE_LIVED,    /* the same, of a parked copy about the live guest it made */
+	WIRE_REPLAYED, /* all cells that were to be replayed were */
+	WIRE_STARTED,  /* a cell began inside one that was left in a main loop */
+	/* LOOP: how the cell's code waits for its windows' events, when that changes */
+	WIRE_WAITS,
+	WIRE_INTROSPECTED, /* JSON; left out when there is no answer */
 };
 
 /* The exit code of a guest that cannot reach the daemon any more. */
@@ -76,42 +101,58 @@ enum wire_tag {
 	WIRE_PEAK,
 	WIRE_FINAL,
 	WIRE_PROCESSES,
-	WIRE_PACKAGES, /* a directory of a set, for sys.path */
-	WIRE_CALL, /* a number of the guest's own, not 0 */
-	WIRE_NETWORK, /* "loopback" or "allow" */
-	WIRE_STEP,     /* READY, DONE: step_pack() */
-	WIRE_SCREEN, /* SETUP: the session has a display */
-	WIRE_ERROR_CODE, /* a word for programs */
-	WIRE_REMEDY,     /* what to do about an error */
-	WIRE_POLICY,   /* a rule of the session's profile, "key=value" */
-	WIRE_RULE,     /* enum policy_rule that an error is a violation of */
-	WIRE_ENCODED,  /* the final answer in smolagents' safe encoding */
-	WIRE_TICKET,     /* u64: which copy is meant */
-	WIRE_KEEP_FILES, /* u64: bytes of /workspace that copies may keep; 0 for none */
-	WIRE_WIPE,       /* empty /workspace first */
-	WIRE_RESTORE,    /* put the files back as they were when the copy was made */
-	WIRE_FILES_LEFT, /* why the files are not as they were */
-	WIRE_MOVE,       /* u64: into the jail whose namespaces come along */
-	WIRE_RESEED,     /* u64: with random numbers of its own */
-	WIRE_NOTE,       /* READY: what could not be re-seeded */
+	WIRE_PACKAGES,    /* a directory of a set, for sys.path */
+	WIRE_CALL,        /* a number of the guest's own, not 0 */
+	WIRE_NETWORK,     /* "loopback" or "allow" */
+	WIRE_STEP,        /* READY, DONE: step_pack() */
+	WIRE_SCREEN,      /* SETUP: the session has a display */
+	WIRE_ERROR_CODE,  /* a word for programs */
+	WIRE_REMEDY,      /* what to do about an error */
+	WIRE_POLICY,      /* a rule of the session's profile, "key=value" */
+	WIRE_RULE,        /* enum policy_rule that an error is a violation of */
+	WIRE_ENCODED,     /* the final answer in smolagents' safe encoding */
+	WIRE_SNAPSHOT_ID, /* u64: which copy is meant */
+	WIRE_KEEP_FILES,  /* u64: bytes of /workspace that copies may keep; 0 for none */
+	WIRE_WIPE,        /* empty /workspace first */
+	WIRE_RESTORE,     /* put the files back as they were when the copy was made */
+	WIRE_FILES_LEFT,  /* why the files are not as they were */
+	WIRE_MOVE,        /* u64: into the jail whose namespaces come along */
+	WIRE_RESEED,      /* u64: with random numbers of its own */
+	WIRE_NOTE,        /* READY: what could not be re-seeded */
 	WIRE_FILE_BYTES,
 	WIRE_OPEN_FILES,
 	WIRE_CPU_SECONDS,
-	WIRE_ERRNO,    /* ERROR: of an OSError */
+	WIRE_ERRNO,     /* ERROR: of an OSError */
 	WIRE_VARIABLES, /* JSON text of an object */
 	WIRE_TYPED,
-	WIRE_UNWATCHED, /* EXECUTE: nobody asked for a picture of the screen, or said what to do about code that waits for a window */
+	WIRE_DATA_FORMS, /* EXECUTE: data frames and figures also as data */
+	/* EXECUTE: nobody asked for a picture of the screen, or said what to do about code that
+	 * waits for a window */
+	WIRE_UNWATCHED,
 	WIRE_LOOP, /* enum wire_loop */
-	WIRE_TEMPLATE, /* SETUP: copies of this guest will be sessions; what it has imported is theirs */
-	WIRE_PAINT,    /* EXECUTE: a picture is wanted, so the cell paints its windows before it ends, and waits for CONTINUE */
-	WIRE_FRAGILE,  /* u64: PARK, PARK_NEXT: the copy may be one that goes first when memory runs short; PARKED: it is one */
-	WIRE_EFFECTS,  /* u64: DONE: enum wire_effects of the cell, or'ed; left out when it had none */
-	WIRE_ITSELF,   /* u64: LIVE: the copy itself is to be the guest, and to leave another one behind, with this ticket */
+	/* SETUP: copies of this guest will be sessions; what it has imported is theirs */
+	WIRE_TEMPLATE,
+	/* EXECUTE: a picture is wanted, so the cell paints its windows before it ends, and waits
+	 * for CONTINUE */
+	WIRE_PAINT,
+	/* u64: PARK, PARK_NEXT: the copy may be one that goes first when memory runs short; PARKED:
+	 * it is one */
+	WIRE_FRAGILE,
+	/* u64: DONE: enum wire_effects of the cell, or'ed; left out when it had none */
+	WIRE_EFFECTS,
+	/* u64: LIVE: the copy itself is to be the guest, and to leave another one behind, with this
+	 * snapshot_id */
+	WIRE_ITSELF,
+	WIRE_ARGUMENT, /* EXECUTE: one of the program's arguments, in their order */
+	WIRE_ARG,      /* START: an argument, the first is the name of the program */
+	WIRE_PROGRAM,  /* START: a file to execute; the first that exists is taken */
+	WIRE_CWD,      /* START: the working directory */
+	WIRE_TERMINAL, /* START: u64: rows << 16 | columns of a terminal of its own */
 };
 
 /*
- * What toolkits' functions say about the code that called them. A hint, for what cannot be seen from outside: it may be forged, and then spoils
- * the forger's own pictures.
+ * What toolkits' functions say about the code that called them. A hint, for what cannot be seen
+ * from outside: it may be forged, and then spoils the forger's own pictures.
  */
 enum wire_loop {
 	WIRE_LOOP_NONE,  /* it computes, or draws */
@@ -119,32 +160,48 @@ enum wire_loop {
 	WIRE_LOOP_POLLS, /* in a loop of its own, and asks for events in it (pygame) */
 	WIRE_LOOP_PAUSE, /* in a main loop for a moment only (matplotlib's pause): it is not done */
 	/* The code has ended, of a cell with PAINT. In this order: */
-	WIRE_LOOP_ENDED,   /* the guest refreshes its toolkits, with a limit of the daemon's */
-	WIRE_LOOP_PAINTED, /* all its windows are painted, as far as its toolkits know; it handles events until CONTINUE */
-	WIRE_LOOP_AWAITS,  /* or: it has no windows itself, but threads or processes that may open one */
+	WIRE_LOOP_ENDED, /* the guest refreshes its toolkits, with a limit of the daemon's */
+	/* all its windows are painted, as far as its toolkits know; it handles events until
+	 * CONTINUE */
+	WIRE_LOOP_PAINTED,
+	/* or: it has no windows itself, but threads or processes that may open one */
+	WIRE_LOOP_AWAITS,
 	WIRE_LOOP_COUNT
 };
 
 /* What running a cell again from the same snapshot could make different (guest/run/effects.h). */
 enum wire_effects {
-	WIRE_EFFECT_OUTSIDE = 1, /* it read a clock, random numbers of the system, files …, or changed something outside its interpreter */
-	WIRE_EFFECT_RANDOM = 2,  /* it drew from `random` or `numpy.random`: the same again from a snapshot, not from a new interpreter */
+	/* it read a clock, random numbers of the system, files …, or changed something outside its
+	 * interpreter */
+	WIRE_EFFECT_OUTSIDE = 1,
+	/* it drew from `random` or `numpy.random`: the same again from a snapshot, not from a new
+	 * interpreter */
+	WIRE_EFFECT_RANDOM = 2,
+	/* it used files: the same again unless somebody else writes to them meanwhile */
+	WIRE_EFFECT_FILES = 4,
 };
 
 /* How the guest says a cell went; the daemon decides what to call it. */
-enum wire_outcome { WIRE_OUTCOME_OK, WIRE_OUTCOME_ERROR, WIRE_OUTCOME_EXIT, WIRE_OUTCOME_INTERRUPT, WIRE_OUTCOME_MEMORY,
-	WIRE_OUTCOME_REFUSED /* by the profile, before anything ran */ };
+enum wire_outcome {
+	WIRE_OUTCOME_OK,
+	WIRE_OUTCOME_ERROR,
+	WIRE_OUTCOME_EXIT,
+	WIRE_OUTCOME_INTERRUPT,
+	WIRE_OUTCOME_MEMORY,
+	WIRE_OUTCOME_REFUSED /* by the profile, before anything ran */
+};
 
 /*
- * The daemon interrupts a cell with one SIGINT and then wakes the guest with this signal until the cell ends: a SIGINT that comes just
- * before the code blocks in a system call would wait for that call's end. It does nothing but interrupt the call, after which
- * Python looks for signals; so a handler that cleans up after a KeyboardInterrupt is not interrupted again.
+ * The daemon interrupts a cell with one SIGINT and then wakes the guest with this signal until the
+ * cell ends: a SIGINT that comes just before the code blocks in a system call would wait for that
+ * call's end. It does nothing but interrupt the call, after which Python looks for signals; so a
+ * handler that cleans up after a KeyboardInterrupt is not interrupted again.
  */
 #define WIRE_WAKE_SIGNAL (SIGRTMAX - 2)
 
 /*
- * A cell for a guest whose cell before was left in a main loop: says that there is an EXECUTE to be read. Python's own handler takes it,
- * inside the loop, as soon as that lets Python run.
+ * A cell for a guest whose cell before was left in a main loop: says that there is an EXECUTE to be
+ * read. Python's own handler takes it, inside the loop, as soon as that lets Python run.
  */
 #define WIRE_CELL_SIGNAL (SIGRTMAX - 3)
 
@@ -188,7 +245,10 @@ void wire_reader_filled(struct wire_reader *r, size_t n);
 /* Bytes that came and were not handed out yet. */
 size_t wire_reader_pending(const struct wire_reader *r);
 
-/* Lets go of room beyond `keep` that a long frame left, once all of it was handed out and looked at. */
+/*
+ * Lets go of room beyond `keep` that a long frame left, once all of it was handed out and looked
+ * at.
+ */
 void wire_reader_trim(struct wire_reader *r, size_t keep);
 
 /* 1 and *ret for a whole frame, 0 when more bytes are needed, -EPROTO. */
@@ -208,13 +268,18 @@ int wire_field_u64(const struct wire_field *f, uint64_t *ret);
 
 /* ---- daemon ↔ zygote, daemon ↔ jailer: one SEQPACKET message each way ---- */
 
-/* Ask the zygote for a guest; brings [jail init pidfd, control socket, stdout, stderr], then what it needs to join its control
- * groups: up to four files to write "0" to, or with `into` the one directory to be cloned into. */
+/*
+ * Ask the zygote for a guest; brings [jail init pidfd, control socket, stdout, stderr], then what
+ * it needs to join its control groups: up to four files to write "0" to, or with `into` the one
+ * directory to be cloned into.
+ */
 struct wire_spawn {
 	uint32_t serial;
 	uint32_t into;
 	uint32_t exec; /* enum jail_exec: which filter it gets */
 	uint32_t net;  /* enum jail_net: the same */
+	/* not a guest but a program: the control socket (SEQPACKET) has a START frame for it */
+	uint32_t program;
 };
 enum { WIRE_SPAWN_FDS = 4, WIRE_SPAWN_FDS_MAX = 8 };
 
@@ -224,7 +289,9 @@ enum { WIRE_ZYGOTE_TEXT = 2048 };
 struct wire_zygote {
 	uint32_t event;
 	uint32_t serial; /* of the spawn request */
-	int32_t err;     /* negative errno when it failed; else the message brings the guest's pidfd */
+	/* negative errno when it failed; else the message brings the guest's pidfd */
+	int32_t err;
 	int32_t pid;
-	char text[WIRE_ZYGOTE_TEXT]; /* WARM: what could not be preloaded, a line each; PROBLEM: what is wrong */
+	/* WARM: what could not be preloaded, a line each; PROBLEM: what is wrong */
+	char text[WIRE_ZYGOTE_TEXT];
 };

@@ -20,8 +20,9 @@
 
 enum {
 	MAPPINGS_MAX = 4096,
-	HEAP_WORTH = 128 << 10, /* of a huge page that is filled up, so much must be there already */
-	CHUNK = 32 << 10,       /* below what malloc would map */
+	/* of a huge page that is filled up, so much must be there already */
+	HEAP_WORTH = 128 << 10,
+	CHUNK = 32 << 10, /* below what malloc would map */
 	SMALL_PAGE = 4096,
 };
 
@@ -52,7 +53,10 @@ static uintptr_t down(uintptr_t at)
 
 /* ---- the heap ---------------------------------------------------------------------- */
 
-/* Moves the end of malloc's memory into the next huge page. Nothing else can fill this one up: that memory must be able to grow. */
+/*
+ * Moves the end of malloc's memory into the next huge page. Nothing else can fill this one up: that
+ * memory must be able to grow.
+ */
 static void fill_malloc(void)
 {
 	uintptr_t end = up((uintptr_t)sbrk(0));
@@ -64,7 +68,8 @@ static void fill_malloc(void)
 static void fill(uintptr_t start, uintptr_t end)
 {
 	if (end > start) /* where it cannot, small pages remain */
-		mmap((void *)start, end - start, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		mmap((void *)start, end - start, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 }
 
 /* A huge page of which a part is the heap's and the rest is nobody's: that becomes memory too. */
@@ -72,13 +77,16 @@ static void fill_up(uintptr_t block)
 {
 	uintptr_t end = block + HUGE, at = block, brk = (uintptr_t)sbrk(0), there = 0;
 	const struct map *first = mappings, *last;
+
 	for (; first < mappings + n_mappings && first->end <= block; first++)
 		;
 	for (last = first; last < mappings + n_mappings && last->start < end; last++) {
 		if (!map_is_heap(last) || (last->end == brk && brk < end))
 			return;
-		there += (last->end < end ? last->end : end) - (last->start > block ? last->start : block);
+		there += (last->end < end ? last->end : end) -
+			 (last->start > block ? last->start : block);
 	}
+
 	if (there < HEAP_WORTH)
 		return;
 	for (; first < last; at = first++->end)
@@ -98,13 +106,17 @@ void pages_collapse(void)
 	}
 	look();
 	for (size_t i = 0; i < n_mappings; i++)
-		for (uintptr_t at = up(mappings[i].start); map_is_heap(&mappings[i]) && at < down(mappings[i].end); at += HUGE)
+		for (uintptr_t at = up(mappings[i].start);
+			map_is_heap(&mappings[i]) && at < down(mappings[i].end); at += HUGE)
 			madvise((void *)at, HUGE, MADV_COLLAPSE);
 }
 
 /* ---- code -------------------------------------------------------------------------- */
 
-/* Whether half of the pages are there: warming up ran what is in them, or the kernel had it close by. */
+/*
+ * Whether half of the pages are there: warming up ran what is in them, or the kernel had it close
+ * by.
+ */
 static bool in_use(uintptr_t start, uintptr_t end)
 {
 	const uint64_t present = 1ULL << 63;
@@ -113,7 +125,8 @@ static bool in_use(uintptr_t start, uintptr_t end)
 	_cleanup_file_ FILE *map = fopen("/proc/self/pagemap", "re");
 	if (!map || fseeko(map, (off_t)(start / SMALL_PAGE * sizeof(entry)), SEEK_SET) < 0)
 		return false;
-	for (uintptr_t at = start; at < end && fread(&entry, sizeof(entry), 1, map) == 1; at += SMALL_PAGE)
+	for (uintptr_t at = start; at < end && fread(&entry, sizeof(entry), 1, map) == 1;
+		at += SMALL_PAGE)
 		n += (entry & present) != 0;
 	return n >= (end - start) / SMALL_PAGE / 2;
 }
@@ -121,12 +134,14 @@ static bool in_use(uintptr_t start, uintptr_t end)
 static void copy_code(uintptr_t start, uintptr_t end)
 {
 	size_t size = end - start;
-	char *room = mmap(NULL, size + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *room = mmap(
+		NULL, size + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (room == MAP_FAILED)
 		return;
 	char *copy = (char *)up((uintptr_t)room);
 	memcpy(copy, (const void *)start, size);
-	if (madvise(copy, size, MADV_COLLAPSE) == 0 && mprotect(copy, size, PROT_READ | PROT_EXEC) == 0)
+	if (madvise(copy, size, MADV_COLLAPSE) == 0 &&
+		mprotect(copy, size, PROT_READ | PROT_EXEC) == 0)
 		mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)start);
 	munmap(room, size + HUGE); /* without what was moved away */
 }
@@ -149,7 +164,10 @@ static void protect(uintptr_t start, uintptr_t end, int protection)
 		mprotect((void *)start, end - start, protection);
 }
 
-/* Of one object: segments that are not written to and that follow one another in the file too; and what was made constant after its relocation. */
+/*
+ * Of one object: segments that are not written to and that follow one another in the file too; and
+ * what was made constant after its relocation.
+ */
 static int merge(struct dl_phdr_info *info, size_t size, void *unused)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), run = 0, run_end = 0, run_offset = 0;
@@ -169,6 +187,7 @@ static int merge(struct dl_phdr_info *info, size_t size, void *unused)
 		}
 		run_end = (end + page - 1) & -page;
 	}
+
 	return 0;
 }
 

@@ -24,8 +24,10 @@ static int find(uintptr_t at[4])
 	return at[0] && at[1] > at[0] && at[3] >= at[2] ? 0 : -1;
 }
 
-/* libc's environ points into the block that is about to be wiped: programs that guests start would find neither PATH nor LANG.
- * The copies are environ's from then on. */
+/*
+ * libc's environ points into the block that is about to be wiped: programs that guests start would
+ * find neither PATH nor LANG. The copies are environ's from then on.
+ */
 static int move_environment(const uintptr_t at[4])
 {
 	for (char **e = environ; e && *e; e++) {

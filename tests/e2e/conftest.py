@@ -46,6 +46,8 @@ def pytest_runtest_makereport(item, call):
         stalled = f'load {os.getloadavg()[0]:.1f}, no time for the tests for up to {stalls.longest:.2f} s'
         item.user_properties.append(('machine', stalled))
         item.add_report_section(call.when, 'machine', stalled)
+        # scripts/failed-tests gives no second run to a test during which a daemon crashed
+        item.user_properties.extend(('crashed', str(pid)) for pid in gb.crashed_daemons())
     yield
 
 

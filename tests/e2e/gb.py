@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import requests
@@ -157,6 +158,14 @@ class Layouts:
 atexit.register(shutil.rmtree, Layouts.folder, ignore_errors=True)
 
 
+started = weakref.WeakSet()  # the processes of all daemons
+CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE, -signal.SIGTRAP}
+
+
+def crashed_daemons():
+    return [process.pid for process in started if process.poll() in CRASHES]
+
+
 class Daemon:
     """`glovebox serve` on a free port, with a state directory of its own."""
 
@@ -180,6 +189,7 @@ class Daemon:
                 env=clean_env(**(env or {})),
                 start_new_session=True,
             )
+        started.add(self.process)
         self.pid = self.process.pid
         self.ended = False
         try:

@@ -107,7 +107,21 @@ def test_run_honours_the_variables(tmp_path):
     told = run('import os', EXECUTOR_BACKEND='smolagents', ADDITIONAL_IMPORTS='dataclass')
     assert "'dataclasses'" in told.stderr and "'dataclass'" not in told.stderr
     lost = run('print(1)', ADDITIONAL_IMPORTS='no_such_module_at_all', GLOVEBOX_PACKAGES_OFFLINE='yes', GLOVEBOX_PACKAGES_FIND_LINKS=tmp_path)
-    assert lost.stdout == '1\n' and 'no_such_module_at_all cannot be had' in lost.stderr
+    assert lost.stdout == '1\n' and 'no_such_module_at_all cannot be installed' in lost.stderr
+
+
+@pytest.mark.parametrize('backend', ['smolagents', 'restrictedpython'])
+def test_the_variables_bring_the_imports_of_environments(backend):
+    """Without a server they mean what they mean to one of coding_env."""
+    def run(code, *flags, **variables):
+        return gb.cli('run', *flags, '-c', code, env=gb.clean_env(**variables))
+
+    windows = 'import tkinter.ttk\nimport matplotlib.pyplot as plt\nprint(plt.plot([1])[0].get_alpha())'
+    assert run(windows, EXECUTOR_BACKEND=backend).stdout == 'None\n'
+    assert run('import numpy as np\nprint(np.random.rand() < 1)', EXECUTOR_BACKEND=backend, ADDITIONAL_IMPORTS='numpy').stdout == 'True\n'
+    assert run(windows, '--profile', backend).returncode == 1, 'the flag alone leaves the profile as it is'
+    for hidden in ('import matplotlib.sphinxext', 'import tkinter.sys', 'import os'):
+        assert run(hidden, EXECUTOR_BACKEND=backend).returncode == 1, hidden
 
 
 def test_shell_honours_the_variables():
@@ -211,7 +225,7 @@ def test_modules_that_could_not_be_had_are_told(index):
     with gb.running_daemon('--packages-index', index.url, env={'ADDITIONAL_IMPORTS': 'gbpure,gbmissing'}) as daemon, daemon.api() as api:
         for answer in (api.get('/health'), api.get('/readyz')):
             assert answer.status_code == 200 and [f['name'] for f in answer.json()['packages_failed']] == ['gbmissing']
-        assert 'warning additional-imports: gbmissing cannot be had: ' in daemon.log()
+        assert 'warning additional-imports: gbmissing cannot be installed: ' in daemon.log()
         assert step(api, 'import gbpure\nprint(1)')['stdout'] == '1\n', 'the others are there'
         assert 'ModuleNotFoundError' in step(api, 'import gbmissing')['stderr']
 
@@ -238,13 +252,21 @@ def test_screenshots_are_counted(api):
     def taken(profile, outcome):
         return api.metrics()[f'glovebox_screenshots_total{{profile="{profile}",outcome="{outcome}"}}']
 
+    def timed():
+        return api.metric('glovebox_screenshot_seconds_count')
+
+    def settled(profile):
+        return api.metric(f'glovebox_screenshots_settled_total{{profile="{profile}"}}')
+
     window = 'import tkinter as tk\nroot = tk.Tk()\ntk.Label(root, text="x").pack()\nroot.update()'
     for profile in ('smolagents', 'restrictedpython'):
         session = api.session(profile=profile, display=True, additional_imports=['tkinter'])
         before = taken(profile, 'taken'), taken(profile, 'empty')
+        times, at_rest = timed(), settled(profile)
         session.execute('1 + 1', capture_screenshot=True)
         session.execute(window, capture_screenshot=True).ok()
         assert (taken(profile, 'taken'), taken(profile, 'empty')) == (before[0] + 1, before[1] + 1)
+        assert timed() == times + 2 and at_rest <= settled(profile) <= at_rest + 2
 
 
 @pytest.mark.parametrize('profile', ['python', 'smolagents', 'restrictedpython', 'tinyagent'])

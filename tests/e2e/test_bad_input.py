@@ -79,7 +79,6 @@ def test_malformed_json_says_where(api, session, kind, where):
         ('{"code": "1", "cod": "2"}', 'unknown_field', '"code"'),
         ('{"code": "1", "timeout": 2}', 'unknown_field', '"timeout_s"'),
         ('{"code": "1", "zzz": 2}', 'unknown_field', 'Known fields: code'),
-        ('{"code": "a\\u0000b"}', 'invalid_field', '$.code: must not contain a NUL character (there is one at byte 1)'),
         ('{"code": "1", "timeout_s": 1e999}', None, None),
         ('{"code": "1", "\\u0000": 1}', None, None),
     ],

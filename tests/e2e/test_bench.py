@@ -72,6 +72,31 @@ def test_cells_of_the_soak_end_as_it_expects(api, name):
         session.execute(**soak.GOOD['pandas'].request()).ok()
 
 
+def test_cpu_time_counts_children_that_have_ended():
+    """In a process of its own: below this one are daemons, whose processes end when they like."""
+    busy = 'import time\nwhile time.process_time() < 0.3: pass'
+    code = (
+        f'import os, subprocess, sys\nsys.path.insert(0, {str(gb.ROOT / "bench")!r})\nfrom harness import cpu\n'
+        f'before = cpu.below(os.getpid())\nsubprocess.run([sys.executable, "-c", {busy!r}], check=True)\n'
+        'spent = cpu.below(os.getpid()) - before\nprint(spent.ms, spent.faults)'
+    )
+    ms, faults = subprocess.run([sys.executable, '-c', code], check=True, capture_output=True, text=True).stdout.split()
+    assert float(ms) >= 250 and int(faults) > 100
+
+
+@pytest.mark.parametrize('kind', ('run', 'episode'))
+def test_the_load_client_counts_answers(api, kind):
+    load = [gb.PROGRAM.parent / 'bench-load', api.url.rpartition(':')[2], '2', '6', kind, 'print(6*7)']
+    done = subprocess.run([*load, '42'], capture_output=True, text=True, timeout=gb.PATIENCE)
+    assert done.stdout.split()[:2] == ['6', '0'], done.stderr
+
+
+def test_the_load_client_counts_failures(api):
+    load = [gb.PROGRAM.parent / 'bench-load', api.url.rpartition(':')[2], '2', '6', 'run', 'print(6*7)']
+    done = subprocess.run([*load, 'no such text'], capture_output=True, text=True, timeout=gb.PATIENCE)
+    assert done.stdout.split()[:2] == ['0', '6'] and done.returncode == 1
+
+
 def test_the_soak_names_what_grew():
     before = {'processes': 14, 'daemon MB': 10.0}
     assert soak.leaks(before, {'processes': 14, 'daemon MB': 11.0}) == []

@@ -125,6 +125,14 @@ def test_a_figure_that_nobody_looks_at_is_shown_without_waiting(science_daemon):
         assert session.execute('plt.plot([1])\nplt.show()', timeout_s=2, on_block='wait').status == 'timeout'
 
 
+def test_a_warning_of_show_names_the_line_of_the_cell(science_daemon):
+    code = "import matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+    with science_daemon.api() as api:
+        seen = api.session(display=True).execute(code, capture_screenshot=True).ok()
+    assert seen.stderr.startswith('<cell 1>:5: UserWarning: Matplotlib is currently using agg'), seen.stderr
+    assert 'Agg backend opens none' in seen.screenshot['note'] and len(seen.displays) == 1
+
+
 def test_a_game_that_waits_for_its_player_has_settled(screen):
     code = """
 import pygame

@@ -280,7 +280,7 @@ def test_shell_on_a_terminal(shell):
     shell.line("1 / 0", r"ZeroDivisionError: division by zero\r\n")
     shell.line("None")
     shell.line("print('open', end='')", r"open\r\n")
-    shell.line("%nonsense", "There is no %nonsense")
+    shell.line("%nonsense", "Unknown command %nonsense")
     shell.line("%reset", "fresh interpreter")
     shell.line("x", "NameError")
 
@@ -332,3 +332,21 @@ def test_doctor():
     assert checks["session"]["status"] == "ok" and "Python 3" in checks["session"]["text"]
     r = glovebox("doctor", "--quick")
     assert r.returncode == 0 and "session" not in r.stdout.split()
+
+
+@pytest.mark.parametrize('code, options, code_words, own', [
+    ('x = bytearray(300 << 20)', ['--memory', '128M'], 'memory', '--memory'),
+    ('open("/tmp/x", "wb").write(b"x" * 3_000_000)', ['--file-size', '1M'], 'A file may have', '--file-size'),
+    ('while True: print("x" * 99)', ['--total-output', '100K'], 'printed more than', '--total-output'),
+    ('while True: pass', ['--cpu-time', '0.3'], 'CPU time', '--cpu-time'),
+])
+def test_errors_are_told_in_the_words_of_the_command_line(code, options, code_words, own):
+    r = run(code, *options)
+    assert r.returncode != 0 and code_words in r.stderr and own in r.stderr, r.stderr
+    for word in ('limits.', 'POST ', 'GET ', '/v1/', '{'):
+        assert word not in r.stderr, r.stderr
+
+
+def test_json_of_a_run_is_told_in_the_words_of_the_command_line():
+    r = run('open("/tmp/x", "wb").write(b"x" * 3_000_000)', '--file-size', '1M', '--json')
+    assert '--file-size' in r.stdout and 'limits.file_bytes' not in r.stdout, r.stdout

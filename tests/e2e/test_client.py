@@ -16,7 +16,7 @@ sys.path.insert(0, str(gb.ROOT / 'clients/python/src'))
 
 import glovebox  # noqa: E402
 from glovebox import AsyncCodingEnv, AsyncGlovebox, CodeAction, CodingEnv, Glovebox, SessionExecutor, SessionNotebook, Tool, tool  # noqa: E402
-from glovebox._net import Frames, frame  # noqa: E402
+from glovebox._websocket import Frames, frame  # noqa: E402
 from glovebox.tools import describe, schema_of  # noqa: E402
 
 
@@ -521,7 +521,7 @@ def test_coding_env_from_docker(tmp_path, daemon, monkeypatch):
     env.close()
     asked = (tmp_path / 'asked').read_text().splitlines()
     assert asked == [
-        f'run -d --rm -p 127.0.0.1:{daemon.port}:8000 -e ADDITIONAL_IMPORTS=numpy,math -e EXECUTOR_BACKEND=smolagents --memory 1g glovebox:latest',
+        f'run -d --rm -p 127.0.0.1:{daemon.port}:8000 -e GLOVEBOX_ALLOW_ANONYMOUS=yes -e ADDITIONAL_IMPORTS=numpy,math -e EXECUTOR_BACKEND=smolagents --memory 1g glovebox:latest',
         'rm -f c0ffee',
     ]
     fake.write_text(f'#!/bin/sh\nfor word; do case $word in seccomp=*) cat "${{word#*=}}" > {tmp_path}/seccomp;; esac; done\necho "$@" >> {tmp_path}/asked\n')
@@ -571,6 +571,17 @@ def test_coding_env_from_a_provider(daemon):
     with pytest.raises(TimeoutError, match='within 0.1s'):
         CodingEnv.from_docker_image('coding-env:latest', provider, timeout_s=0.1)
     assert provider.calls[-1] == ('stop',), 'a container that is not ready is not left behind'
+
+
+def test_other_arguments_of_an_image_are_its_providers(daemon, api):
+    provider = Provider(daemon.url)
+    with CodingEnv.from_docker_image('coding-env:latest', provider, memory='2g', port=9999, display=False) as env:
+        env.reset()
+        assert 'screenshot_error' in env.step(CodeAction('1', capture_screenshot=True)).observation.metadata, 'display is a field of the reset'
+    assert provider.calls[0] == ('start', 'coding-env:latest', {'memory': '2g', 'port': 9999})
+
+    said = api.post('/reset', json={'no_such_field': 1}).json()['detail'][0]['msg']
+    assert set(said.partition('Known fields: ')[2].split(', ')) == glovebox.coding_env._RESET_FIELDS
 
 
 def test_coding_env_waits_for_its_server(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 
 import gb
 
-VERBS = ['serve', 'run', 'shell', 'ps', 'kill', 'logs', 'doctor', 'version']
+VERBS = ['serve', 'run', 'shell', 'new', 'ps', 'kill', 'logs', 'doctor', 'version']
 
 
 def test_help_names_every_verb():
@@ -130,6 +130,21 @@ def test_verbs_say_when_no_server_answers():
         assert said.returncode == 1 and '127.0.0.1:9' in said.stderr and said.stdout == ''
 
 
+def test_new_makes_a_session(daemon, api):
+    env = gb.clean_env(GLOVEBOX_URL=daemon.url)
+    said = gb.cli('new', '--env', 'A=b=c', '--memory', '512M', '--ttl', '90', 'made here', env=env)
+    assert said.returncode == 0, said.stderr
+    session = api.adopt(api.get(f'/v1/sessions/{said.stdout.strip()}').json())
+    assert session.info['name'] == 'made here' and session.info['limits']['memory_bytes'] == 512 << 20 and session.info['ttl_s'] == 90
+    assert session.value('__import__("os").environ["A"]') == "'b=c'"
+    assert gb.cli('exec', 'made here', '--', 'echo', 'hello', env=env).stdout == 'hello\n'
+    whole = json.loads(gb.cli('new', '--json', env=env).stdout)
+    assert api.adopt(whole).value('6 * 7') == '42'
+    for words, code in ((['--env', 'A'], 1), (['a', 'b'], 2), (['--profile', 'none-such'], 1)):
+        refused = gb.cli('new', *words, env=env)
+        assert refused.returncode == code and refused.stderr and not refused.stdout
+
+
 def test_ps_lists_more_than_a_page():
     with gb.running_daemon('--preload', 'none', '--ready', '0') as daemon, daemon.api() as api:
         for _ in range(105):
@@ -186,6 +201,16 @@ def same_as_python(tmp_path, code, *args, stdin=None):
         'import os, sys\nif os.fork() == 0: sys.exit(3)\nprint(os.waitstatus_to_exitcode(os.wait()[1]))',
         'import os, sys\nif os.fork() == 0: 1/0\nprint(os.waitstatus_to_exitcode(os.wait()[1]))',
         'import sys, atexit; atexit.register(print, "bye"); sys.exit(4)',
+        # exit functions of modules of the template: kept apart, and called when they have something to do
+        'import logging.handlers, sys\nm = logging.handlers.MemoryHandler(99, target=logging.StreamHandler(sys.stdout))\n'
+        'logging.getLogger().addHandler(m)\nlogging.error("kept until the end")',
+        'import weakref\nclass C: pass\nc = C()\nweakref.finalize(c, print, "finalized")',
+        'import tempfile, atexit, os\nt = tempfile.TemporaryDirectory()\natexit.register(lambda: print(os.path.exists(t.name)))',
+        'import atexit, logging, sys\nclass H(logging.Handler):\n  def close(self): print("closed")\nh = H()\natexit.register(print, "first")',
+        'import atexit, logging, sys\nclass H(logging.Handler):\n  def close(self): print("closed")\nh = H()\natexit.unregister(logging.shutdown)',
+        'import atexit, logging\nclass H(logging.Handler):\n  def close(self): print("closed")\nh = H()\natexit._clear()',
+        'import atexit\nprint(atexit.register is atexit.register, type(atexit.register).__name__, atexit.unregister(print))',
+        'import threading, atexit\natexit.register(lambda: print(threading.main_thread().is_alive()))',
         'import sys; sys.stdout.buffer.write("bytes ä\\n".encode())',
         '\ufeffprint("byte order mark")',
     ],

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 
 import gb
@@ -17,11 +18,28 @@ def container(*args, **env):
 
 def test_settings_of_the_container(tmp_path):
     state = {'GLOVEBOX_STATE_DIR': tmp_path}
-    assert container('--check', **state).returncode == 0, 'what is published decides, so no token is asked for'
+    assert container('--check', GLOVEBOX_ALLOW_ANONYMOUS='yes', **state).returncode == 0
     assert container('--check', GLOVEBOX_ALLOW_ANONYMOUS='no', **state).returncode != 0
+    assert not (tmp_path / 'token').exists()
     assert container('--check', KG_AUTH_TOKEN='a-token-of-sixteen-letters', **state).returncode == 0
     short = container('--check', KG_AUTH_TOKEN='short', **state)
     assert short.returncode != 0 and 'shorter than' in short.stderr, 'the variable is taken for a token'
+
+
+def test_a_container_without_a_token_makes_one(tmp_path):
+    first, second = (container('--check', GLOVEBOX_STATE_DIR=tmp_path) for _ in range(2))
+    token = (tmp_path / 'token').read_text().strip()
+    assert first.returncode == second.returncode == 0 and len(token) == 48 and (tmp_path / 'token').stat().st_mode & 0o077 == 0
+    assert token in first.stderr and token in second.stderr, 'it stays the same'
+
+
+def test_compose_file_says_what_the_documents_say():
+    compose, page = (gb.ROOT / 'deploy/compose.yaml').read_text(), (gb.ROOT / 'docs/docker.md').read_text()
+    options = re.findall(r'--security-opt (\S+=\S+)', page.split('```')[1])
+    assert len(options) == 3
+    for option in options:
+        assert option.replace('deploy/', './').replace('=', ':', 1) in compose
+    assert '127.0.0.1:8000:8000' in compose
 
 
 def test_other_commands_in_the_container():

@@ -1,11 +1,16 @@
 """X servers and screen processes that are killed: what the answers say, and that the display comes back."""
 
+import contextlib
 import os
 import signal
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import gb
 import pytest
+import requests
 
 WINDOW = 'import tkinter as tk\nroot = tk.Tk(); tk.Label(root, text="hi", bg="gold").pack(); root.update()'
 NAMES = {'Xvfb': "the session's X server ended", 'glovebox-screen': 'the process that watches'}
@@ -123,3 +128,77 @@ def test_a_full_queue_of_the_display_harms_nobody_else():
             assert answer.status_code in (200, 503), answer.text
         assert api.get('/health').status_code == 200
         assert session.execute('[client.close() for client in kept] and 1')['status'] == 'ok'
+
+
+@pytest.mark.parametrize(
+    ('method', 'path', 'body'),
+    [('GET', 'screenshot', None), ('GET', 'windows', None), ('POST', 'input', {'action': 'left_click', 'coordinate': [5, 5]})],
+    ids=['screenshot', 'windows', 'input'],
+)
+def test_questions_are_answered_when_the_session_ends(api, screen, method, path, body):
+    """The screen process does not answer; the session is deleted meanwhile."""
+    screen.execute(WINDOW, screenshot=True).ok()
+    os.kill(of_display(screen, 'glovebox-screen'), signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(requests.request, method, f'{api.url}{screen.path}/{path}', json=body, headers=api.http.headers, timeout=30)
+        time.sleep(0.5)
+        screen.delete()
+        answer = asked.result()
+    assert answer.status_code == 410 and answer.json()['code'] == 'session_gone', answer.text
+    assert api.get('/health').status_code == 200
+
+
+def test_a_client_that_leaves_before_the_session_ends(api, screen):
+    screen.execute(WINDOW, screenshot=True).ok()
+    os.kill(of_display(screen, 'glovebox-screen'), signal.SIGSTOP)
+    for _ in range(3):
+        with pytest.raises(requests.exceptions.ReadTimeout):
+            requests.get(f'{api.url}{screen.path}/screenshot', headers=api.http.headers, timeout=0.2)
+    screen.delete()
+    assert api.get('/health').status_code == 200
+
+
+def test_the_process_that_forks_screens_may_fail_to_start_many_times():
+    """After the second time there was no display any more, for any session, until the server was started again."""
+    with gb.running_daemon('--ready', '1', '--preload', 'none') as daemon, daemon.api() as api:
+        session = api.session(display=True)
+        stop, killed = threading.Event(), []
+
+        def kill():
+            while not stop.is_set():
+                for pid, (parent, _, _) in gb.processes().items():
+                    with contextlib.suppress(OSError):
+                        if parent != daemon.pid or Path(f'/proc/{pid}/cmdline').read_bytes() != b'glovebox\0screens\0':
+                            continue
+                        os.kill(pid, signal.SIGKILL)
+                        killed.append(pid)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        ended = lambda: daemon.log().count('the process that forks screens ended')
+        shots = lambda s: api.get(f'{s.path}/screenshot').status_code
+        try:
+            while ended() < 6:  # a display that is there needs it no more
+                assert shots(api.session(display=True)) in (200, 409, 503)
+        finally:
+            stop.set()
+            killer.join()
+        gb.wait_until(lambda: shots(session) == 200, 'there are screenshots again')
+        assert api.run(WINDOW, capture_screenshot=True).ok().screenshot['windows']
+
+
+def test_all_jails_end_at_once():
+    """The next sandbox was dead as well, which it said while the session took it: the session was ready twice, and the server fell."""
+    with gb.running_daemon('--ready', '2', '--preload', 'none') as daemon, daemon.api() as api:
+        for _ in range(5):
+            session = api.session(display=True)
+            session.execute('x = 1').ok()
+            gb.wait_until(lambda: api.metric('glovebox_guests_ready') == 2, 'sandboxes are ready')
+            os.kill(daemon.pid, signal.SIGSTOP)
+            for pid, _ in gb.descendants(daemon.pid):
+                if gb.command_of(pid) == 'glovebox-init':
+                    os.kill(pid, signal.SIGKILL)
+            os.kill(daemon.pid, signal.SIGCONT)
+            gb.wait_until(lambda: session.execute('1').state_lost, 'it is told')  # the first may have run before its interpreter was killed
+            session.execute('1').ok()
+            session.delete()

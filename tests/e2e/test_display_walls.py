@@ -1,5 +1,7 @@
 """Screens of two sessions: neither sees, grabs or types into the other's, and what one does to its own stays its own trouble."""
 
+import os
+
 import pytest
 
 import gb
@@ -121,3 +123,13 @@ print(heard)
     one.wait_busy()
     assert one.api.post(f'{one.path}/input', json=held).status_code == 200, 'its own it does hear'
     assert cell.result().ok().stdout == 'True\n'
+
+
+def test_the_server_of_a_screen_is_closed_to_its_session(pair):
+    for session in pair:
+        jail = os.readlink(f'/proc/{session.get()["pid"]}/ns/pid')
+        servers = [p for p in gb.processes() if gb.command_of(p) == 'Xvfb' and gb.namespaces([p]) and os.readlink(f'/proc/{p}/ns/pid') == jail]
+        assert len(servers) == 1
+        # not dumpable: its descriptors and its memory belong to the machine's root, not to its user
+        assert os.stat(f'/proc/{servers[0]}/mem').st_uid == 0
+        assert ' 0 ' not in next(line for line in open(f'/proc/{servers[0]}/status') if line.startswith('Uid:')).replace('\t', ' ')

@@ -13,7 +13,7 @@ PAGES = [
 SHELL_PAGES = ['README.md', 'docs/openenv.md', 'docs/jupyter.md', 'docs/tools.md', 'docs/profiles.md']
 URL = 'http://127.0.0.1:8000'
 # What builds, installs or starts a server is tried elsewhere.
-ELSEWHERE = re.compile(r'^(git clone|make|pip install|jupyter server|docker) ', re.M)
+ELSEWHERE = re.compile(r'^(git clone|make|pip install|jupyter server|docker|claude) ', re.M)
 
 
 def blocks_of(page, language):

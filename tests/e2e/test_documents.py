@@ -1,8 +1,10 @@
 """Programs as users of coding_env, smolagents and tinyAgent bring them along: pasted as they are, they run."""
 
 import base64
+import dataclasses
 import inspect
 import io
+import json
 import sys
 
 import gb
@@ -11,7 +13,7 @@ import pytest
 sys.path.insert(0, str(gb.ROOT / 'clients/python/src'))
 
 from glovebox import CodeAction, CodeObservation, CodingEnv, Glovebox  # noqa: E402
-from glovebox.executors import LocalPythonExecutor  # noqa: E402
+from glovebox.executors import LocalPythonExecutor, PythonCodeActEnv  # noqa: E402
 from glovebox.integrations import tinyagent  # noqa: E402
 
 BACKENDS = ['smolagents', 'restrictedpython', 'python']
@@ -154,6 +156,51 @@ def test_the_models_of_coding_env():
     assert CodeObservation().screenshot is None and (CodeObservation().stdout, CodeObservation().stderr, CodeObservation().exit_code) == ('', '', 0)
 
 
+# ---- classes derived as the documents derive them -----------------------------------------------------
+
+WINDOW = "import tkinter as tk\nroot = tk.Tk()\ntk.Label(root, text='Hello', bg='#ff0000').pack()"
+
+
+class OwnEnv(CodingEnv):
+    sent = None
+
+    def _step_payload(self, action):
+        self.sent = {'code': action.code, 'capture_screenshot': action.capture_screenshot}
+        return self.sent
+
+
+@dataclasses.dataclass
+class OwnAction:
+    code: str
+    capture_screenshot: bool = False
+
+
+def test_a_derived_client_makes_the_message(daemon):
+    with OwnEnv(daemon.url) as env:
+        env.reset()
+        assert env.step(OwnAction('print(1)')).observation.stdout == '1\n' and env.sent['capture_screenshot'] is False
+        assert (255, 0, 0) in colours(picture_of(env.step(OwnAction(WINDOW, True)).observation))
+    with CodingEnv(daemon.url) as env:
+        assert env._step_payload(CodeAction('x', True)) == {'code': 'x', 'capture_screenshot': True}
+        env.reset()
+        assert (255, 0, 0) in colours(picture_of(env.step(OwnAction(WINDOW, True)).observation))
+
+
+class OwnServerSide(PythonCodeActEnv):
+    def step(self, action):
+        result = self._executor.run(action.code, capture_screenshot=action.capture_screenshot)
+        screenshot = self._executor.get_captured_screenshot() if action.capture_screenshot else None
+        observation = CodeObservation(stdout=result.stdout, stderr=result.stderr, exit_code=result.exit_code, screenshot=screenshot)
+        return self._apply_transform(observation)
+
+
+def test_a_derived_environment_makes_the_observation(daemon):
+    with OwnServerSide(['tkinter'], url=daemon.url) as env:
+        env.reset()
+        seen = env.step(CodeAction(WINDOW, capture_screenshot=True))
+        assert (255, 0, 0) in colours(base64.b64decode(seen.screenshot)) and seen.reward is not None
+
+
 # ---- what the executors of agents did not hold ------------------------------------------------------
 
 ENDLESS = {
@@ -208,10 +255,32 @@ def test_tools_are_functions_of_the_code(held):
     assert held.final_result.value == 'The result is 14'
 
 
+@pytest.mark.parametrize(
+    'code, error, text',
+    [
+        ('{"a": 1}["b"]', KeyError, "'b'"),
+        ('{}[3]', KeyError, '3'),
+        ('b"\\xff".decode()', UnicodeDecodeError, "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+        ('import json\njson.loads("{")', json.JSONDecodeError, 'Expecting property name enclosed in double quotes: line 1 column 2 (char 1)'),
+    ],
+)
+def test_exceptions_have_their_class_and_text(daemon, code, error, text):
+    with Glovebox(daemon.url) as box, tinyagent.PythonExecutor(['json'], box=box) as executor, pytest.raises(error) as caught:
+        executor.run(code)
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize('profile', ['tinyagent', 'smolagents'])
+def test_everything_of_a_module_that_lists_nothing(api, profile):
+    """math has no __all__."""
+    assert api.run('from math import *\nprint(floor(2.5), pi > 3)', profile=profile, additional_imports=['math']).ok().stdout == '2 True\n'
+    assert api.run('from math import *\nprint(math)', profile=profile, additional_imports=['math']).status != 'ok'
+
+
 def test_an_executor_made_as_agents_make_it(daemon):
     with Glovebox(daemon.url) as box, LocalPythonExecutor(additional_authorized_imports=['math', 'json'], max_print_outputs_length=2000, box=box) as executor:
         executor.send_tools({'calculator': lambda expression: str(eval(expression, {'__builtins__': {}}))})
         executor.send_variables({'task': '2+2'})
-        assert executor.execute('result = calculator(task)').output == '4'
+        assert executor.execute('result = calculator(task)').output == '4' and executor.session_globals['result'] == '4'
         executor.restart_session()
         assert executor.execute('calculator("3+4")').output == '7', 'tools outlive a restart'

@@ -188,7 +188,7 @@ def test_without_launchers_the_daemon_ends_and_says_why():
         for pid in launchers:
             os.kill(pid, signal.SIGKILL)
         assert daemon.process.wait(gb.PATIENCE) == 1
-        assert 'no launcher of helper processes is left' in daemon.log() and 'Start it again' in daemon.log()
+        assert 'both launchers of helper processes have ended' in daemon.log() and 'Start it again' in daemon.log()
         assert not gb.still_there(family)
     finally:
         daemon.kill()

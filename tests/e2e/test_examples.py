@@ -100,3 +100,9 @@ def no_leftovers():
 def test_time_travel(daemon, tmp_path):
     said = run(daemon, 'time_travel.py', tmp_path / 'plot.png', '2')
     assert said.startswith('best of 8, 2 steps: error ') and (tmp_path / 'plot.png').read_bytes().startswith(b'\x89PNG')
+
+
+def test_grpo_code_rewards(daemon):
+    lines = run(daemon, 'grpo_code_rewards.py').splitlines()
+    assert lines[:2] == [f'step {i}: rewards [1.0, 0.0, 0.0, 0.0]' for i in range(2)]
+    assert lines[2:] == ['verl: 1.0', 'most likely: print(sum(map(int, input().split())))']

@@ -94,6 +94,20 @@ def test_code_executor_starts_from_imports_alone(box):
     assert file['stdout'] == 'here\n', 'files are those of the container'
 
 
+def test_code_executor_ends_programs_as_an_interpreter_does(box):
+    """Open files are written, exit functions called, threads awaited."""
+    with CodeExecutor(box) as executor:
+        left, read, told, late = reports(
+            executor,
+            'file = open("left.txt", "w")\nfile.write("here")',
+            'print(open("left.txt").read())',
+            'import atexit\natexit.register(print, "bye")\n1 / 0',
+            'import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.2), print("late"))).start()',
+        )
+    assert left['type'] == 'successful_execution' and read['stdout'] == 'here\n' and late['stdout'] == 'late\n'
+    assert (told['exit_code'], told['stdout']) == (1, 'bye\n')
+
+
 def test_code_executor_forgets_imports_that_fail(box):
     with CodeExecutor(box) as executor:
         failed, fine = reports(executor, 'import json\nimport no_such_module_at_all\nprint(1)', 'print(json.dumps([1]))')
@@ -360,7 +374,10 @@ def test_coding_env_environment(daemon):
         assert env.state.step_count == 0 and 'NameError' in env.step(CodeAction('print(x)')).stderr
         with pytest.raises(ValueError, match='CodeAction'):
             env.step('print(1)')
-    with pytest.raises(ValueError, match='restrictedpython, smolagents'):
+    for backend in ('restricted', 'python'):  # profiles that coding_env has not
+        with PythonCodeActEnv(executor_backend=backend, url=daemon.url) as env:
+            assert env.step(CodeAction('print(1)')).stdout == '1\n'
+    with pytest.raises(ValueError, match='smolagents, restricted, restrictedpython'):
         PythonCodeActEnv(executor_backend='nonsense', url=daemon.url)
 
 

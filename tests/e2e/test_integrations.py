@@ -96,8 +96,11 @@ def test_smolagents_tools(executor):
     assert executor('search(query="b", limit=1, extra=(1, 2))').output == 'bx1 (1, 2)'
     assert executor('helper(task="it")').output == 'did it'
     assert executor('helper("the job", depth=2)').output == "did the job [('depth', 2)]"
-    with pytest.raises(smolagents.InterpreterError, match='must be of type "string"'):
-        executor('search(5)')
+    assert executor('search(5)').output == '5x3', 'converted where nothing is lost'
+    strict = smolagents.GloveboxExecutor(box=executor._box, coerce=False)
+    strict.send_tools(dict(executor.static_tools))
+    with strict, pytest.raises(smolagents.InterpreterError, match='must be of type "string"'):
+        strict('search(5)')
     with pytest.raises(smolagents.InterpreterError, match="Cannot assign to name 'search': doing this would erase the existing tool!"):
         executor('search = 3')
 

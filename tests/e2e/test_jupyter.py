@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import json
 import struct
+import subprocess
 import time
 import uuid
 
 import pytest
+import requests
 
 import gb
 
@@ -165,6 +167,70 @@ def test_tokens():
         assert TOKEN not in daemon.log().partition('ready after')[2]
 
 
+def run_as_open_webui(url, code, token='', password=''):
+    """The requests of Open WebUI's JupyterCodeExecuter, and what it makes of the answers: (stdout, stderr, result)."""
+    with requests.Session() as session:
+        params = {'token': token} if token else {}
+        if password and not token:
+            page = session.get(f'{url}/login', timeout=gb.PATIENCE)
+            page.raise_for_status()
+            secret = page.cookies['_xsrf']
+            session.headers['X-XSRFToken'] = secret
+            session.post(f'{url}/login', data={'_xsrf': secret, 'password': password}, timeout=gb.PATIENCE).raise_for_status()
+        made = session.post(f'{url}/api/kernels', params=params, timeout=gb.PATIENCE)
+        made.raise_for_status()
+        kernel = made.json()['id']
+        headers = {'Cookie': '; '.join(f'{c.name}={c.value}' for c in session.cookies), **session.headers} if password and not token else {}
+        with Channels(url, kernel, f'?token={token}' if token else '', headers=headers) as channels:
+            id = channels.request('execute_request', {'code': code, 'silent': False, 'store_history': True, 'user_expressions': {}, 'allow_stdin': False, 'stop_on_error': True}, header={'date': '', 'version': '5.3', 'username': 'user'})
+            streams, result = {'stdout': '', 'stderr': ''}, []
+            while True:
+                message = channels.receive()
+                if message['parent_header'].get('msg_id') != id:
+                    continue
+                kind, content = message.get('msg_type'), message['content']
+                if kind == 'stream':
+                    streams[content['name']] += content['text']
+                elif kind in ('execute_result', 'display_data'):
+                    result.append('picture' if 'image/png' in content['data'] else content['data']['text/plain'])
+                elif kind == 'error':
+                    streams['stderr'] += '\n'.join(content['traceback'])
+                elif kind == 'status' and content['execution_state'] == 'idle':
+                    break
+        session.delete(f'{url}/api/kernels/{kernel}', params=params, timeout=gb.PATIENCE).raise_for_status()
+        return streams['stdout'].strip(), streams['stderr'].strip(), '\n'.join(result)
+
+
+def test_open_webui():
+    with gb.running_daemon('--token', TOKEN, '--ready', '1', token=TOKEN) as daemon:
+        code = 'import matplotlib.pyplot as plt\nprint("said")\nplt.plot([1, 2])\nplt.show()\n6 * 7'
+        for how in ({'token': TOKEN}, {'password': TOKEN}):
+            assert run_as_open_webui(daemon.url, code, **how) == ('said', '', 'picture\n42')
+            assert 'ZeroDivisionError' in run_as_open_webui(daemon.url, '1 / 0', **how)[1]
+        for how in ({}, {'token': 'wrong-token-of-letters'}, {'password': 'wrong-token-of-letters'}, {'password': 'x' * 9000}):
+            with pytest.raises(requests.HTTPError):
+                run_as_open_webui(daemon.url, '1', **how)
+
+
+def test_the_cookies_of_a_login_count_together_with_their_header():
+    with gb.running_daemon('--token', TOKEN, '--preload', 'none', '--ready', '1', token=TOKEN) as daemon, requests.Session() as session:
+        secret = session.get(f'{daemon.url}/login', timeout=gb.PATIENCE).cookies['_xsrf']
+        assert session.post(f'{daemon.url}/login', data={'password': TOKEN}, timeout=gb.PATIENCE).status_code == 204
+        assert all(c.has_nonstandard_attr('HttpOnly') for c in session.cookies)
+
+        def status(path, **headers):
+            return session.get(daemon.url + path, headers=headers, timeout=gb.PATIENCE).status_code
+
+        assert status('/api/kernels', **{'X-XSRFToken': secret}) == 200
+        assert status('/api/kernels') == status('/api/kernels', **{'X-XSRFToken': secret[::-1]}) == 401
+        assert status('/v1/sessions', **{'X-XSRFToken': secret}) == 401, 'only in calls of Jupyter'
+        for wrong in ('zz', '6', '00', 'ff' * 5000):
+            headers = {'X-XSRFToken': secret, 'Cookie': f'_xsrf={secret}; glovebox_login={wrong}'}
+            assert requests.get(f'{daemon.url}/api/kernels', headers=headers, timeout=gb.PATIENCE).status_code == 401
+        for body in ('', 'password=', 'password=%ff', 'password', b'\0', 'password=a%00b', 'x' * 100000):
+            assert requests.post(f'{daemon.url}/login', data=body, timeout=gb.PATIENCE).status_code in (400, 401), body
+
+
 # ---- messages ----------------------------------------------------------------------------------
 
 
@@ -222,9 +288,62 @@ def test_small_requests(channels):
     assert channels.ask('is_complete_request', {'code': 'x = 1'})['status'] == 'complete'
     assert channels.ask('is_complete_request', {'code': 'def f():'})['status'] == 'incomplete'
     assert channels.ask('is_complete_request', {'code': 'x = )'})['status'] == 'invalid'
-    assert channels.ask('complete_request', {'code': 'imp', 'cursor_pos': 3})['matches'] == []
-    assert channels.ask('inspect_request', {'code': 'x', 'cursor_pos': 1})['found'] is False
-    assert channels.ask('history_request')['history'] == [] and channels.ask('comm_info_request')['comms'] == {}
+    assert channels.ask('is_complete_request', {'code': '!ls'})['status'] == 'complete'
+    assert channels.ask('comm_info_request')['comms'] == {}
+
+
+def test_completion_and_inspection(channels):
+    channels.execute('value_of_mine = 1\ndef f(a, b=2):\n    "Doc of f."')
+    found = channels.ask('complete_request', {'code': 'x = value_of', 'cursor_pos': 12})
+    assert found['matches'] == ['value_of_mine'] and (found['cursor_start'], found['cursor_end']) == (4, 12)
+    channels.execute('list_of_mine = []')
+    found = channels.ask('complete_request', {'code': 'list_of_mine.app', 'cursor_pos': 16})
+    assert found['status'] == 'ok' and found['matches'] == ['append'], found
+    found = channels.ask('complete_request', {'code': '[].app', 'cursor_pos': 6})
+    assert found['status'] == 'ok' and found['matches'] == [], 'the value of an expression is not computed'
+    assert channels.ask('complete_request', {'code': 'zzz', 'cursor_pos': 3})['matches'] == []
+    seen = channels.ask('inspect_request', {'code': 'f(', 'cursor_pos': 1, 'detail_level': 0})
+    assert seen['found'] and 'Doc of f.' in seen['data']['text/plain'] and '(a, b=2)' in seen['data']['text/plain']
+    assert channels.ask('inspect_request', {'code': 'nothing', 'cursor_pos': 1})['found'] is False
+
+
+def test_history(channels):
+    for code in ('a = 1', 'b = 2', 'a + b'):
+        channels.execute(code)
+    channels.execute('hidden = 1', silent=True)
+    channels.execute('not_kept = 1', store_history=False)
+
+    def history(**content):
+        return [tuple(entry[1:]) for entry in channels.ask('history_request', {'output': False, 'raw': True, **content})['history']]
+
+    assert history(hist_access_type='tail', n=2) == [(2, 'b = 2'), (3, 'a + b')]
+    assert history(hist_access_type='range', session=0, start=1, stop=3) == [(1, 'a = 1'), (2, 'b = 2')]
+    assert history(hist_access_type='search', pattern='*b*', n=10) == [(2, 'b = 2'), (3, 'a + b')]
+    assert history(hist_access_type='tail', n=1, output=True) == [(3, ['a + b', None])]
+
+
+def test_comms_are_answered(channels):
+    id = channels.request('comm_open', {'comm_id': 'c1', 'target_name': 'nothing', 'data': {}})
+    messages = channels.about(id)
+    assert [m['content']['comm_id'] for m in messages if m['header']['msg_type'] == 'comm_close'] == ['c1']
+    channels.about(channels.request('comm_msg', {'comm_id': 'c1', 'data': {}}))
+
+
+def test_media_types_by_ipykernels_rules(channels):
+    assert contents(channels.execute('[1, 2]'), 'execute_result')[0]['data'] == {'text/plain': '[1, 2]'}
+    assert contents(channels.execute('float("nan")'), 'execute_result')[0]['data'] == {'text/plain': 'nan'}
+    code = 'class J:\n    def _repr_json_(self):\n        return {"a": 1}\nJ()'
+    assert contents(channels.execute(code), 'execute_result')[0]['data']['application/json'] == {'a': 1}
+
+
+def test_displays_are_updated_and_cleared(channels):
+    messages = channels.execute('h = display("one", display_id="d")\nh.update("two")\nh.display("three")')
+    shown = contents(messages, 'display_data')
+    assert [s['transient'] for s in shown] == [{'display_id': 'd'}, {'display_id': 'd'}]
+    (update,) = contents(messages, 'update_display_data')
+    assert update['transient'] == {'display_id': 'd'} and update['data'] == {'text/plain': "'two'"}
+    messages = channels.execute('display("gone")\ndisplay("new", clear=True)')
+    assert contents(messages, 'clear_output') == [{'wait': True}]
 
 
 def test_interrupts(api, kernel, channels):
@@ -443,3 +562,31 @@ def test_the_real_gateway_client_lists_kernel_specs(gateway):
 
     listed, one = asyncio.new_event_loop().run_until_complete(asyncio.wait_for(use(), gb.PATIENCE))
     assert listed['kernelspecs']['python3'] == one
+
+
+NOTEBOOK = {
+    '%matplotlib inline\nimport pandas as pd\nimport matplotlib.pyplot as plt': [],
+    'frame = pd.DataFrame({"a": [1, 2]})\nframe': ['text/html'],
+    'plt.plot([1, 2]);': ['image/png'],
+    'said = !echo hi\nprint(said)': ['stream'],
+    'import asyncio\nawait asyncio.sleep(0)\n5': ['text/plain'],
+    'from IPython.display import HTML, display\ndisplay(HTML("<b>x</b>"))': ['text/html'],
+    '%%time\nsum(range(9))': ['stream', 'text/plain'],
+    '1 / 0': ['ZeroDivisionError'],
+    '"after"': ['text/plain'],
+}
+
+
+def test_nbconvert_executes_a_notebook(daemon, tmp_path):
+    import nbformat
+
+    cells = [nbformat.v4.new_code_cell(source) for source in NOTEBOOK]
+    kernel = {'kernelspec': {'name': 'python3', 'display_name': 'Python 3', 'language': 'python'}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), tmp_path / 'in.ipynb')
+    manager = '--ExecutePreprocessor.kernel_manager_class=jupyter_server.gateway.managers.GatewayKernelManager'
+    argv = [gb.PYTHON, '-m', 'nbconvert', '--to', 'notebook', '--execute', '--allow-errors', manager, '--output', 'out.ipynb', 'in.ipynb']
+    done = subprocess.run(argv, cwd=tmp_path, env=gb.clean_env(JUPYTER_GATEWAY_URL=daemon.url, HOME=tmp_path), capture_output=True, text=True, timeout=gb.PATIENCE)
+    assert done.returncode == 0, done.stderr
+    for cell, expected in zip(nbformat.read(tmp_path / 'out.ipynb', 4).cells, NOTEBOOK.values()):
+        shown = [o.get('ename') or ('stream' if o.output_type == 'stream' else o.data) for o in cell.outputs]
+        assert len(shown) == len(expected) and all(e == s or e in s for e, s in zip(expected, shown)), (cell.source, cell.outputs)

@@ -38,7 +38,6 @@ GONE = {
 WORDS = {
     'landlock': ['the mounts alone', '--waive landlock', 'lsm='],
     'seccomp': ['CONFIG_SECCOMP_FILTER'],
-    'cgroup': ['per process instead of per session', '--waive cgroup', 'read-only', 'docker run'],
     'namespaces': ['no jail', 'max_user_namespaces'],
 }
 
@@ -50,7 +49,7 @@ def serve(before, *args, state):
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize('layer', GONE)
+@pytest.mark.parametrize('layer', WORDS)
 def test_missing(layer, tmp_path):
     code, said = serve(GONE[layer], state=tmp_path)
     assert code == 1 and f'the layer "{layer}" is missing' in said, said
@@ -67,8 +66,22 @@ def test_waived(layer):
         assert api.run('6 * 7').ok().text == '42'
 
 
+def test_control_groups_are_not_needed():
+    """Nor need they be waived; root in a container has none."""
+    with gb.running_daemon('--preload', 'json', '--ready', '1', before=GONE['cgroup']) as daemon, daemon.api() as api:
+        said = [line for line in daemon.log().splitlines() if 'control groups' in line]
+        assert len(said) == 1 and 'Read-only' in said[0], said
+        assert api.get('/version').json()['layers']['cgroup'] == 'none'
+        session = api.session()
+        session.execute('import os; x = 1').ok()
+        assert session.execute('os._exit(1)').rolled_back
+        answer = api.post(f'{session.path}/fork', json={'count': 2})
+        assert answer.status_code == 201, answer.text
+        assert [api.adopt(s).value('x') for s in answer.json()['sessions']] == ['1', '1']
+
+
 def test_an_ordinary_user_without_control_groups():
-    with gb.running_daemon('--preload', 'json', '--ready', '1', '--waive', 'cgroup', user=NOBODY) as daemon, daemon.api() as api:
+    with gb.running_daemon('--preload', 'json', '--ready', '1', user=NOBODY) as daemon, daemon.api() as api:
         assert api.run('6 * 7').ok().text == '42'
         o = api.run('x = bytearray(1 << 30)', limits={'memory_bytes': 64 << 20})
         assert o.status == 'out_of_memory'
@@ -97,18 +110,6 @@ def test_doctor(layer):
     assert done.returncode == (1 if fatal else 0)
     table = subprocess.run([*GONE[layer], str(gb.PROGRAM), 'doctor', '--quick'], capture_output=True, text=True, timeout=gb.PATIENCE).stdout
     assert re.search(rf'^{"fail" if fatal else "warn"} +{layer}', table, re.M)
-
-
-def test_limits_that_are_not_kept_are_named():
-    """Without control groups: the session and /version say which limits hold for single processes only, and what nothing keeps is refused."""
-    with gb.running_daemon('--preload', 'json', '--ready', '1', '--waive', 'cgroup', user=NOBODY) as daemon, daemon.api() as api:
-        names = ['memory_bytes', 'processes', 'cpus', 'cpu_s', 'session_cpu_s']
-        assert api.get('/version').json()['limits_not_enforced'] == names
-        assert api.session(limits={'memory_bytes': 64 << 20}).info['limits_not_enforced'] == names
-        answer = api.post('/v1/sessions', json={'limits': {'cpus': 0.5}})
-        gb.assert_problem(answer, 501, 'limit_not_enforced', 'control groups')
-        answer = api.post('/v1/run', json={'code': '1', 'limits': {'cpus': 0.5}})
-        gb.assert_problem(answer, 501, 'limit_not_enforced', 'control groups')
 
 
 def test_with_control_groups_all_limits_are_kept(api):

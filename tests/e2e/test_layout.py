@@ -104,3 +104,10 @@ def test_nothing_of_it_is_seen(tmp_path):
     with server(tmp_path / 'other', '--preload', 'json') as daemon, daemon.api() as api:
         seen.append(api.session().value(look))
     assert len(set(seen)) == 1, seen
+
+
+def test_switched_off_by_its_setting(tmp_path):
+    with server(tmp_path / 'state', '--no-heap-placement') as daemon:
+        assert LEARNING not in daemon.log()
+        assert not (tmp_path / 'state/layout').exists()
+        assert faults_of_a_first_cell(daemon)

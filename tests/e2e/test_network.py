@@ -107,6 +107,23 @@ def test_none_names_the_setting(api, session):
     assert session.execute('socket.getaddrinfo("localhost", 80)[0][4][1]').ok().text == '80'
 
 
+def test_attempts_are_listed(api, host):
+    refused_url = 'http://refused.invalid:81/'
+    session = api.session(network=allow(host.rule))
+    session.execute(f'import urllib.request; urllib.request.urlopen("{host.url}/listed").read()').ok()
+    session.execute(f'urllib.request.urlopen("{refused_url}")')
+    listed = gb.wait_until(lambda: [c for c in [api.get(f'/v1/sessions/{session.id}/network').json()] if not any(a['open'] for a in c['connections'])], 'the connection ends')[0]
+    assert [(c['target'], c['verdict']) for c in listed['connections']] == [(host.rule, 'allowed'), ('refused.invalid:81', 'not_allowed')]
+    reached, refused = listed['connections']
+    assert reached['received_bytes'] > 0 and reached['sent_bytes'] > 0 and 'network.allow' in refused['detail']
+    assert listed['total'] == 2 and refused['number'] == 2
+    # the oldest ones go first
+    session.execute(f'for i in range(120):\n    try: urllib.request.urlopen("{refused_url}")\n    except OSError: pass').ok()
+    listed = api.get(f'/v1/sessions/{session.id}/network').json()
+    assert listed['total'] == 122 and [c['number'] for c in listed['connections']] == list(range(23, 123))
+    assert api.get(f'/v1/sessions/{api.session().id}/network').json() == {'connections': [], 'total': 0}
+
+
 # ---- loopback ----------------------------------------------------------------------------
 
 LOOPBACK = {
@@ -452,7 +469,7 @@ def test_command_line(host, tmp_path):
     r = gb.cli('run', '--allow', 'host', '-c', '1')
     assert r.returncode != 0 and '--allow: "host" has no port' in r.stderr, r.stderr
     r = gb.cli('run', '--network', 'wide', '-c', '1')
-    assert r.returncode != 0 and "--network: 'wide' is no network" in r.stderr
+    assert r.returncode != 0 and "--network: 'wide': unknown network" in r.stderr
     for value in ('a.org', 'any:thing:1'):
         r = gb.cli('serve', '--check', '--network', value, '--state-dir', tmp_path)
         assert r.returncode != 0 and 'network' in r.stderr, value

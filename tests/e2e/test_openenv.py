@@ -231,9 +231,9 @@ def test_the_web_interface_has_one_environment(api):
 
 
 def test_the_page_of_the_web_interface(api):
-    for path in ('/', '/web'):
-        answer = api.get(path, allow_redirects=False)
-        assert answer.status_code == 307 and answer.headers['Location'] == '/web/'
+    answer = api.get('/web', allow_redirects=False)
+    assert answer.status_code == 307 and answer.headers['Location'] == '/web/'
+    assert 'Glovebox' in api.get('/').text  # the console
     page = api.get('/web/')
     assert page.headers['Content-Type'].startswith('text/html') and "default-src 'none'" in page.headers['Content-Security-Policy']
     for address in ('/web/step', '/web/reset', '/ws/ui'):

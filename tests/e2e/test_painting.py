@@ -72,6 +72,7 @@ CASES = {
     'plot after an error': (PLOT + "raise ValueError('x')", LINE, 200),
     'draw and pause': (PLOT + 'plt.draw()\nplt.pause(0.001)', LINE, 200),
     'show without blocking': (PLOT + 'plt.show(block=False)', LINE, 200),
+    'show that blocks': (PLOT + 'plt.show()', LINE, 200),
     'interactive': ('import matplotlib.pyplot as plt\nplt.ion()\n' + PLOT, LINE, 200),
     'turtle': (TURTLE, RED, 5000),
     'pygame': (PYGAME, RED, 5000),
@@ -149,7 +150,7 @@ def test_busy_machine(api):
     """Two processes that compute all the time, beside it."""
     with gb.running_daemon() as other, other.api() as beside:
         loops = [beside.session().in_background('while True: pass', timeout_s=60) for _ in range(2)]
-        for name in ('tk', 'plot', 'draw and pause', 'pygame'):
+        for name in ('tk', 'plot', 'draw and pause', 'show that blocks', 'pygame'):
             code, colour, least = CASES[name]
             for _ in range(3):
                 check(api.run(code, capture_screenshot=True).screenshot, colour, least)
@@ -188,6 +189,23 @@ def test_without_a_picture_nothing_is_painted(screen):
     assert screen.api.get(f'{screen.path}/windows').json()['windows'] == []
     check(screen.execute('1', capture_screenshot=True).ok().screenshot, YELLOW, 5000)
     assert screen.value('called') == '[1]'
+
+
+@pytest.mark.parametrize('name', ['tk', 'qt', 'gtk', 'turtle'])
+def test_a_settled_picture_between_cells_is_painted(screen, name):
+    """A cell that opened its window asked for no picture: the window is painted for the one that is asked for later."""
+    code, colour, least = CASES[name]
+    screen.execute(code).ok()
+    for _ in range(2):
+        answer = screen.api.get(f'{screen.path}/screenshot', params={'settle': 'true'})
+        assert answer.status_code == 200 and near(decode(answer.content), colour) >= least
+    assert screen.value('6 * 7') == '42'
+
+
+def test_a_settled_picture_of_an_empty_screen_runs_nothing(screen):
+    screen.execute('x = 1').ok()
+    assert screen.api.get(f'{screen.path}/screenshot', params={'settle': 'true'}).status_code == 200
+    assert screen.execute('x').ok()['cell'] == 2
 
 
 def test_timers_without_end_do_not_hold_the_cell(screen):

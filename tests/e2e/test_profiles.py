@@ -460,9 +460,9 @@ def test_cells_and_violations_are_counted_by_profile(api):
     after = api.metrics()
     grown = {name: after[name] - before[name] for name in after if name.startswith(('glovebox_cells_total', 'glovebox_policy')) and after[name] != before[name]}
     assert grown == {
-        'glovebox_cells_total{profile="smolagents",status="refused"}': 1,
-        'glovebox_cells_total{profile="tinyagent",status="ok"}': 1,
-        'glovebox_cells_total{profile="restricted",status="refused"}': 1,
+        'glovebox_cells_total{profile="smolagents",dialect="native",template="default",status="refused"}': 1,
+        'glovebox_cells_total{profile="tinyagent",dialect="native",template="default",status="ok"}': 1,
+        'glovebox_cells_total{profile="restricted",dialect="native",template="default",status="refused"}': 1,
         'glovebox_policy_violations_total{profile="smolagents",rule="import"}': 1,
         'glovebox_policy_violations_total{profile="restricted",rule="import"}': 1,
     }

@@ -59,6 +59,34 @@ def test_rich_forms(session, body, mime, expected):
 
 
 @pytest.mark.parametrize(
+    'expression,mime,expected',
+    [
+        ('HTML("<b>x</b>")', 'text/html', '<b>x</b>'),
+        ('Markdown("# m")', 'text/markdown', '# m'),
+        ('Math("x^2")', 'text/latex', '$\\displaystyle x^2$'),
+        ('JSON({"a": 1})', 'application/json', {'a': 1}),
+        ('SVG("<svg/>")', 'image/svg+xml', '<svg/>'),
+        ('Code("a < b")', 'text/html', '<pre><code>a &lt; b</code></pre>'),
+        ('Image("dot.png")', 'image/png', base64.b64encode(b'\x89PNG').decode()),
+        ('Image(url="http://h/p.png", width=5)', 'text/html', '<img src="http://h/p.png" width="5"/>'),
+        ('FileLink("dot.png")', 'text/plain', 'dot.png'),
+    ],
+)
+def test_ipython_display_without_ipython(session, expression, mime, expected):
+    session.execute('from IPython.display import *\nopen("dot.png", "wb").write(b"\\x89PNG")').ok()
+    assert session.execute(expression).ok().result[mime] == expected
+
+
+def test_ipython_without_ipython(session):
+    seen = session.execute('import IPython\nIPython.get_ipython(), IPython.display.display is display').ok()
+    assert seen.result['text/plain'] == '(None, True)'
+    code = 'from IPython.display import clear_output, display_html, update_display\nhandle = display("a", display_id=True)\nclear_output()\ndisplay_html("<i>", raw=True)\nupdate_display("b", display_id=handle.display_id)'
+    assert [d.get('text/html', d.get('text/plain')) for d in session.execute(code).ok().displays] == ["'a'", None, '<i>', "'b'"]
+    for missing in ('import IPython.core', 'from IPython import embed', 'from IPython.display import Image\nImage("nope.png")'):
+        assert session.execute(missing).error['type'] in ('ModuleNotFoundError', 'ImportError', 'FileNotFoundError')
+
+
+@pytest.mark.parametrize(
     'body',
     [
         'def _repr_html_(self): raise ValueError("in html")',

@@ -65,6 +65,14 @@ def parse_metrics(text):
     return found
 
 
+def check_histogram(samples):
+    buckets = [(float(labels['le']), value) for n, labels, value in samples if n.endswith('_bucket')]
+    assert buckets[-1][0] == float('inf') and buckets == sorted(buckets)
+    assert [v for _, v in buckets] == sorted(v for _, v in buckets), 'they accumulate'
+    count = [v for n, _, v in samples if n.endswith('_count')][0]
+    assert count == buckets[-1][1]
+
+
 def test_metrics_are_prometheus_text(api):
     api.run('1').ok()
     answer = api.get('/metrics')
@@ -74,15 +82,14 @@ def test_metrics_are_prometheus_text(api):
         'sessions', 'sessions_created_total', 'sessions_ended_total', 'cells_total', 'cell_seconds', 'output_bytes_total',
         'guests_forked_total', 'guests_ready', 'zygote_restarts_total', 'http_requests_total', 'http_request_seconds',
         'http_received_bytes_total', 'http_sent_bytes_total', 'process_resident_bytes', 'process_open_fds', 'session_create_seconds',
+        'sessions_refused_total', 'screenshot_seconds', 'screenshots_settled_total', 'descriptors_left', 'descriptors_limit', 'processes_left',
+        'processes_limit', 'memory_left_bytes', 'memory_limit_bytes', 'state_dir_left_bytes',
     ):  # fmt: skip
         assert f'glovebox_{name}' in found, name
     for name, (kind, samples) in found.items():
         if kind == 'histogram':
-            buckets = [(float(labels['le']), value) for n, labels, value in samples if n.endswith('_bucket')]
-            assert buckets[-1][0] == float('inf') and buckets == sorted(buckets)
-            assert [v for _, v in buckets] == sorted(v for _, v in buckets), 'they accumulate'
-            count = [v for n, _, v in samples if n.endswith('_count')][0]
-            assert count == buckets[-1][1]
+            for label in {labels.get('profile') for _, labels, _ in samples}:
+                check_histogram([sample for sample in samples if sample[1].get('profile') == label])
         if kind == 'counter':
             assert name.endswith('_total')
 
@@ -95,15 +102,64 @@ def test_metrics_count(api, session):
     api.get('/nowhere')
     after = api.metrics()
     grown = {name: after[name] - before.get(name, 0) for name in after}
-    assert grown['glovebox_cells_total{profile="python",status="ok"}'] == 1
-    assert grown['glovebox_cells_total{profile="python",status="error"}'] == 1
-    assert grown['glovebox_cells_total{profile="python",status="timeout"}'] == 1
-    assert grown['glovebox_cell_seconds_count'] == 3 and grown['glovebox_cell_seconds_sum'] >= 0.2
+    assert grown['glovebox_cells_total{profile="python",dialect="native",template="default",status="ok"}'] == 1
+    assert grown['glovebox_cells_total{profile="python",dialect="native",template="default",status="error"}'] == 1
+    assert grown['glovebox_cells_total{profile="python",dialect="native",template="default",status="timeout"}'] == 1
+    assert grown['glovebox_cell_seconds_count{profile="python"}'] == 3 and grown['glovebox_cell_seconds_sum{profile="python"}'] >= 0.2
+    assert grown['glovebox_cell_seconds_count{profile="smolagents"}'] == 0
     assert grown['glovebox_output_bytes_total{stream="stdout"}'] == 8
     assert grown['glovebox_http_requests_total{method="POST",route="/v1/sessions/{id}/execute",status="200"}'] == 3
     assert grown['glovebox_http_requests_total{method="any",route="none",status="404"}'] == 1
     session.delete()
     assert api.metric('glovebox_sessions') == after['glovebox_sessions'] - 1
+
+
+def test_cells_are_counted_by_dialect_and_template(api):
+    def cells(**labels):
+        wanted = [f'{name}="{value}"' for name, value in labels.items()]
+        return sum(value for name, value in api.metrics().items() if name.startswith('glovebox_cells_total{') and all(w in name for w in wanted))
+
+    before = [cells(dialect=name, status='ok') for name in ('openenv', 'dify', 'sandboxfusion', 'jupyter')]
+    api.post('/step', json={'action': {'code': '1'}}, headers={'X-Session-Id': 'counted'}).raise_for_status()
+    api.post('/v1/sandbox/run', json={'language': 'python3', 'code': '1'}).raise_for_status()
+    api.post('/run_code', json={'language': 'python', 'code': 'print(1)'}).raise_for_status()
+    after = [cells(dialect=name, status='ok') for name in ('openenv', 'dify', 'sandboxfusion', 'jupyter')]
+    assert [b - a for a, b in zip(before, after)] == [1, 1, 1, 0]
+    assert cells(template='default') == cells()
+
+
+def test_what_is_left_of_the_machine(api):
+    figures = api.metrics()
+    for name in ('descriptors_left', 'processes_left', 'memory_left_bytes'):
+        limit = name.replace('left', 'limit')
+        assert 0 < figures[f'glovebox_{name}'] < figures[f'glovebox_{limit}'], name
+    assert figures['glovebox_descriptors_left'] + figures['glovebox_process_open_fds'] == figures['glovebox_descriptors_limit']
+
+
+def test_refused_sessions_are_counted_by_reason():
+    with gb.running_daemon('--max-sessions', '1', '--network', 'none', '--processes', '50', '--max-processes', '50') as daemon, daemon.api() as api:
+        def refused():
+            prefix = 'glovebox_sessions_refused_total{reason="'
+            return {name.removeprefix(prefix)[:-2]: value for name, value in api.metrics().items() if name.startswith(prefix) and value}
+
+        assert api.post('/v1/sessions', json={'profile': 'nosuch'}).status_code == 400
+        assert api.post('/v1/sessions', json={'limits': {'processes': 100}}).json()['code'] == 'limit_too_large'
+        assert api.post('/v1/sessions', json={'network': 'loopback'}).json()['code'] == 'network_not_allowed'
+        api.session()
+        assert api.post('/v1/sessions', json={}).status_code in (429, 503)
+        assert refused() == {'profile': 1, 'limit': 1, 'network': 1, 'too_many_sessions': 1}
+
+
+def test_a_profile_of_a_file_has_its_own_figures(tmp_path):
+    (tmp_path / 'profiles').mkdir()
+    (tmp_path / 'profiles' / 'sci"ence.ini').write_text('base = smolagents\n')
+    (tmp_path / 'glovebox.conf').write_text('')
+    with gb.running_daemon('--config', str(tmp_path / 'glovebox.conf')) as daemon, daemon.api() as api:
+        api.run('import os', profile='sci"ence')
+        figures = api.metrics()
+        assert figures['glovebox_policy_violations_total{profile="sci\\"ence",rule="import"}'] == 1
+        assert figures['glovebox_policy_violations_total{profile="smolagents",rule="import"}'] == 0
+        assert figures['glovebox_cells_total{profile="sci\\"ence",dialect="native",template="default",status="refused"}'] == 1
 
 
 # ---- OpenAPI -----------------------------------------------------------------------------
@@ -182,7 +238,7 @@ def test_openapi_is_sound(api):
         for method, operation in item.items():
             if method == 'parameters':
                 continue
-            assert method in ('get', 'put', 'post', 'delete'), method
+            assert method in ('get', 'put', 'post', 'patch', 'delete'), method
             ids.append(operation['operationId'])
             assert operation['summary'] and operation['responses']
             names = re.findall(r'{(\w+)}', path)
@@ -308,15 +364,15 @@ def test_examples_of_the_page_work(api, daemon):
     session = api.session(display=True)
     travelling = api.session()  # one with a display cannot be copied
     session.put_file('data/input.csv', b'a,b\n')
-    for line in sorted(lines, key=lambda text: 'DELETE' in text):
+    for line in sorted(lines, key=lambda text: ('/node/drain' in text, 'DELETE' in text)):  # no sessions while it drains
         if ' -o ' in line:
             line = 'cd $(mktemp -d) && ' + line
-        if 'input.csv' in line and '-T' in line:
+        if 'input.csv' in line and ('-T' in line or '@input.csv' in line):
             line = 'cd $(mktemp -d) && echo x > input.csv && ' + line
         if '-o film.' in line:
             assert api.post(f'/v1/sessions/{session.id}/recording', json={'action': 'stop'}).status_code == 200
         below = '/files/' in line or '/recording/' in line
-        target = api.session() if 'DELETE' in line and not below else session
+        target = api.session() if 'DELETE' in line and '$ID' in line and not below else session
         if any(word in line for word in ('/checkpoints', '/rollback', '/fork')):
             target = travelling
         said = subprocess.run(

@@ -289,8 +289,9 @@ def test_session_limit_of_the_server():
     with gb.running_daemon('--preload', 'none', '--max-sessions', '3', '--ready', '1') as daemon, daemon.api() as api:
         made = [api.session() for _ in range(3)]
         answer = api.post('/v1/sessions', json={})
-        gb.assert_problem(answer, 429, 'too_many_sessions', '3')
+        gb.assert_problem(answer, 503, 'server_full', '3')
         assert 'Retry-After' in answer.headers
-        gb.assert_problem(api.post('/v1/run', json={'code': '1'}), 429, 'too_many_sessions')
+        gb.assert_problem(api.post('/v1/run', json={'code': '1'}), 503, 'server_full')
+        gb.assert_problem(api.get('/readyz'), 503, 'server_full')
         made.pop().delete()
         assert api.session().value('1') == '1'

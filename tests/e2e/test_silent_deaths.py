@@ -12,13 +12,21 @@ import test_openenv as test_openenv_dialect
 sys.path.insert(0, str(gb.ROOT / 'clients/python/src'))
 import glovebox  # noqa: E402
 
-THREAD = 'import os, threading\nthreading.Timer(0.1, os._exit, [3]).start()'
+# Both wait for a sign that their cell has ended, and end the interpreter then.
+THREAD = '''
+import os, threading, time
+def end():
+    while not os.path.exists("/workspace/.end"): time.sleep(0.01)
+    os.unlink("/workspace/.end")
+    os._exit(3)
+threading.Thread(target=end).start()
+'''
 CHILD = '''
 import os, time
 me = os.getpid()
 if os.fork() == 0:
     if os.fork() == 0:
-        time.sleep(0.1)
+        while not os.path.exists("/workspace/.end"): time.sleep(0.01)
         os.kill(me, 9)
     os._exit(0)
 os.wait()
@@ -37,6 +45,12 @@ def replaced(session, how):
     pid = session.get()['pid']
     how()
     gb.wait_until(lambda: session.get()['state'] == 'idle' and session.get()['pid'] not in (0, pid), 'a new interpreter is there')
+
+
+def ended_by(session, code, **fields):
+    """Runs THREAD or CHILD, and waits until another interpreter is there."""
+    session.execute(code, **fields).ok()
+    replaced(session, lambda: session.put_file('.end', b''))
 
 
 def init_of(session):
@@ -71,7 +85,8 @@ def test_restored(session):
 
 def test_child_that_kills(session):
     session.execute('x = 1').ok()
-    replaced(session, lambda: session.execute(CHILD).ok())
+    parked(session, CHILD)
+    replaced(session, lambda: session.put_file('.end', b''))
     seen = session.execute('x').ok()
     assert seen.text == '1' and seen.rolled_back and seen.interpreter_died['rolled_back_to'] == 2
 
@@ -79,17 +94,32 @@ def test_child_that_kills(session):
 def test_thread_that_exits(session):
     """No snapshot can be taken beside a thread: the session goes back to the one before, and says to which."""
     parked(session, 'x = 1')
-    replaced(session, lambda: session.execute('y = 2\n' + THREAD).ok())
+    ended_by(session, 'y = 2\n' + THREAD)
     seen = session.execute('x, "y" in globals()').ok()
     assert seen.text == '(1, False)'
     assert seen.rolled_back and not seen.state_lost
     assert seen.interpreter_died['rolled_back_to'] == 1 and 'exit code 3' in seen.interpreter_died['why']
 
 
+def test_a_thread_that_kills_each_interpreter_that_runs_its_cell_again(session):
+    """Running that cell again starts the thread again. The session comes out of it, and says how far back it went."""
+    parked(session, 'x = 1')
+    session.execute('y = 2\nimport os, threading\nthreading.Timer(1.5, os._exit, (3,)).start()').ok()
+    deaths = []
+    while not deaths or deaths[-1].interpreter_died is None:
+        deaths.append(session.execute('z = 3\nimport time\ntime.sleep(60)'))
+        assert deaths[-1].status == 'killed' and deaths[-1].rolled_back and len(deaths) <= 3
+    assert all(seen.may_differ == [2] for seen in deaths[:-1])
+    died = deaths[-1].interpreter_died
+    assert died['rolled_back_to'] == 1 and 'after cell 1' in died['remediation'] and not deaths[-1].replayed
+    seen = session.execute('import time\ntime.sleep(2.5)\nx, "y" in globals(), "z" in globals()').ok()
+    assert seen.text == '(1, False, False)' and not seen.rolled_back
+
+
 def test_without_a_snapshot(api):
     session = api.session(transactions=False)
     session.execute('x = 1; open("f", "w").write("one")').ok()
-    replaced(session, lambda: session.execute(THREAD).ok())
+    ended_by(session, THREAD)
     seen = session.execute('import os; "x" in globals(), os.listdir()').ok()
     assert seen.text == "(False, ['f'])"
     assert seen.state_lost and not seen.rolled_back and not seen.files_lost
@@ -127,7 +157,7 @@ def test_nothing_to_lose(session):
 def test_checkpoint_after_an_untold_death(session):
     """Going back to it does not hide that variables were lost before it was taken."""
     session.execute('x = 1', transaction=False).ok()
-    replaced(session, lambda: session.execute(THREAD, transaction=False).ok())
+    ended_by(session, THREAD, transaction=False)
     assert session.api.post(f'{session.path}/checkpoints', json={'name': 'late'}).status_code == 201
     assert session.api.post(f'{session.path}/rollback', json={'checkpoint': 'late'}).status_code == 200
     assert session.execute('1').ok().state_lost
@@ -135,7 +165,7 @@ def test_checkpoint_after_an_untold_death(session):
 
 def test_fork_after_an_untold_death(session):
     session.execute('x = 1', transaction=False).ok()
-    replaced(session, lambda: session.execute(THREAD, transaction=False).ok())
+    ended_by(session, THREAD, transaction=False)
     answer = session.api.post(f'{session.path}/fork', json={'count': 1})
     assert answer.status_code == 201
     assert session.api.adopt(answer.json()['sessions'][0]).execute('1').ok().state_lost
@@ -183,7 +213,7 @@ def test_killed_without_a_snapshot(session, limit):
         session.interrupt()
         seen = gb.Observation(running.result())
     assert seen.status == ('timeout' if limit == 'time' else 'interrupted') and seen.state_lost
-    assert 'thread' in seen.error['remediation'] and 'no copy' in seen.error['remediation']
+    assert 'thread' in seen.error['remediation'] and 'no snapshot' in seen.error['remediation']
 
 
 def test_openenv(daemon):

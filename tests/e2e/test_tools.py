@@ -225,7 +225,7 @@ def test_a_tool_that_does_not_answer_times_out(serve):
     s = serve(tool(timeout_s=0.3), ask=lambda a: NO_ANSWER)
     o = s.run('try:\n    ask(1)\nexcept TimeoutError as e:\n    print(type(e).__name__, e)')
     assert o.stdout == "ToolTimeout 'ask' did not answer within 0.3 s\n"
-    assert [c['reason'] for c in s.cancelled] == ['its time limit was over']
+    assert [c['reason'] for c in s.cancelled] == ['its time limit had passed']
     s.reply(s.calls[0]['call'], 1)
     late = s.socket.receive()
     assert late['type'] == 'error' and late['code'] == 'call_not_found'
@@ -268,9 +268,9 @@ def test_a_client_that_leaves(serve, session):
     cell = session.in_background('try:\n    ask(1)\nexcept ToolUnavailable as e:\n    print(e)')
     assert s.socket.receive()['type'] == 'tool_call'
     s.socket.close()
-    assert cell.result().stdout == "'ask' gave no answer: the client that answers it has left\n"
+    assert cell.result().stdout == "'ask' gave no answer: the client that answers the tool has disconnected\n"
     o = session.execute('ask(1)')
-    assert o.error['type'] == 'ToolUnavailable' and o.error['message'] == "the client that answers 'ask' has left"
+    assert o.error['type'] == 'ToolUnavailable' and o.error['message'] == "the client that answers 'ask' has disconnected"
     again = serve(tool(), ask=lambda a: 'back')
     assert again.run('ask(1)').text == "'back'", 'another client takes it over'
 

@@ -1,9 +1,11 @@
 /*
- * Runs a program in a real jail, with or without the system call filter: what holds when one layer of the wall is taken away.
+ * Runs a program in a real jail, with or without the system call filter: what holds when one layer
+ * of the wall is taken away.
  *
  *   bare_jail filter|none PROGRAM ARGUMENT…
  *
- * The jailer, the jail and the way into it are the product's own; only the zygote's last step, loading the filter, is optional here.
+ * The jailer, the jail and the way into it are the product's own; only the zygote's last step,
+ * loading the filter, is optional here.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -32,7 +34,8 @@ static void __attribute__((noreturn)) inside(const struct real_jail *j, int filt
 		fprintf(stderr, "%s: %s\n", step, strerror(-r));
 		_exit(FAILED);
 	}
-	char *envp[] = { (char *)"PATH=/usr/bin:/bin", (char *)"HOME=/workspace", (char *)"LANG=C.UTF-8", NULL };
+	char *envp[] = { (char *)"PATH=/usr/bin:/bin", (char *)"HOME=/workspace",
+		(char *)"LANG=C.UTF-8", NULL };
 	execve(argv[0], argv, envp);
 	perror(argv[0]);
 	_exit(FAILED);

@@ -14,6 +14,8 @@ import pytest
 HERE = Path(__file__).resolve().parent
 PRELUDE = (HERE / 'prelude.py').read_text() + (HERE / 'hostile/wire.py').read_text()
 
+PF_EXITING = 4  # of the flags in /proc/PID/stat
+
 # Answers older kernels' way: there is no Landlock.
 WITHOUT_LANDLOCK = """
 import ctypes, os, struct, sys
@@ -29,9 +31,10 @@ os.execv(sys.argv[1], sys.argv[1:])
 # The loop of a guest that parks forged copies. `forged(order, descriptors)` is what such a copy does when it is told to live.
 LOOP = """
 notes = []
+kin = SIBLING
 def forge(w, ticket, process=None):
     ours, theirs = socket.socketpair()
-    _, pidfd = spawn(process or (lambda: time.sleep(1000)))
+    _, pidfd = spawn(process or (lambda: time.sleep(1000)), kin)
     w.send(PARKED, 0, field(T_TICKET, ticket), fds=[pidfd, theirs.fileno()])
     theirs.close()
     threading.Thread(target=copy, args=(ours,), daemon=True).start()
@@ -108,7 +111,8 @@ def strays(daemon, pids):
         try:
             uid = os.stat(f'/proc/{pid}').st_uid
             lines = Path(f'/proc/{pid}/cgroup').read_text().splitlines()
-            ended = Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] in 'ZX'
+            stat = Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
+            ended = stat[0] in 'ZX' or int(stat[6]) & PF_EXITING  # an exiting process has left its group already
         except OSError:
             continue
         outside = [line for line in lines if set(line.split(':')[1].split(',')) & {'memory', 'pids'} and f'glovebox-{daemon.pid}/' not in line]
@@ -118,10 +122,8 @@ def strays(daemon, pids):
 
 
 def homeless(daemon):
-    """Processes of sessions that are in none of the daemon's groups. One that is about to end has left its group: looked at twice."""
+    """Processes of sessions that are in none of the daemon's groups. Looked at twice: the group is read before the state."""
     found = strays(daemon, [pid for pid, _ in gb.descendants(daemon.pid)])
-    if found:
-        time.sleep(0.2)
     return list(strays(daemon, found).items())
 
 
@@ -144,20 +146,34 @@ def test_no_authority_reaches_a_forged_copy(daemon, api):
     session.delete()
 
 
+READY_WITHOUT_A_PROCESS = """
+def forged(o, f, came):
+    Wire(came[0]).send(READY)
+"""
+
+
+def test_a_copy_without_a_process_is_no_interpreter(api):
+    """Nothing could end its cells: there is no process to kill."""
+    session = hostile(api, READY_WITHOUT_A_PROCESS)
+    answer = fork(session)
+    assert answer.status_code == 409, answer.text
+    session.delete()
+
+
 ANY_CHILD = """
 def forged(o, f, came):
-    pid, pidfd = spawn(lambda: time.sleep(1000))
-    o.send(LIVED, 0, field(T_TICKET, number(f[T_TICKET])), fds=[pidfd])
+    pid, pidfd = spawn(lambda: time.sleep(1000), SIBLING)
+    Wire(came[0]).send(LIVED, 0, fds=[pidfd])
 """
 
 KEEPS_CAPABILITIES = """
 def forged(o, f, came):
     def parent():
         joined = join(came[3:9])
-        pid, pidfd = clone_child()
+        pid, pidfd = clone_child(SIBLING)
         if pid == 0:
             time.sleep(1000)
-        o.send(LIVED, 0, field(T_TICKET, number(f[T_TICKET])), fds=[pidfd])
+        Wire(came[0]).send(LIVED, 0, fds=[pidfd])
         time.sleep(1000)
     spawn(parent)
 """
@@ -175,6 +191,17 @@ def test_a_guest_that_is_none_is_refused(daemon, api, forged, why):
     gb.wait_until(lambda: not {g for g in groups(daemon) - before if g.startswith('f')}, 'no group of a fork is left')
 
 
+def test_a_copy_that_is_no_child_of_the_daemon_is_refused(daemon, api):
+    """Its number could become another process's: the daemon knows copies by their numbers."""
+    session = hostile(api, SLEEPS)
+    ask(session, 'globals().update(kin=CLONE_PIDFD | SIGCHLD)')
+    answer = fork(session)
+    assert answer.status_code == 409, answer.text
+    assert ask(session, 'notes') == '[]'
+    assert api.get('/health').status_code == 200
+    session.delete()
+
+
 GREEDY = """
 def hog():
     held = [bytearray(48 << 20) for _ in range(3)]
@@ -190,7 +217,7 @@ def forged(o, f, came):
         except OSError:
             pass
     pid, pidfd = spawn(hog)
-    o.send(LIVED, 0, field(T_TICKET, number(f[T_TICKET])), fds=[pidfd])
+    Wire(came[0]).send(LIVED, 0, fds=[pidfd])
 """
 
 
@@ -231,7 +258,7 @@ def forged(o, f, came):
         join(came[3:9])  # all capabilities in the fork's user namespace
         stopper()
     spawn(parent)
-    o.send(LIVED, 0, field(T_TICKET, number(f[T_TICKET])), field(T_TEXT, b'no'))
+    Wire(came[0]).send(LIVED, 0, field(T_TEXT, b'no'))
 for _ in range(2):
     spawn(stopper)
 """

@@ -319,4 +319,8 @@ WAYS = {
     'operator_call': 'import operator\nprint("ESCAPED", operator.attrgetter("__class__.__base__")(1))',
     'fmt_logging': 'import string\nprint("ESCAPED", string.Formatter().get_field("0.__class__", (1,), {}))',
     'time_strptime': 'import time\nprint("ESCAPED", time.strptime.__self__)',
+    'group_split': 'class G(ExceptionGroup):\n    def split(self, cond): return (ExceptionGroup("m", [ValueError(1)]), None)\ntry:\n    raise G("g", [TypeError(1)])\nexcept* ValueError as e: print("ESCAPED", type(e))',
+    'group_split_set': 'g = ExceptionGroup("g", [TypeError(1)])\ng.split = lambda cond: (ExceptionGroup("m", [ValueError(1)]), None)\ntry:\n    raise g\nexcept* ValueError as e: print("ESCAPED", type(e))',
+    'group_derive': 'class S(ExceptionGroup):\n    def split(self, cond): return (ExceptionGroup("m", [KeyError(1)]), None)\nclass G(ExceptionGroup):\n    def derive(self, excs): return S("d", excs)\ntry:\n    raise G("g", [TypeError(1), ValueError(2)])\nexcept* ValueError: pass\nexcept* KeyError as e: print("ESCAPED", type(e))',
+    'group_getattr': 'class G(ExceptionGroup):\n    def __getattribute__(self, name): return (lambda cond: (ExceptionGroup("m", [ValueError(1)]), None)) if name == "split" else object.__getattribute__(self, name)\ntry:\n    raise G("g", [TypeError(1)])\nexcept* ValueError as e: print("ESCAPED", type(e))',
 }

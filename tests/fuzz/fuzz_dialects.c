@@ -1,18 +1,19 @@
 /*
- * What dialects read: Jupyter's messages in both framings, and texts that Python's JSON reader is asked about. What our own
- * reader takes, Python takes too, and what is spelled as Python does is still the same JSON.
+ * What dialects read: Jupyter's messages in both framings, and texts that Python's JSON reader is
+ * asked about. What our own reader takes, Python takes too, and what is spelled as Python does is
+ * still the same JSON.
  */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dialects/jupyter/jupyter_message.h"
-#include "dialects/openenv/openenv_reward.h"
-#include "dialects/common/python_json.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "dialects/common/python_json.h"
+#include "dialects/jupyter/jupyter_message.h"
+#include "dialects/openenv/openenv_reward.h"
 #include "json/json_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,7 @@
 /*
- * The request parser: however the bytes are cut into reads, the same events come out, and what passes keeps
- * the promises of http_parser.h. The first byte of the input chooses the size of the reads.
+ * The request parser: however the bytes are cut into reads, the same events come out, and what
+ * passes keeps the promises of http_parser.h. The first byte of the input chooses the size of the
+ * reads.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -28,7 +29,8 @@ static void mix(struct outcome *o, const void *data, size_t len)
 static void check_head(const struct http_head *h)
 {
 	const char *target = http_head_target(h), *path = http_head_path(h);
-	assert(h->method < HTTP_METHOD_COUNT && h->minor <= 1 && h->n_headers <= LIMIT_HEADER_COUNT);
+	assert(h->method < HTTP_METHOD_COUNT && h->minor <= 1 &&
+		h->n_headers <= LIMIT_HEADER_COUNT);
 	assert(*target == '/' || !strcmp(target, "*"));
 	assert(strlen(path) == h->path_len && !strchr(path, '?'));
 	assert(h->minor == 0 || http_head_find(h, "host"));
@@ -80,10 +82,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < 2)
 		return 0;
-	struct outcome whole = run(data + 1, size - 1, size), cut = run(data + 1, size - 1, 1 + data[0] % 16);
+	struct outcome whole = run(data + 1, size - 1, size),
+		       cut = run(data + 1, size - 1, 1 + data[0] % 16);
 	assert(whole.messages == cut.messages && !whole.status == !cut.status);
-	/* The bytes of a body before the error may have been given out or not, depending on the cut; without
-	 * one all are. */
+	/*
+	 * The bytes of a body before the error may have been given out or not, depending on the
+	 * cut; without one all are.
+	 */
 	assert(whole.status || whole.hash == cut.hash);
 	return 0;
 }

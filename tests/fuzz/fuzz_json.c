@@ -1,6 +1,7 @@
 /*
- * The JSON reader and writer: what the scan accepts jansson accepts too (but for what only a tree shows), and
- * whatever bytes go into a string, what comes out is JSON that reads back as the same text.
+ * The JSON reader and writer: what the scan accepts jansson accepts too (but for what only a tree
+ * shows), and whatever bytes go into a string, what comes out is JSON that reads back as the same
+ * text.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -27,8 +28,24 @@ static void read_text(const char *text, size_t len)
 	}
 	assert(e.slug[0] && e.text[0]);
 	if (valid == 0)
-		assert(strstr(e.text, "twice") || strstr(e.text, "out of range") || strstr(e.text, "NUL") ||
-			!strcmp(e.slug, "json_too_large"));
+		assert(strstr(e.text, "twice") || strstr(e.text, "out of range") ||
+			strstr(e.text, "NUL") || !strcmp(e.slug, "json_too_large"));
+}
+
+/* Read in steps, a text is the same tree or the same error. */
+static void read_steps(const char *text, size_t len, size_t bytes)
+{
+	_cleanup_json_ json_t *tree = NULL, *pieces = NULL;
+	struct json_reader *reader = json_reader_create(text, len);
+	struct error e = { 0 }, other = { 0 };
+	int r = json_read(text, len, &e, &tree), step;
+	while ((step = json_reader_step(reader, bytes, &other)) > 0)
+		;
+	assert(r == step);
+	if (r == 0)
+		pieces = json_reader_take(reader);
+	assert(r == 0 ? json_equal(tree, pieces) : !strcmp(e.text, other.text));
+	json_reader_destroy(reader);
 }
 
 static void write_text(const char *s, size_t len, size_t cut)
@@ -55,6 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *copy = malloc(size ? size : 1);
 	memcpy(copy, data, size);
 	read_text(copy, size);
+	read_steps(copy, size, size ? data[0] % 16 + 1 : 1);
 	write_text(copy, size, size ? data[0] % (size + 1) : 0);
 	free(copy);
 	return 0;

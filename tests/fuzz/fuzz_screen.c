@@ -1,5 +1,7 @@
-/* What a hostile screen process may say: bytes into the reader, frames into replies, pictures of a film into its file. Whatever is let through must
- * be as the daemon's other parts rely on. */
+/*
+ * What a hostile screen process may say: bytes into the reader, frames into replies, pictures of a
+ * film into its file. Whatever is let through must be as the daemon's other parts rely on.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +23,10 @@ static void check_windows(const struct display_reply *r)
 {
 	expect(r->n_windows <= LIMIT_WINDOWS);
 	for (unsigned i = 0; i < r->n_windows; i++) {
-		expect(strnlen(r->windows[i].title, sizeof(r->windows[i].title)) < sizeof(r->windows[i].title));
-		expect(strnlen(r->windows[i].class_name, sizeof(r->windows[i].class_name)) < sizeof(r->windows[i].class_name));
+		expect(strnlen(r->windows[i].title, sizeof(r->windows[i].title)) <
+			sizeof(r->windows[i].title));
+		expect(strnlen(r->windows[i].class_name, sizeof(r->windows[i].class_name)) <
+			sizeof(r->windows[i].class_name));
 	}
 }
 
@@ -51,7 +55,8 @@ static void film(struct apng *a, const struct display_reply *r, struct buffer *o
 	expect(e == 0 ? a->frames == frames + 1 && out->len > before : a->frames == frames);
 }
 
-static void feed(struct wire_reader *in, struct apng *a, struct buffer *out, const uint8_t *data, size_t len)
+static void feed(
+	struct wire_reader *in, struct apng *a, struct buffer *out, const uint8_t *data, size_t len)
 {
 	char *at;
 	size_t room;

@@ -1,4 +1,6 @@
-/* What a hostile guest may send: bytes into the reader, frames into an outcome, in two pieces cut anywhere.
+/*
+ * What a hostile guest may send: bytes into the reader, frames into an outcome, in two pieces cut
+ * anywhere.
  */
 #include <stdint.h>
 #include <string.h>

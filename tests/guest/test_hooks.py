@@ -54,7 +54,11 @@ def test_ipython_display_reaches_us(guest, tmp_path):
     outcome = guest(f'import sys; sys.path.insert(0, {str(tmp_path)!r})\n' + source)
     assert outcome.error is None, outcome.error[2]
     assert outcome.stdout == ''
-    assert [d[0][0] for d in outcome.displays] == ['text/plain', 'text/html']
+    assert [d[0][0] for d in outcome.displays] == [
+        'text/plain',
+        'application/vnd.glovebox.display+json',  # clear_output()
+        'text/html',
+    ]
     outcome = guest(
         f'import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom IPython.core import display_functions as m\n'
         '[type(l).__name__ for l in m.here + [m.__loader__, m.__spec__.loader]]'

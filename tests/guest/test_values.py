@@ -80,6 +80,7 @@ class Sub(dict):
 )
 def test_no_json_where_it_would_not_be_the_value(gb, value):
     found = forms(gb.bundle(value))
+    found.pop('application/vnd.python.json', None)
     assert list(found) == ['text/plain']
     assert found['text/plain'] == ('t', repr(value))
     found['text/plain'][1].encode()
@@ -384,6 +385,9 @@ def test_raw(gb, shown):
         clear=True,
     )
     assert forms(shown[0]) == {
+        'application/vnd.glovebox.display+json': ('j', '{"clear": true, "wait": true}')
+    }
+    assert forms(shown[1]) == {
         'text/html': ('t', '<i>'),
         'application/json': ('j', '{"a":1}'),
         'image/png': ('t', 'eA=='),
@@ -422,3 +426,11 @@ def test_pandas_and_pillow(guest):
     assert '<table' in frame['text/html'][1] and frame['text/plain'][1] == '   a\n0  1\n1  2'
     assert base64.b64decode(image['image/png'][1]).startswith(b'\x89PNG')
     assert list(arrays) == ['text/plain']
+
+
+def test_nan_and_infinities_as_pythons_json_writes_them(gb):
+    def loose(value):
+        return forms(gb.bundle(value)).get('application/vnd.python.json')
+
+    assert loose(float('nan')) == ('t', 'NaN') and loose([1.0, float('-inf')]) == ('t', '[1.0, -Infinity]')
+    assert loose(1.5) is None and loose(['\ud800']) is None and loose({1}) is None

@@ -1,4 +1,7 @@
-/* A classic-BPF machine, as the kernel runs seccomp programs: loads of whole words, jumps, masks, answers. */
+/*
+ * A classic-BPF machine, as the kernel runs seccomp programs: loads of whole words, jumps, masks,
+ * answers.
+ */
 #pragma once
 
 #include <linux/audit.h>
@@ -21,7 +24,8 @@
 #define BPF_SANITIZED 0
 #endif
 
-static inline uint32_t bpf_answer(const struct filter *filter, uint32_t arch, uint32_t nr, const uint64_t args[6])
+static inline uint32_t bpf_answer(
+	const struct filter *filter, uint32_t arch, uint32_t nr, const uint64_t args[6])
 {
 	struct seccomp_data d = { .nr = (int)nr, .arch = arch };
 	uint32_t a = 0;

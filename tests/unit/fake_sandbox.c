@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,15 +18,19 @@ struct guest {
 	struct buffer queue; /* frames that it was sent and has not come round to */
 	uint64_t state;
 	unsigned last_cell;
-	uint64_t again, next; /* tickets of the snapshots it is about to take: in place of itself, after its next cell */
-	bool starting, ran, refuses;
+	/*
+	 * snapshot ids of the snapshots it is about to take: in place of itself, after its next
+	 * cell
+	 */
+	uint64_t again, next;
+	bool starting, ran, refuses, killed;
 };
 
 static struct {
-	uint64_t ticket, state;
+	uint64_t snapshot_id, state;
 	unsigned cell;
 	bool dead;
-	char id[COPY_ID_LEN + 1];
+	char id[SNAPSHOT_ID_LEN + 1];
 } snapshots[SNAPSHOTS_MAX];
 static unsigned n_snapshots;
 
@@ -54,10 +57,10 @@ uint64_t fake_mix(uint64_t state, unsigned code)
 	return (state * 1000003 + code) % 1000000007 + 1;
 }
 
-static unsigned find_ticket(uint64_t ticket)
+static unsigned find_by_id(uint64_t snapshot_id)
 {
 	for (unsigned i = 0; i < n_snapshots; i++)
-		if (snapshots[i].ticket == ticket)
+		if (snapshots[i].snapshot_id == snapshot_id)
 			return i;
 	abort();
 }
@@ -98,7 +101,8 @@ uint64_t fake_state(const struct session *s, bool *ret_settled)
 	return g->state;
 }
 
-static void say(struct sandbox *b, enum wire_type type, uint32_t serial, enum wire_tag tag, uint64_t value, const char *text)
+static void say(struct sandbox *b, enum wire_type type, uint32_t serial, enum wire_tag tag,
+	uint64_t value, const char *text)
 {
 	struct buffer out = BUFFER_INIT(0);
 	struct wire_reader in;
@@ -122,21 +126,21 @@ static void say(struct sandbox *b, enum wire_type type, uint32_t serial, enum wi
 	buffer_finish(&out);
 }
 
-static void park(struct sandbox *b, uint64_t ticket)
+static void park(struct sandbox *b, uint64_t snapshot_id)
 {
 	struct guest *g = b->guest;
-	struct snapshot *c = sandbox_snapshot(b, ticket);
+	struct snapshot *c = sandbox_snapshot(b, snapshot_id);
 	if (!c)
 		return;
 	if (!g->refuses) {
 		unsigned i = n_snapshots;
 		for (unsigned k = 0; k < n_snapshots; k++)
-			if (snapshots[k].ticket == ticket)
+			if (snapshots[k].snapshot_id == snapshot_id)
 				i = k;
 		if (i == SNAPSHOTS_MAX)
 			abort();
 		n_snapshots += i == n_snapshots;
-		snapshots[i].ticket = ticket;
+		snapshots[i].snapshot_id = snapshot_id;
 		snapshots[i].state = g->state;
 		snapshots[i].cell = g->last_cell;
 		snapshots[i].dead = false;
@@ -144,7 +148,7 @@ static void park(struct sandbox *b, uint64_t ticket)
 	}
 	const char *why = g->refuses ? "a thread is running" : NULL;
 	g->refuses = false;
-	say(b, WIRE_PARKED, g->last_cell, WIRE_TICKET, ticket, why);
+	say(b, WIRE_PARKED, g->last_cell, WIRE_SNAPSHOT_ID, snapshot_id, why);
 }
 
 static uint64_t field(const struct wire_frame *f, enum wire_tag tag)
@@ -171,10 +175,10 @@ static void run_frame(struct sandbox *b, const struct wire_frame *f)
 	uint32_t serial = f->serial;
 	switch (f->type) {
 	case WIRE_PARK:
-		park(b, field(f, WIRE_TICKET));
+		park(b, field(f, WIRE_SNAPSHOT_ID));
 		break;
 	case WIRE_PARK_NEXT:
-		g->next = field(f, WIRE_TICKET);
+		g->next = field(f, WIRE_SNAPSHOT_ID);
 		break;
 	case WIRE_EXECUTE:
 		g->state = fake_mix(g->state, (unsigned)field(f, WIRE_CODE));
@@ -218,16 +222,20 @@ bool fake_step(struct session *s)
 {
 	struct sandbox *b = s->sandbox;
 	struct guest *g = b->guest;
+	if (g->killed) {
+		fake_die(s);
+		return true;
+	}
 	if (g->starting) {
 		g->starting = false;
 		b->state = SANDBOX_READY;
 		b->events->on_ready(b->owner);
 		return true;
 	}
-	uint64_t ticket = g->again ? g->again : !g->queue.len && g->ran ? g->next : 0;
-	if (ticket) {
+	uint64_t snapshot_id = g->again ? g->again : !g->queue.len && g->ran ? g->next : 0;
+	if (snapshot_id) {
 		*(g->again ? &g->again : &g->next) = 0;
-		park(b, ticket);
+		park(b, snapshot_id);
 		return true;
 	}
 	if (!g->queue.len)
@@ -239,6 +247,12 @@ bool fake_step(struct session *s)
 void fake_refuse(struct session *s)
 {
 	s->sandbox->guest->refuses = true;
+}
+
+void fake_forge(struct session *s)
+{
+	if (!s->sandbox->guest->starting)
+		say(s->sandbox, WIRE_DONE, s->queue.cells, WIRE_EXIT_CODE, 0, NULL);
 }
 
 void fake_die(struct session *s)
@@ -260,9 +274,9 @@ void fake_fail(struct session *s)
 void fake_snapshots_die(struct session *s)
 {
 	struct snapshot *c;
-	TAILQ_FOREACH(c, &s->sandbox->snapshots, link)
-		if (c->pidfd >= 0)
-			snapshots[find_ticket(c->ticket)].dead = true;
+	TAILQ_FOREACH (c, &s->sandbox->snapshots, link)
+		if (snapshot_is_there(c))
+			snapshots[find_by_id(c->snapshot_id)].dead = true;
 }
 
 void fake_jail_dies(struct session *s)
@@ -285,7 +299,8 @@ static struct sandbox *new_berth(struct sandbox_pool *n, void *owner)
 	return b;
 }
 
-int sandbox_pool_create(const struct sandbox_pool_config *config, struct error *e, struct sandbox_pool **ret)
+int sandbox_pool_create(
+	const struct sandbox_pool_config *config, struct error *e, struct sandbox_pool **ret)
 {
 	(void)e;
 	*ret = calloc(1, sizeof(**ret));
@@ -300,7 +315,8 @@ void sandbox_pool_destroy(struct sandbox_pool *n, void (*done)(void *), void *us
 		done(userdata);
 }
 
-int sandbox_pool_take(struct sandbox_pool *n, const struct sandbox_kind *kind, const struct cgroup_limits *limits, void *owner, bool *ret_ready, struct sandbox **ret)
+int sandbox_pool_take(struct sandbox_pool *n, const struct sandbox_kind *kind,
+	const struct cgroup_limits *limits, void *owner, bool *ret_ready, struct sandbox **ret)
 {
 	(void)kind, (void)limits;
 	*ret = new_berth(n, owner);
@@ -308,10 +324,12 @@ int sandbox_pool_take(struct sandbox_pool *n, const struct sandbox_kind *kind, c
 	return 0;
 }
 
-int sandbox_pool_nest(struct sandbox_pool *n, struct snapshot *c, bool reseed, const struct sandbox_kind *kind, const struct cgroup_limits *limits, void *owner, struct sandbox **ret)
+int sandbox_pool_nest(struct sandbox_pool *n, struct snapshot *c, bool reseed,
+	const struct sandbox_kind *kind, const struct cgroup_limits *limits, void *owner,
+	struct sandbox **ret)
 {
 	(void)reseed, (void)kind, (void)limits;
-	unsigned i = find_ticket(c->ticket);
+	unsigned i = find_by_id(c->snapshot_id);
 	*ret = new_berth(n, owner);
 	(*ret)->guest->state = snapshots[i].state;
 	(*ret)->guest->last_cell = snapshots[i].cell;
@@ -385,19 +403,20 @@ void sandbox_restart_guest(struct sandbox *b)
 	new_guest(b, 0, 0); /* one in a jail that is gone never gets ready */
 }
 
-int sandbox_revive(struct sandbox *b, struct snapshot *c, bool restore_files, bool quiet, struct snapshot **ret)
+int sandbox_restore_snapshot(struct sandbox *b, struct snapshot *c, bool restore_files, bool quiet,
+	struct snapshot **ret)
 {
 	(void)restore_files, (void)quiet;
-	unsigned i = find_ticket(c->ticket);
+	unsigned i = find_by_id(c->snapshot_id);
 	if (snapshots[i].dead || b->init_reaped) {
-		new_guest(b, 0, 0); /* without the far ends of a real one, nothing would come of it */
+		/* without the far ends of a real one, nothing would come of it */
+		new_guest(b, 0, 0);
 		return -EPIPE;
 	}
 	new_guest(b, snapshots[i].state, snapshots[i].cell);
-	b->guest->again = c->ticket;
-	close(c->pidfd);
-	c->pidfd = -1;
-	c->again = true;
+	b->guest->again = c->snapshot_id;
+	c->pid = 0;
+	c->respawning = true;
 	*ret = c;
 	return 0;
 }
@@ -407,11 +426,11 @@ bool sandbox_has_jail(const struct sandbox *b)
 	return !b->init_reaped;
 }
 
-struct snapshot *sandbox_snapshot(struct sandbox *b, uint64_t ticket)
+struct snapshot *sandbox_snapshot(struct sandbox *b, uint64_t snapshot_id)
 {
 	struct snapshot *c;
-	TAILQ_FOREACH(c, &b->snapshots, link)
-		if (c->ticket == ticket)
+	TAILQ_FOREACH (c, &b->snapshots, link)
+		if (c->snapshot_id == snapshot_id)
 			return c;
 	return NULL;
 }
@@ -433,10 +452,27 @@ bool sandbox_can_snapshot(const struct sandbox *b)
 	return true;
 }
 
+bool sandbox_is_alone(const struct sandbox *b)
+{
+	(void)b;
+	return true;
+}
+
 bool sandbox_is_quiet(const struct sandbox *b)
 {
 	(void)b;
 	return false;
+}
+
+void sandbox_watch_memory(struct sandbox *b)
+{
+	(void)b;
+}
+
+uint64_t sandbox_snapshot_bytes(const struct snapshot *c)
+{
+	(void)c;
+	return 0;
 }
 
 uint64_t sandbox_memory(const struct sandbox *b)
@@ -462,7 +498,7 @@ uint32_t sandbox_host_id(const struct sandbox *b)
 	return b->host_id;
 }
 
-int sandbox_workspace(const struct sandbox *b)
+int sandbox_workspace(struct sandbox *b)
 {
 	return b->workspace;
 }
@@ -504,10 +540,9 @@ int snapshot_create(struct sandbox *b, struct snapshot **ret)
 {
 	struct snapshot *c = calloc(1, sizeof(*c));
 	c->sandbox = b;
-	c->ticket = ++b->pool->next_ticket;
-	c->control = c->pidfd = -1;
+	c->snapshot_id = ++b->pool->next_snapshot_id;
 	memcpy(c->id, "k_", 2);
-	text_random_id(c->id + 2, COPY_ID_LEN - 2);
+	text_random_id(c->id + 2, SNAPSHOT_ID_LEN - 2);
 	c->wall_ns = clock_wall_ns();
 	c->used_ns = clock_now_ns();
 	TAILQ_INSERT_TAIL(&b->snapshots, c, link);
@@ -515,12 +550,16 @@ int snapshot_create(struct sandbox *b, struct snapshot **ret)
 	return 0;
 }
 
-/* A living process that nobody signals but with 0. */
+bool snapshot_has_ended(const struct snapshot *c)
+{
+	return c->pid && snapshots[find_by_id(c->snapshot_id)].dead;
+}
+
 int snapshot_parked(struct snapshot *c, int pidfd, int control)
 {
 	(void)pidfd, (void)control;
-	c->pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	return c->pidfd < 0 ? -EPROTO : 0;
+	c->pid = getpid();
+	return 0;
 }
 
 void snapshot_drop(struct snapshot *c)
@@ -529,8 +568,6 @@ void snapshot_drop(struct snapshot *c)
 		return;
 	c->dropped = true;
 	TAILQ_REMOVE(&c->sandbox->snapshots, c, link);
-	if (c->pidfd >= 0)
-		close(c->pidfd);
 	free(c->name);
 	c->name = NULL;
 	buffer_finish(&c->path);
@@ -558,7 +595,7 @@ pid_t guest_pid(const struct guest *g)
 
 void guest_signal(struct guest *g, int sig)
 {
-	(void)g, (void)sig;
+	g->killed |= sig == SIGKILL;
 }
 
 void guest_drain(struct guest *g)
@@ -576,7 +613,8 @@ void guest_rest(struct guest *g)
 	(void)g;
 }
 
-struct package_template *package_template_get(struct sandbox_pool *n, const struct package_template_spec *spec, const struct sandbox_kind *kind)
+struct package_template *package_template_get(struct sandbox_pool *n,
+	const struct package_template_spec *spec, const struct sandbox_kind *kind)
 {
 	(void)n, (void)spec, (void)kind;
 	return NULL;

@@ -1,8 +1,10 @@
 /*
- * The layer below sessions, for tests of their state machines: interpreters and snapshots that do one thing at a time, when the test says so.
- * It takes the place of pool.c, sandbox*.c, copy.c and guest.c when the test is linked.
+ * The layer below sessions, for tests of their state machines: interpreters and snapshots that do
+ * one thing at a time, when the test says so. It takes the place of pool.c, sandbox*.c, copy.c and
+ * guest.c when the test is linked.
  *
- * An interpreter's state is a number: cells mix theirs into it, snapshots keep it. So a test can compare what sessions say with what is.
+ * An interpreter's state is a number: cells mix theirs into it, snapshots keep it. So a test can
+ * compare what sessions say with what is.
  */
 #pragma once
 
@@ -23,11 +25,17 @@ uint64_t fake_state(const struct session *s, bool *ret_settled);
 /* What the snapshot with this id has. */
 uint64_t fake_snapshot_state(const char *id);
 
-/* The interpreter does the next thing it was asked for: gets ready, runs a cell, takes a snapshot. False when there is nothing. */
+/*
+ * The interpreter does the next thing it was asked for: gets ready, runs a cell, takes a snapshot.
+ * False when there is nothing.
+ */
 bool fake_step(struct session *s);
 
 /* Its next snapshot is refused. */
 void fake_refuse(struct session *s);
+
+/* Code that it runs writes the end of the session's last cell to the control socket. */
+void fake_forge(struct session *s);
 
 void fake_die(struct session *s);       /* the interpreter is killed */
 void fake_fail(struct session *s);      /* one that starts does not get there */

@@ -1,6 +1,7 @@
 /*
- * A real jailer and real jails, for whoever wants to see one without a daemon: test_jail.c and bench/programs/jail_cost.c. The jailer is a child,
- * and so are the inits of the jails it makes (CLONE_PARENT): whoever uses this waits for them.
+ * A real jailer and real jails, for whoever wants to see one without a daemon: test_jail.c and
+ * bench/programs/jail_cost.c. The jailer is a child, and so are the inits of the jails it makes
+ * (CLONE_PARENT): whoever uses this waits for them.
  */
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/fds.h"
 #include "jail/jail.h"
 #include "jail/jailer.h"
@@ -19,7 +21,10 @@ struct real_jail {
 	pid_t pid;
 };
 
-/* Returns the socket to a new jailer, or a negative errno; *ret_hello is what it said, with the reason in its text. */
+/*
+ * Returns the socket to a new jailer, or a negative errno; *ret_hello is what it said, with the
+ * reason in its text.
+ */
 static inline int real_jailer_start(struct jail_answer *ret_hello)
 {
 	int pair[2];
@@ -35,18 +40,24 @@ static inline int real_jailer_start(struct jail_answer *ret_hello)
 		_exit(jailer_main());
 	}
 	fd_close(pair[1]);
-	if (pid > 0 && fd_recv(pair[0], ret_hello, sizeof(*ret_hello), NULL, 0, NULL) == sizeof(*ret_hello) && !ret_hello->err)
+	_cleanup_fd_ int tree = -1; /* for the next jailer of a daemon */
+	if (pid > 0 &&
+		fd_recv(pair[0], ret_hello, sizeof(*ret_hello), &tree, 1, NULL) ==
+			sizeof(*ret_hello) &&
+		!ret_hello->err)
 		return pair[0];
 	fd_close(pair[0]);
 	return -EIO;
 }
 
 /* Returns 0, or the error that *ret_answer tells in words. */
-static inline int real_jail_make(int jailer, const struct jail_request *q, struct real_jail *ret, struct jail_answer *ret_answer)
+static inline int real_jail_make(int jailer, const struct jail_request *q, struct real_jail *ret,
+	struct jail_answer *ret_answer)
 {
 	int fds[JAIL_ANSWER_FDS];
 	if (fd_send(jailer, q, sizeof(*q), NULL, 0) < 0 ||
-		fd_recv(jailer, ret_answer, sizeof(*ret_answer), fds, JAIL_ANSWER_FDS, NULL) != sizeof(*ret_answer))
+		fd_recv(jailer, ret_answer, sizeof(*ret_answer), fds, JAIL_ANSWER_FDS, NULL) !=
+			sizeof(*ret_answer))
 		return -EIO;
 	if (!ret_answer->err)
 		*ret = (struct real_jail){ fds[0], fds[1], fds[2], ret_answer->pid };

@@ -1,13 +1,13 @@
 /*
- * A session table that runs nothing: it stands for src/session in the API's tests, so that they need no guest
- *and every outcome can be had at will. The "code" of a cell says what happens:
+ * A session table that runs nothing: it stands for src/session in the API's tests, so that they
+ * need no guest and every outcome can be had at will. The "code" of a cell says what happens:
  *
- *	print TEXT       TEXT on stdout, status ok, the value of TEXT as result
- *	split            "é€" on stdout in three pieces that cut both characters
- *	bad              invalid UTF-8, a result that claims to be JSON and is not, an error
- *	hang             runs until it is interrupted or abandoned
- *	big N            N displays of one million characters
- *	now              done before session_execute() returns
+ * 	print TEXT       TEXT on stdout, status ok, the value of TEXT as result
+ * 	split            "é€" on stdout in three pieces that cut both characters
+ * 	bad              invalid UTF-8, a result that claims to be JSON and is not, an error
+ * 	hang             runs until it is interrupted or abandoned
+ * 	big N            N displays of one million characters
+ * 	now              done before session_execute() returns
  *
  * A session named "slow" is reachable after 100 ms only.
  */
@@ -23,13 +23,18 @@
 
 #include "base/clock.h"
 #include "base/fds.h"
+#include "base/machine_room.h"
 #include "base/text.h"
+#include "session/cells/introspect.h"
+#include "session/cells/session_cells.h"
 #include "session/display/film.h"
+#include "session/network_record.h"
+#include "session/pause.h"
 #include "session/session.h"
 #include "session/tools/session_tools.h"
 
-const double stats_bounds_s[STATS_BUCKETS - 1] = { 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 10,
-	60, 600 };
+const double stats_bounds_s[STATS_BUCKETS - 1] = { 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5,
+	1, 5, 10, 60, 600 };
 
 struct cell {
 	struct session *session;
@@ -63,8 +68,8 @@ struct sessions {
 	TAILQ_HEAD(, session) list;
 };
 
-static const char *const double_statuses[] = { "ok", "error", "timeout", "interrupted", "out_of_memory",
-	"killed", "refused", "running" };
+static const char *const double_statuses[] = { "ok", "error", "timeout", "interrupted",
+	"out_of_memory", "killed", "refused", "running" };
 
 const char *cell_status_name(enum cell_status s)
 {
@@ -72,11 +77,53 @@ const char *cell_status_name(enum cell_status s)
 }
 
 const char *const picture_outcome_names[PICTURE_OUTCOMES] = { "taken", "empty", "failed" };
+const char *const refusal_names[REFUSALS] = { "too_many_sessions", "token_quota", "no_resources",
+	"draining", "limit", "profile", "network", "other" };
+
+void sessions_count_refusal(struct sessions *t, enum refusal why)
+{
+	t->stats.refused[why]++;
+}
+
+void sessions_room(const struct sessions *t, struct machine_room *ret)
+{
+	(void)t;
+	machine_room_look(ret);
+}
 
 const char *session_state_name(enum session_state s)
 {
 	static const char *const names[] = { "starting", "idle", "busy" };
 	return names[s];
+}
+
+static bool double_drains;
+
+void sessions_drain(struct sessions *t, double deadline_s)
+{
+	(void)t;
+	(void)deadline_s;
+	double_drains = true;
+}
+
+void sessions_stop_drain(struct sessions *t)
+{
+	(void)t;
+	double_drains = false;
+}
+
+bool sessions_draining(const struct sessions *t, double *ret_left_s)
+{
+	(void)t;
+	*ret_left_s = 0;
+	return double_drains;
+}
+
+int sessions_check_drain(const struct sessions *t, struct error *e)
+{
+	(void)t;
+	(void)e;
+	return 0;
 }
 
 bool sessions_ready(const struct sessions *t)
@@ -118,6 +165,77 @@ const struct sessions_stats *sessions_stats(const struct sessions *t)
 	return &t->stats;
 }
 
+/* ---- history and events: none ---------------------------------------------- */
+
+const char *const session_event_names[SESSION_EVENT_KINDS] = { "created" };
+const char *const cell_record_kind_names[RECORD_KINDS] = { "cell" };
+
+void sessions_watch(struct sessions *t, session_watcher watcher, void *userdata)
+{
+	(void)t, (void)watcher, (void)userdata;
+}
+
+const struct cell_history *session_cell_history(const struct session *s)
+{
+	static struct cell_history none;
+	(void)s;
+	TAILQ_INIT(&none.records);
+	return &none;
+}
+
+bool session_cell_so_far(struct session *s, struct observation *ret)
+{
+	(void)s, (void)ret;
+	return false;
+}
+
+const struct cell_record *cell_history_next(const struct cell_history *h, uint64_t after)
+{
+	(void)h, (void)after;
+	return NULL;
+}
+
+const struct cell_record *cell_history_find(const struct cell_history *h, uint64_t number)
+{
+	(void)h, (void)number;
+	return NULL;
+}
+
+void session_update(struct session *s, struct session_update *u)
+{
+	(void)s, (void)u;
+}
+
+void session_figures(struct session *s, struct session_figures *ret)
+{
+	(void)s;
+	*ret = (struct session_figures){ 0 };
+}
+
+int session_introspect(struct session *s, const char *request, size_t len, introspect_done done,
+	void *userdata, struct error *e)
+{
+	(void)s, (void)request, (void)len, (void)done, (void)userdata;
+	return error_set(e, -EBUSY, "busy");
+}
+
+const struct network_record *session_network_record(const struct session *s)
+{
+	(void)s;
+	return NULL;
+}
+
+const struct network_attempt *network_record_get(const struct network_record *r, uint64_t number)
+{
+	(void)r, (void)number;
+	return NULL;
+}
+
+void session_introspect_forget(struct session *s, void *userdata)
+{
+	(void)s, (void)userdata;
+}
+
 /* ---- cells ---------------------------------------------------------------- */
 
 static void double_free_cell(struct cell *c)
@@ -139,7 +257,7 @@ static void double_done(struct cell *c, struct observation *o)
 	o->session = session;
 	o->cell = c->number;
 	o->wall_ms = 1.23456;
-	c->session->table->stats.cells[0][o->status]++;
+	c->session->table->stats.cells[0].count[o->status]++;
 	double_free_cell(c);
 	observer.on_done(userdata, o);
 }
@@ -219,22 +337,25 @@ static void double_big(struct cell *c)
 	memset(million, 'x', sizeof(million));
 	for (unsigned i = 0; i < n; i++) {
 		displays[i].n = 1;
-		displays[i].item[0] = (struct bundle_item){ "text/plain", million, sizeof(million), false };
+		displays[i].item[0] = (struct bundle_item){ "text/plain", million, sizeof(million),
+			false };
 		if (c->copy.on_display)
 			c->copy.on_display(c->userdata, &displays[i]);
 	}
-	struct observation o = {
-		.out = { "", "", 0, 0, 0 }, .err = { "", "", 0, 0, 0 }, .displays = displays, .n_displays = n
-	};
+	struct observation o = { .out = { "", "", 0, 0, 0 },
+		.err = { "", "", 0, 0, 0 },
+		.displays = displays,
+		.n_displays = n };
 	double_done(c, &o);
 	free(displays);
 }
 
 static void double_end(struct cell *c, enum cell_status status)
 {
-	struct observation o = {
-		.status = status, .exit_code = 130, .out = { "", "", 0, 0, 0 }, .err = { "", "", 0, 0, 0 }
-	};
+	struct observation o = { .status = status,
+		.exit_code = 130,
+		.out = { "", "", 0, 0, 0 },
+		.err = { "", "", 0, 0, 0 } };
 	double_done(c, &o);
 }
 
@@ -294,7 +415,7 @@ int session_execute(struct session *s, const char *id, const struct cell_request
 
 void cell_abandon(struct cell *c)
 {
-	c->session->table->stats.cells[0][c->detach ? CELL_OK : CELL_INTERRUPTED]++;
+	c->session->table->stats.cells[0].count[c->detach ? CELL_OK : CELL_INTERRUPTED]++;
 	double_free_cell(c);
 }
 
@@ -309,12 +430,13 @@ bool session_interrupt(struct session *s)
 
 /* ---- sessions ------------------------------------------------------------- */
 
-int session_create(struct sessions *t, struct session_params *params, struct error *e, struct session **ret)
+int session_create(
+	struct sessions *t, struct session_params *params, struct error *e, struct session **ret)
 {
 	char path[128];
 	if (t->stats.live >= t->max) {
 		error_set(e, -ENOSPC, "there are %u sessions already", t->max);
-		return error_slug(e, "too_many_sessions");
+		return error_slug(e, "server_full");
 	}
 	struct session *s = calloc(1, sizeof(*s));
 	s->table = t;
@@ -342,7 +464,8 @@ int session_find(struct sessions *t, const char *id, struct error *e, struct ses
 			return 0;
 		}
 	}
-	error_set(e, text_eq(id, t->gone) ? -EIDRM : -ENOENT, "session %s ended: it was deleted", id);
+	error_set(
+		e, text_eq(id, t->gone) ? -EIDRM : -ENOENT, "session %s ended: it was deleted", id);
 	return error_slug(e, text_eq(id, t->gone) ? "session_gone" : "session_not_found"),
 	       text_eq(id, t->gone) ? -EIDRM : -ENOENT;
 }
@@ -387,12 +510,14 @@ void session_package_free(struct session_package *p)
 	}
 }
 
-void sessions_on_packages(struct sessions *t, void (*ask)(void *, const char *, uint64_t, const char *, size_t), void *userdata)
+void sessions_on_packages(struct sessions *t,
+	void (*ask)(void *, const char *, uint64_t, const char *, size_t), void *userdata)
 {
 	(void)t, (void)ask, (void)userdata;
 }
 
-void session_answer_packages(struct session *s, uint64_t number, struct session_package *p, char *report, const char *why)
+void session_answer_packages(struct session *s, uint64_t number, struct session_package *p,
+	char *report, const char *why)
 {
 	(void)s, (void)number, (void)why;
 	session_package_free(p);
@@ -415,24 +540,29 @@ int session_check(struct session *s, const char *code, size_t len,
 }
 
 /* A session of the double has one checkpoint, "here", once it was asked for one. */
-static struct checkpoint_info checkpoint_double = { .id = "k_aaaaaaaaaaaaaaaaaaaa", .cell = 2, .current = true, .files = true };
+static struct checkpoint_info checkpoint_double = {
+	.id = "k_aaaaaaaaaaaaaaaaaaaa", .cell = 2, .current = true, .files = true
+};
 
-int session_checkpoint(struct session *s, const char *name, checkpoint_done done, void *userdata, struct error *e)
+int session_checkpoint(
+	struct session *s, const char *name, checkpoint_done done, void *userdata, struct error *e)
 {
 	(void)s, (void)e;
 	checkpoint_double.name = name && !strcmp(name, "here") ? "here" : "other";
-	done(userdata, NULL, &(struct arrival){ .checkpoint = &checkpoint_double });
+	done(userdata, NULL, &(struct checkpoint_result){ .checkpoint = &checkpoint_double });
 	return 0;
 }
 
-int session_rollback(struct session *s, const char *which, checkpoint_done done, void *userdata, struct error *e)
+int session_rollback(
+	struct session *s, const char *which, checkpoint_done done, void *userdata, struct error *e)
 {
 	(void)s;
 	if (which && strcmp(which, "here")) {
 		error_set(e, -ENOENT, "there is no checkpoint %s in this session", which);
 		return error_slug(e, "checkpoint_not_found");
 	}
-	done(userdata, NULL, &(struct arrival){ .checkpoint = &checkpoint_double, .back = true });
+	done(userdata, NULL,
+		&(struct checkpoint_result){ .checkpoint = &checkpoint_double, .back = true });
 	return 0;
 }
 
@@ -449,7 +579,8 @@ bool session_checkpoint_info(struct session *s, unsigned i, bool size, struct ch
 	return i == 0;
 }
 
-int session_fork(struct session *s, const struct fork_request *q, fork_done done, void *userdata, struct error *e)
+int session_fork(struct session *s, const struct fork_request *q, fork_done done, void *userdata,
+	struct error *e)
 {
 	(void)q, (void)e;
 	done(userdata, NULL, &s, 1);
@@ -481,6 +612,21 @@ void session_unlisten(struct session_listener *l)
 void session_history_abandon(struct session *s, void *userdata)
 {
 	(void)s, (void)userdata;
+}
+
+int session_pause(struct session *s, struct error *e)
+{
+	(void)s;
+	(void)e;
+	return 0;
+}
+
+int session_resume(struct session *s, double ttl_s, struct error *e)
+{
+	(void)s;
+	(void)ttl_s;
+	(void)e;
+	return 0;
 }
 
 int session_reset(struct session *s, struct error *e)
@@ -548,15 +694,18 @@ uint64_t session_log_dropped(const struct session *s)
 }
 
 /* No session of the double has a display. */
-int64_t session_display_ask(struct session *s, enum display_ask what, const void *options, size_t len, double timeout_s,
-	session_display_answer answer, void *userdata, struct error *e)
+int64_t session_display_ask(struct session *s, enum display_ask what, const void *options,
+	size_t len, double timeout_s, session_display_answer answer, void *userdata,
+	struct error *e)
 {
-	(void)what, (void)options, (void)len, (void)timeout_s, (void)answer, (void)userdata, (void)s;
+	(void)what, (void)options, (void)len, (void)timeout_s, (void)answer, (void)userdata,
+		(void)s;
 	error_set(e, -ENOTSUP, "the session has no display");
 	return error_slug(e, "no_display");
 }
 
-int recording_start(struct session *s, const struct recording_params *p, struct error *e, unsigned *ret_id)
+int recording_start(
+	struct session *s, const struct recording_params *p, struct error *e, unsigned *ret_id)
 {
 	(void)s, (void)p, (void)ret_id;
 	error_set(e, -ENOTSUP, "the session has no display");
@@ -576,7 +725,8 @@ int recording_stop(struct session *s, unsigned id, const char *why, struct error
 	return no_recording(e);
 }
 
-int recording_get(struct session *s, unsigned id, struct error *e, struct recording_info *ret, int *ret_fd)
+int recording_get(
+	struct session *s, unsigned id, struct error *e, struct recording_info *ret, int *ret_fd)
 {
 	(void)s, (void)id, (void)ret, (void)ret_fd;
 	return no_recording(e);
@@ -588,7 +738,8 @@ int film_check(enum film_format format, struct error *e)
 	return 0;
 }
 
-int recording_film(struct session *s, unsigned id, enum film_format format, struct error *e, int *ret_fd)
+int recording_film(
+	struct session *s, unsigned id, enum film_format format, struct error *e, int *ret_fd)
 {
 	(void)s, (void)id, (void)format, (void)ret_fd;
 	return no_recording(e);
@@ -612,14 +763,26 @@ int recording_delete(struct session *s, unsigned id, struct error *e)
 	return no_recording(e);
 }
 
+void sessions_display_forget(struct sessions *t, const void *userdata)
+{
+	(void)t, (void)userdata;
+}
+
 void session_display_forget(struct session *s, uint32_t question)
 {
 	(void)s, (void)question;
 }
 
+int session_display_resize(struct session *s, const struct display_size *size, struct error *e)
+{
+	(void)s, (void)size, (void)e;
+	return 0;
+}
+
 int session_workspace_fd(const struct session *s)
 {
-	bool slow = text_eq(s->params.name, "slow") && clock_now_ns() < s->born_ns + 100 * NSEC_PER_MSEC;
+	bool slow = text_eq(s->params.name, "slow") &&
+		    clock_now_ns() < s->born_ns + 100 * NSEC_PER_MSEC;
 	return slow ? -1 : s->workspace;
 }
 
@@ -644,8 +807,8 @@ static struct {
 	char answer[128];
 } double_tools;
 
-int session_set_tools(struct session *s, const json_t *definitions, const struct tool_client_ops *ops, void *client,
-	struct error *e)
+int session_set_tools(struct session *s, const json_t *definitions,
+	const struct tool_client_ops *ops, void *client, struct error *e)
 {
 	if (!json_array_size(definitions)) {
 		error_set(e, -EINVAL, "no tools");
@@ -683,7 +846,8 @@ static int double_answer(const void *client, uint64_t id, const char *text, stru
 	return 0;
 }
 
-int session_answer_call(struct session *s, const void *client, uint64_t id, const json_t *value, struct error *e)
+int session_answer_call(
+	struct session *s, const void *client, uint64_t id, const json_t *value, struct error *e)
 {
 	char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
 	int r = double_answer(client, id, text, e);
@@ -691,7 +855,8 @@ int session_answer_call(struct session *s, const void *client, uint64_t id, cons
 	return r;
 }
 
-int session_fail_call(struct session *s, const void *client, uint64_t id, const char *type, const char *message, struct error *e)
+int session_fail_call(struct session *s, const void *client, uint64_t id, const char *type,
+	const char *message, struct error *e)
 {
 	char text[128];
 	snprintf(text, sizeof(text), "%s: %s", type, message);
@@ -708,7 +873,9 @@ int session_next_call(struct session *s, struct tool_call *ret)
 	if (!session_has_calls(s))
 		return 0;
 	double_tools.fetched = true;
-	*ret = (struct tool_call){ .id = 1, .tool = "t", .cell = 2, .arguments = "{\"a\":1}", .arguments_len = 7 };
+	*ret = (struct tool_call){
+		.id = 1, .tool = "t", .cell = 2, .arguments = "{\"a\":1}", .arguments_len = 7
+	};
 	return 1;
 }
 
@@ -725,7 +892,7 @@ void session_stop_waiting(struct tool_waiter *w)
 
 static void double_init(struct sessions *t, uv_loop_t *loop, const char *base)
 {
-	*t = (struct sessions){ .max = 8, .max_queued = 3 };
+	*t = (struct sessions){ .max = 8, .max_queued = 3, .stats.limit = 8 };
 	TAILQ_INIT(&t->list);
 	snprintf(t->base, sizeof(t->base), "%s", base);
 	uv_timer_init(loop, &t->timer);
@@ -739,3 +906,5 @@ static void double_finish(struct sessions *t)
 		session_end(TAILQ_FIRST(&t->list), "the test is over");
 	uv_close((uv_handle_t *)&t->timer, NULL);
 }
+
+#include "test_api_double_processes.h"

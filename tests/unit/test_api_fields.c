@@ -20,10 +20,11 @@ static const char *decode(const struct fields *f, const char *json, struct error
 		struct tools_request tools;
 	} other;
 	memset(&other, 0, sizeof(other));
-	void *to = f == &run_fields                                           ? (void *)&run
-		   : f == &socket_execute_fields || f == &socket_plain_fields || f == &socket_tools_fields ||
-				     f == &socket_answer_fields               ? (void *)&message
-									      : (void *)&other;
+	void *to = f == &run_fields ? (void *)&run
+		   : f == &socket_execute_fields || f == &socket_plain_fields ||
+				   f == &socket_tools_fields || f == &socket_answer_fields
+			   ? (void *)&message
+			   : (void *)&other;
 	*e = (struct error){ 0 };
 	int r = fields_decode_text(f, json, strlen(json), to, e);
 	fields_finish(f, to);
@@ -33,12 +34,13 @@ static const char *decode(const struct fields *f, const char *json, struct error
 
 static void values(void)
 {
-	static const char json[] = "{\"code\":\"print(1)\",\"stdin\":\"a\\u0000b\",\"timeout_s\":2.5,"
-				   "\"name\":\"n\",\"env\":{\"A\":\"1\",\"_b2\":\"\"},"
-				   "\"preload\":[\"json\",\"os.path\"],\"metadata\":{\"k\":[1,\"é\"]},"
-				   "\"limits\":{\"timeout_s\":10,\"output_bytes\":2048},"
-				   "\"ttl_s\":60,\"seed\":4294967295,\"files\":{\"a/"
-				   "b.txt\":\"hi\\u0000\",\"c\":{\"base64\":\"AAEC/w==\"}}}";
+	static const char json[] =
+		"{\"code\":\"print(1)\",\"stdin\":\"a\\u0000b\",\"timeout_s\":2.5,"
+		"\"name\":\"n\",\"env\":{\"A\":\"1\",\"_b2\":\"\"},"
+		"\"preload\":[\"json\",\"os.path\"],\"metadata\":{\"k\":[1,\"é\"]},"
+		"\"limits\":{\"timeout_s\":10,\"output_bytes\":2048},"
+		"\"ttl_s\":60,\"seed\":4294967295,\"files\":{\"a/"
+		"b.txt\":\"hi\\u0000\",\"c\":{\"base64\":\"AAEC/w==\"}}}";
 	struct run_request run = { 0 };
 	struct error e = { 0 };
 	OK(fields_decode_text(&run_fields, json, strlen(json), &run, &e) == 0);
@@ -57,7 +59,8 @@ static void values(void)
 	OK(run.session.has_seed && run.session.seed == 4294967295);
 	OK(run.files.n == 2 && run.files.file[0].content.len == 3);
 	OK_STR(run.files.file[1].path, "c");
-	OK(run.files.file[1].content.len == 4 && !memcmp(run.files.file[1].content.data, "\0\1\2\xff", 4));
+	OK(run.files.file[1].content.len == 4 &&
+		!memcmp(run.files.file[1].content.data, "\0\1\2\xff", 4));
 	fields_finish(&run_fields, &run);
 	OK(!run.session.env && !run.files.n && !run.execute.code.data);
 
@@ -75,23 +78,25 @@ static void errors(void)
 	} cases[] = {
 		{ &execute_fields, "{}", "$.code: is required", "missing_field" },
 		{ &execute_fields, "{\"code\":null}", "$.code: is required", "missing_field" },
-		{ &execute_fields, "{\"code\":7}", "$.code: must be a string, not 7", "invalid_field" },
+		{ &execute_fields, "{\"code\":7}", "$.code: must be a string, not 7",
+			"invalid_field" },
 		{ &execute_fields, "[]", "$: must be an object, not a list", "invalid_field" },
-		{ &execute_fields, "{\"code\":\"a\\u0000b\"}",
-			"$.code: must not contain a NUL character (there is one at byte 1)",
-			"invalid_field" },
 		{ &execute_fields, "{\"code\":\"\",\"timeout_s\":\"5\"}",
-			"$.timeout_s: must be a number between 0.1 and 3600, not a string", "invalid_field" },
-		{ &execute_fields, "{\"code\":\"\",\"timeout_s\":0}",
-			"$.timeout_s: must be a number between 0.1 and 3600, not 0", "invalid_field" },
-		{ &execute_fields, "{\"code\":\"\",\"timeout_s\":3600.5}",
-			"$.timeout_s: must be a number between 0.1 and 3600, not 3600.5", "invalid_field" },
-		{ &execute_fields, "{\"code\":\"\",\"detach\":1}", "$.detach: must be true or false, not 1",
+			"$.timeout_s: must be a number between 0.1 and 3600, not a string",
 			"invalid_field" },
+		{ &execute_fields, "{\"code\":\"\",\"timeout_s\":0}",
+			"$.timeout_s: must be a number between 0.1 and 3600, not 0",
+			"invalid_field" },
+		{ &execute_fields, "{\"code\":\"\",\"timeout_s\":3600.5}",
+			"$.timeout_s: must be a number between 0.1 and 3600, not 3600.5",
+			"invalid_field" },
+		{ &execute_fields, "{\"code\":\"\",\"detach\":1}",
+			"$.detach: must be true or false, not 1", "invalid_field" },
 		{ &execute_fields, "{\"code\":\"\",\"timeout\":1}",
 			"$.timeout: unknown field; did you mean \"timeout_s\"?", "unknown_field" },
 		{ &session_fields, "{\"profile\":\"python\",\"executor_backend\":\"restricted\"}",
-			"$.executor_backend: is another name of a field that is given too: give one of them", "invalid_field" },
+			"$.executor_backend: is another name of a field that is given too: give one of them",
+			"invalid_field" },
 		{ &execute_fields, "{\"cod\":\"\"}", "$.cod: unknown field; did you mean \"code\"?",
 			"unknown_field" },
 		{ &execute_fields, "{\"code\":\"\",\"zzzzzz\":1}", "$.zzzzzz: unknown field",
@@ -99,13 +104,17 @@ static void errors(void)
 		{ &execute_fields, "{\"code\":\"\",\"a b\\n\":1}", "$[\"a b?\"]: unknown field",
 			"unknown_field" },
 		{ &execute_fields, "{\"code\":\"\"", NULL, "malformed_json" },
-		{ &session_fields, "{\"name\":\"\"}", "$.name: must not be empty", "invalid_field" },
+		{ &session_fields, "{\"name\":\"\"}", "$.name: must not be empty",
+			"invalid_field" },
 		{ &create_fields, "{\"from\":\"\"}", "$.from: must not be empty", "invalid_field" },
-		{ &create_fields, "{\"from\":[]}", "$.from: must be a string, not a list", "invalid_field" },
+		{ &create_fields, "{\"from\":[]}", "$.from: must be a string, not a list",
+			"invalid_field" },
 		{ &session_fields, "{\"seed\":1.5}",
-			"$.seed: must be a whole number between 0 and 4294967295, not 1.5", "invalid_field" },
+			"$.seed: must be a whole number between 0 and 4294967295, not 1.5",
+			"invalid_field" },
 		{ &session_fields, "{\"seed\":-1}",
-			"$.seed: must be a whole number between 0 and 4294967295, not -1", "invalid_field" },
+			"$.seed: must be a whole number between 0 and 4294967295, not -1",
+			"invalid_field" },
 		{ &session_fields, "{\"limits\":[]}", "$.limits: must be an object, not a list",
 			"invalid_field" },
 		{ &session_fields, "{\"limits\":{\"timeout_s\":true}}",
@@ -122,7 +131,8 @@ static void errors(void)
 		{ &session_fields, "{\"env\":{\"A\":\"x\\u0000\"}}",
 			"$.env.A: must not contain a NUL character (there is one at byte 1)",
 			"invalid_field" },
-		{ &session_fields, "{\"env\":[]}", "$.env: must be an object of names and texts, not a list",
+		{ &session_fields, "{\"env\":[]}",
+			"$.env: must be an object of names and texts, not a list",
 			"invalid_field" },
 		{ &session_fields, "{\"preload\":\"json\"}",
 			"$.preload: must be a list of strings, not a string", "invalid_field" },
@@ -130,15 +140,19 @@ static void errors(void)
 			"invalid_field" },
 		{ &session_fields, "{\"preload\":[\"a\",{}]}",
 			"$.preload[1]: must be a string, not an object", "invalid_field" },
-		{ &session_fields, "{\"metadata\":\"x\"}", "$.metadata: must be an object, not a string",
-			"invalid_field" },
+		{ &session_fields, "{\"metadata\":\"x\"}",
+			"$.metadata: must be an object, not a string", "invalid_field" },
 		{ &session_fields, "{\"ttl_s\":0.5}",
-			"$.ttl_s: must be a number between 1 and 31536000, not 0.5", "invalid_field" },
+			"$.ttl_s: must be a number between 1 and 31536000, not 0.5",
+			"invalid_field" },
 		{ &run_fields, "{\"code\":\"\",\"files\":{\"../x\":\"\"}}",
-			"$.files[\"../x\"]: the path must not hold \".\" or \"..\"", "invalid_field" },
-		{ &run_fields, "{\"code\":\"\",\"files\":{\"/etc/x\":\"\"}}", NULL, "invalid_field" },
+			"$.files[\"../x\"]: the path must not hold \".\" or \"..\"",
+			"invalid_field" },
+		{ &run_fields, "{\"code\":\"\",\"files\":{\"/etc/x\":\"\"}}", NULL,
+			"invalid_field" },
 		{ &run_fields, "{\"code\":\"\",\"files\":{\"x\":7}}",
-			"$.files.x: must be a text or {\"base64\": \"…\"}, not a number", "invalid_field" },
+			"$.files.x: must be a text or {\"base64\": \"…\"}, not a number",
+			"invalid_field" },
 		{ &run_fields, "{\"code\":\"\",\"files\":{\"x\":{\"base64\":\"AA=\"}}}",
 			"$.files.x.base64: is not base64 (the standard alphabet, padded with =)",
 			"invalid_field" },
@@ -146,20 +160,27 @@ static void errors(void)
 			"$.files.x.base64: is not base64 (the standard alphabet, padded with =)",
 			"invalid_field" },
 		{ &run_fields, "{\"code\":\"\",\"files\":{\"x\":{\"base64\":\"AA==\",\"b\":1}}}",
-			"$.files.x: must be a text, or an object with just \"base64\"", "invalid_field" },
+			"$.files.x: must be a text, or an object with just \"base64\"",
+			"invalid_field" },
 		{ &run_fields, "{\"code\":\"\",\"detach\":true}", "$.detach: unknown field",
 			"unknown_field" },
 		{ &no_fields, "{\"x\":1}", "$.x: unknown field", "unknown_field" },
-		{ &socket_plain_fields, "{\"type\":\"ping\"}", "$.id: is required", "missing_field" },
-		{ &socket_tools_fields, "{\"id\":1,\"type\":\"tools\"}", "$.tools: is required", "missing_field" },
-		{ &tools_fields, "{\"tools\":{}}", "$.tools: must be a list, not an object", "invalid_field" },
+		{ &socket_plain_fields, "{\"type\":\"ping\"}", "$.id: is required",
+			"missing_field" },
+		{ &socket_tools_fields, "{\"id\":1,\"type\":\"tools\"}", "$.tools: is required",
+			"missing_field" },
+		{ &tools_fields, "{\"tools\":{}}", "$.tools: must be a list, not an object",
+			"invalid_field" },
 		{ &socket_answer_fields, "{\"id\":1,\"type\":\"tool_result\",\"call\":0}",
-			"$.call: must be a whole number between 1 and 9007199254740991, not 0", "invalid_field" },
-		{ &tool_answer_fields, "{\"error\":{\"message\":\"x\"}}", "$.error.type: is required", "missing_field" },
+			"$.call: must be a whole number between 1 and 9007199254740991, not 0",
+			"invalid_field" },
+		{ &tool_answer_fields, "{\"error\":{\"message\":\"x\"}}",
+			"$.error.type: is required", "missing_field" },
 		{ &socket_plain_fields, "{\"id\":[],\"type\":\"ping\"}",
 			"$.id: must be a string or a whole number, not a list", "invalid_field" },
 		{ &socket_plain_fields, "{\"id\":1,\"type\":\"pin\"}",
-			"$.type: must be one of \"execute\", \"interrupt\", \"ping\", \"tools\", \"tool_result\"", "invalid_field" },
+			"$.type: must be one of \"execute\", \"interrupt\", \"ping\", \"tools\", \"tool_result\"",
+			"invalid_field" },
 	};
 	struct error e;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -171,7 +192,8 @@ static void errors(void)
 			OK_STR(e.slug, cases[i].slug);
 	}
 	decode(&execute_fields, "{\"code\":\"\",\"x\":1}", &e);
-	OK_STR(e.remedy, "Known fields: code, stdin, timeout_s, detach, transaction, capture_screenshot, screenshot, render_timeout, on_block, record, variables, typed_result, printed_final_answer.");
+	OK_STR(e.remedy,
+		"Known fields: code, stdin, timeout_s, context, detach, transaction, capture_screenshot, screenshot, render_timeout, on_block, record, variables, typed_result, data_forms, printed_final_answer.");
 	decode(&execute_fields, "{}", &e);
 	OK_STR(e.remedy, "Add \"code\" (string, at most 8 MiB).");
 }
@@ -188,28 +210,32 @@ static void sizes(void)
 	OK_STR(decode(&session_fields, buffer_cstr(&b), &e), "");
 	b.len -= 2;
 	buffer_append_str(&b, "n\"}");
-	OK_STR(decode(&session_fields, buffer_cstr(&b), &e), "$.name: must have at most 128 bytes, not 129");
+	OK_STR(decode(&session_fields, buffer_cstr(&b), &e),
+		"$.name: must have at most 128 bytes, not 129");
 
 	b.len = 0;
 	buffer_append_str(&b, "{\"preload\":[\"m\"");
 	for (int i = 0; i < LIMIT_PRELOAD_COUNT; i++)
 		buffer_append_str(&b, ",\"m\"");
 	buffer_append_str(&b, "]}");
-	OK_STR(decode(&session_fields, buffer_cstr(&b), &e), "$.preload: must have at most 64 items, not 65");
+	OK_STR(decode(&session_fields, buffer_cstr(&b), &e),
+		"$.preload: must have at most 64 items, not 65");
 
 	b.len = 0;
 	buffer_append_str(&b, "{\"env\":{\"A\":\"");
 	for (int i = 0; i < LIMIT_ENV_BYTES - 2; i++)
 		buffer_append_char(&b, 'v');
 	buffer_append_str(&b, "\"}}");
-	OK_STR(decode(&session_fields, buffer_cstr(&b), &e), "$.env: must have at most 131072 bytes in all");
+	OK_STR(decode(&session_fields, buffer_cstr(&b), &e),
+		"$.env: must have at most 131072 bytes in all");
 
 	b.len = 0;
 	buffer_append_str(&b, "{\"env\":{\"A0\":\"\"");
 	for (int i = 1; i <= LIMIT_ENV_COUNT; i++)
 		buffer_printf(&b, ",\"A%d\":\"\"", i);
 	buffer_append_str(&b, "}}");
-	OK_STR(decode(&session_fields, buffer_cstr(&b), &e), "$.env: must have at most 128 entries, not 129");
+	OK_STR(decode(&session_fields, buffer_cstr(&b), &e),
+		"$.env: must have at most 128 entries, not 129");
 
 	b.len = 0;
 	buffer_append_str(&b, "{\"metadata\":{\"k\":\"");
@@ -245,8 +271,8 @@ static void queries(void)
 	struct session_query q = { 0 };
 	struct error e = { 0 };
 	OK(fields_decode_query(&session_query_fields,
-		   "name=a+b%21&state=idle&metadata.task=42&metadata%5Bx.y%5D=z&limit=7&&cursor=9", &q,
-		   &e) == 0);
+		   "name=a+b%21&state=idle&metadata.task=42&metadata%5Bx.y%5D=z&limit=7&&cursor=9",
+		   &q, &e) == 0);
 	OK_STR(q.name, "a b!");
 	OK_STR(q.state, "idle");
 	OK(q.metadata.n == 2 && q.limit == 7 && q.cursor == 9);
@@ -259,13 +285,18 @@ static void queries(void)
 		const struct fields *fields;
 		const char *query, *text;
 	} cases[] = {
-		{ &session_query_fields, "limit=0", "?limit: must be a whole number between 1 and 1000" },
-		{ &session_query_fields, "limit=x", "?limit: must be a whole number between 1 and 1000" },
-		{ &session_query_fields, "limit=", "?limit: must be a whole number between 1 and 1000" },
-		{ &session_query_fields, "state=dead", "?state: must be one of starting, idle, busy" },
-		{ &session_query_fields, "nam=x", "?nam: unknown parameter; did you mean \"name\"?" },
+		{ &session_query_fields, "limit=0",
+			"?limit: must be a whole number between 1 and 1000" },
+		{ &session_query_fields, "limit=x",
+			"?limit: must be a whole number between 1 and 1000" },
+		{ &session_query_fields,
+			"limit=", "?limit: must be a whole number between 1 and 1000" },
+		{ &session_query_fields, "state=dead",
+			"?state: must be one of starting, idle, busy, paused" },
+		{ &session_query_fields, "nam=x",
+			"?nam: unknown parameter; did you mean \"name\"?" },
 		{ &session_query_fields, "metadata=x",
-			"?metadata: unknown parameter; did you mean \"metadata\"?" },
+			"?metadata: unknown parameter; did you mean \"metadata.KEY\"?" },
 		{ &session_query_fields, "name=", "?name: must not be empty" },
 		{ &session_query_fields, "name=%zz",
 			"?name: is too long, wrongly percent-encoded, or not UTF-8" },
@@ -294,8 +325,9 @@ static void queries(void)
 /* The schemas are JSON, and say what the decoder does. */
 static void schemas(void)
 {
-	static const struct fields *const all[] = { &session_fields, &create_fields, &execute_fields, &run_fields, &no_fields,
-		&socket_execute_fields, &socket_plain_fields, &socket_tools_fields, &socket_answer_fields, &tools_fields,
+	static const struct fields *const all[] = { &session_fields, &create_fields,
+		&execute_fields, &run_fields, &no_fields, &socket_execute_fields,
+		&socket_plain_fields, &socket_tools_fields, &socket_answer_fields, &tools_fields,
 		&tool_answer_fields };
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		struct buffer b = BUFFER_INIT(0);
@@ -310,10 +342,12 @@ static void schemas(void)
 		OK(json_is_false(json_object_get(tree, "additionalProperties")));
 		OK(json_object_size(json_object_get(tree, "properties")) == all[i]->n);
 		if (all[i] == &execute_fields) {
-			json_t *timeout = json_object_get(json_object_get(tree, "properties"), "timeout_s");
+			json_t *timeout = json_object_get(
+				json_object_get(tree, "properties"), "timeout_s");
 			OK(json_number_value(json_object_get(timeout, "minimum")) == 0.1);
 			OK(json_number_value(json_object_get(timeout, "maximum")) == 3600);
-			OK_STR(json_string_value(json_array_get(json_object_get(tree, "required"), 0)),
+			OK_STR(json_string_value(
+				       json_array_get(json_object_get(tree, "required"), 0)),
 				"code");
 		}
 		json_decref(tree);

@@ -46,10 +46,10 @@ static int root = -1, outside = -1;
 
 static void paths(void)
 {
-	static const char *const good[] = { "a", "a/b/c.txt", ".hidden", "...", "..a", "a..", "é/ü", "a b",
-		"a\nb", "-x" };
-	static const char *const bad[] = { "", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b",
-		"a/../b", "\xff", "/" };
+	static const char *const good[] = { "a", "a/b/c.txt", ".hidden", "...", "..a", "a..", "é/ü",
+		"a b", "a\nb", "-x" };
+	static const char *const bad[] = { "", "/a", "a/", "a//b", ".", "..", "a/..", "../a",
+		"a/./b", "a/../b", "\xff", "/" };
 	struct error e;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		OK(workspace_check_path(good[i], strlen(good[i]), &e) == 0);
@@ -160,14 +160,16 @@ static void planted(void)
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/sock", root);
 	OK(bind(sock, (struct sockaddr *)&address, sizeof(address)) == 0);
 	static const char *const refused[] = { "link", "dir/passwd", "rel", "fifo", "sock" };
-	static const char *const slugs[] = { "path_refused", "path_refused", "path_refused", "not_a_file",
-		"not_a_file" };
+	static const char *const slugs[] = { "path_refused", "path_refused", "path_refused",
+		"not_a_file", "not_a_file" };
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		OK(!read_file(refused[i], &e));
 		OK_STR(e.slug, slugs[i]);
 	}
-	/* Writing through a linked directory is refused; onto a link replaces the link, not what it points
-	 * to. */
+	/*
+	 * Writing through a linked directory is refused; onto a link replaces the link, not what it
+	 * points to.
+	 */
 	OK(write_file("dir/glovebox-test", "x", &replaced, &e) < 0);
 	OK_STR(e.slug, "path_refused");
 	OK(access("/etc/glovebox-test", F_OK) < 0);
@@ -190,11 +192,13 @@ static void listings(void)
 	struct error e = { 0 };
 	struct listing l = { 0 };
 	bool replaced;
-	OK(write_file("b/2", "22", &replaced, &e) == 0 && write_file("b/c/1", "1", &replaced, &e) == 0);
+	OK(write_file("b/2", "22", &replaced, &e) == 0 &&
+		write_file("b/c/1", "1", &replaced, &e) == 0);
 	OK(write_file("a", "aaa", &replaced, &e) == 0 && symlinkat("a", root, "z") == 0);
 	OK(list(root, "", false, &l, &e) == 0 && l.n == 3 && !l.truncated);
 	OK_STR(l.entries[0].path, "a");
-	OK(l.entries[0].kind == WORKSPACE_FILE && l.entries[0].size == 3 && l.entries[0].modified_ns);
+	OK(l.entries[0].kind == WORKSPACE_FILE && l.entries[0].size == 3 &&
+		l.entries[0].modified_ns);
 	OK(l.entries[1].kind == WORKSPACE_DIRECTORY && l.entries[2].kind == WORKSPACE_LINK);
 	listing_finish(&l);
 	OK(list(root, "", true, &l, &e) == 0 && l.n == 6);

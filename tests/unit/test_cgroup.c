@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/fds.h"
-#include "jail/cgroup.h"
+#include "jail/cgroup/cgroup.h"
 #include "tap.h"
 
 static int join(const struct cgroup_join_fds *t)
@@ -40,7 +40,8 @@ static int eat(struct cgroup_home *h, const char *name, size_t bytes)
 		} else if (join(&t) < 0) {
 			_exit(9);
 		}
-		char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *p = mmap(
+			NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		for (size_t i = 0; i < bytes; i += 4096)
 			p[i] = 1;
 		_exit(fork() < 0 && errno == EAGAIN ? 7 : 0);
@@ -92,6 +93,99 @@ static void who_is_there(struct cgroup_home *h)
 	OK(removed(h, "who") == 0);
 }
 
+/* More than one batch of them; two are spared. */
+static void all_but_two_are_killed(struct cgroup_home *h)
+{
+	enum { MANY = 150, SPARED = 2 };
+	struct cgroup_join_fds t = { 0 };
+	struct cgroup_limits limits = { .processes = MANY + 10 };
+	pid_t pids[MANY];
+	int ready[2], status;
+	char byte;
+	unsigned killed = 0;
+	OK(cgroup_make(h, "many", &limits) == 0 && pipe(ready) == 0);
+	OK(cgroup_join_open(h, "many", &t) == 0);
+	fflush(stdout);
+	for (int i = 0; i < MANY; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			if (join(&t) == 0 && write(ready[1], "x", 1) == 1)
+				pause();
+			_exit(9);
+		}
+		if (read(ready[0], &byte, 1) != 1)
+			break;
+	}
+	struct cgroup_spared spared = { .pids = pids, .n_pids = SPARED };
+	OK(cgroup_kill_others(h, "many", &limits, &spared) == 0);
+	for (int i = SPARED; i < MANY; i++)
+		killed += waitpid(pids[i], &status, 0) == pids[i] && WIFSIGNALED(status);
+	OK(killed == MANY - SPARED);
+	OK(cgroup_holds_only(h, "many", pids, SPARED));
+	cgroup_kill_all(h, "many");
+	for (int i = 0; i < SPARED; i++)
+		waitpid(pids[i], &status, 0);
+	cgroup_join_fds_close(&t);
+	fd_close(ready[0]);
+	fd_close(ready[1]);
+	OK(removed(h, "many") == 0);
+}
+
+/*
+ * A group is like a new one after a harmless session, and refused after anything that leaves a
+ * trace.
+ */
+static void used_again(struct cgroup_home *h)
+{
+	struct cgroup_limits l = { .memory_bytes = 32 << 20, .processes = 1, .cpus = 1 };
+	struct cgroup_usage u;
+	struct cgroup_join_fds t = { 0 };
+	uint64_t rest = UINT64_MAX;
+	int ready[2], status;
+	char byte;
+	if (strcmp(cgroup_home_kind(h), "v1") != 0) {
+		OK(cgroup_make(h, "again", &l) == 0 && !cgroup_reset(h, "again", &rest));
+		OK(removed(h, "again") == 0);
+		return;
+	}
+
+	struct cgroup_limits wide = { .memory_bytes = 64 << 20, .processes = 10 };
+	OK(cgroup_make(h, "again", &wide) == 0 && eat(h, "again", 20 << 20) == 0);
+	cgroup_usage_read(h, "again", &u);
+	OK(u.cpu_ns > 0 && u.memory_peak_bytes >= 20 << 20);
+	for (int i = 0; !cgroup_reset(h, "again", &rest) && i < 20000; i++)
+		usleep(1000); /* its last process is on its way out */
+	cgroup_usage_read(h, "again", &u);
+	OK(rest <= CGROUP_REST_BYTES && u.cpu_ns == 0 && u.memory_peak_bytes <= CGROUP_REST_BYTES);
+
+	/* a process in one of the hierarchies is enough */
+	OK(cgroup_join_open(h, "again", &t) == 0 && pipe(ready) == 0);
+	for (unsigned i = 0; i < t.n; i++) {
+		fflush(stdout);
+		pid_t pid = fork();
+		if (pid == 0) {
+			if (write(t.fds[i], "0", 1) == 1 && write(ready[1], "x", 1) == 1)
+				pause();
+			_exit(9);
+		}
+		OK(read(ready[0], &byte, 1) == 1 && !cgroup_reset(h, "again", &rest));
+		kill(pid, SIGKILL);
+		waitpid(pid, &status, 0);
+	}
+	cgroup_join_fds_close(&t);
+	fd_close(ready[0]);
+	fd_close(ready[1]);
+
+	OK(cgroup_set_limits(h, "again", &l) == 0 && eat(h, "again", 1 << 20) == 7);
+	OK(!cgroup_reset(h, "again", &rest)); /* a fork was refused */
+	OK(removed(h, "again") == 0 && !cgroup_reset(h, "again", &rest));
+
+	l.processes = 0;
+	OK(cgroup_make(h, "again", &l) == 0 && eat(h, "again", 64 << 20) == 128 + 9);
+	OK(!cgroup_reset(h, "again", &rest)); /* a process was killed for want of memory */
+	OK(removed(h, "again") == 0);
+}
+
 static void real_ones(void)
 {
 	struct cgroup_home h;
@@ -111,18 +205,23 @@ static void real_ones(void)
 	OK(u.oom_kills >= 1 && u.cpu_ns > 0);
 	l = (struct cgroup_limits){ .memory_bytes = 256 << 20 };
 	OK(cgroup_set_limits(&h, "one", &l) == 0);
-	cgroup_reset_peak(&h, "one");
 	OK(eat(&h, "one", 64 << 20) == 0);
 	cgroup_usage_read(&h, "one", &u);
 	OK(u.memory_peak_bytes == 0 || u.memory_peak_bytes >= 64 << 20);
 	OK(removed(&h, "one") == 0);
+	used_again(&h);
 	who_is_there(&h);
-	OK(cgroup_make(&h, "two", &(struct cgroup_limits){ 0 }) == 0 && eat(&h, "two", 64 << 20) == 0);
+	all_but_two_are_killed(&h);
+	OK(cgroup_make(&h, "two", &(struct cgroup_limits){ 0 }) == 0 &&
+		eat(&h, "two", 64 << 20) == 0);
 	OK(removed(&h, "two") == 0 && removed(&h, "two") == 0);
 	cgroup_home_finish(&h);
 }
 
-/* A daemon that starts on this machine at the same time may find the group before it is locked, and take it away. */
+/*
+ * A daemon that starts on this machine at the same time may find the group before it is locked, and
+ * take it away.
+ */
 static int make_locked(const char *path)
 {
 	for (int tries = 0; tries < 100; tries++) {

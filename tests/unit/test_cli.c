@@ -1,5 +1,8 @@
-/* The command line from outside: what it prints, and its exit codes. The server behind ps, kill and logs is a
- * small one of the test's own, in a process of its own, so that answers of every kind can be given. */
+/*
+ * The command line from outside: what it prints, and its exit codes. The server behind ps, kill and
+ * logs is a small one of the test's own, in a process of its own, so that answers of every kind can
+ * be given.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -30,12 +33,16 @@ static void slurp(int fd, char *text)
 	close(fd);
 }
 
-/* Runs the command line in a child; its output is in out_text and err_text, its exit code is returned. */
+/*
+ * Runs the command line in a child; its output is in out_text and err_text, its exit code is
+ * returned.
+ */
 static int run(const char *const *words)
 {
 	char *argv[ARGUMENTS_MAX] = { (char *)"glovebox" };
 	int argc = 1, status = 0;
-	int out = open("/tmp", O_TMPFILE | O_RDWR, 0600), err = open("/tmp", O_TMPFILE | O_RDWR, 0600);
+	int out = open("/tmp", O_TMPFILE | O_RDWR, 0600),
+	    err = open("/tmp", O_TMPFILE | O_RDWR, 0600);
 	while (*words)
 		argv[argc++] = (char *)*words++;
 	fflush(stdout);
@@ -69,7 +76,8 @@ static void test_overview(void)
 		if (!v->summary)
 			continue;
 		OK(RUN(v->name, "--help") == 0 && text_starts(out_text, "usage: glovebox "));
-		OK(RUN(v->name, "--nonsense") == CLI_USAGE && strstr(err_text, "unknown option --nonsense"));
+		OK(RUN(v->name, "--nonsense") == CLI_USAGE &&
+			strstr(err_text, "unknown option --nonsense"));
 	}
 }
 
@@ -78,25 +86,30 @@ static void test_version(void)
 	OK(RUN("version") == 0);
 	OK_STR(out_text, "glovebox " GLOVEBOX_VERSION "\n");
 	OK(RUN("--version") == 0 && text_starts(out_text, "glovebox "));
-	OK(RUN("version", "--json") == 0 && text_starts(out_text, "{\"version\":\"" GLOVEBOX_VERSION "\""));
+	OK(RUN("version", "--json") == 0 &&
+		text_starts(out_text, "{\"version\":\"" GLOVEBOX_VERSION "\""));
 	OK(RUN("version", "x") == CLI_USAGE);
 }
 
 static void test_usage(void)
 {
 	OK(RUN("run") == CLI_USAGE && strstr(err_text, "nothing to run"));
-	OK(RUN("run", "/nonexistent.py") == CLI_USAGE && strstr(err_text, "/nonexistent.py: No such file") && !strstr(err_text, "-c"));
+	OK(RUN("run", "/nonexistent.py") == CLI_USAGE &&
+		strstr(err_text, "/nonexistent.py: No such file") && !strstr(err_text, "-c"));
 	OK(RUN("run", "print(1)") == CLI_USAGE && strstr(err_text, "glovebox run -c"));
 	OK(RUN("run", "--stdin", "-", "-") == CLI_USAGE);
 	OK(RUN("run", "--env", "NAME", "-c", "1") == CLI_USAGE && strstr(err_text, "NAME=VALUE"));
-	OK(RUN("run", "--timeout", "soon", "-c", "1") == CLI_USAGE && strstr(err_text, "--timeout: 'soon'"));
+	OK(RUN("run", "--timeout", "soon", "-c", "1") == CLI_USAGE &&
+		strstr(err_text, "--timeout: 'soon'"));
 	OK(RUN("shell", "word") == CLI_USAGE);
 	OK(RUN("kill") == CLI_USAGE && strstr(err_text, "--all"));
 	OK(RUN("kill", "--all", "x") == CLI_USAGE);
 	OK(RUN("logs") == CLI_USAGE && RUN("logs", "a", "b") == CLI_USAGE);
 	OK(RUN("ps", "x") == CLI_USAGE);
-	OK(RUN("serve", "--check", "--listen", "0.0.0.0:1") == CLI_USAGE && strstr(err_text, "--token-file"));
-	OK(RUN("serve", "--check", "--config", "/dev/null") == 0 && strstr(out_text, "sound"));
+	OK(RUN("serve", "--check", "--listen", "0.0.0.0:1") == CLI_USAGE &&
+		strstr(err_text, "--token-file"));
+	OK(RUN("serve", "--check", "--config", "/dev/null") == 0 &&
+		strstr(out_text, "settings are valid"));
 }
 
 static void test_amounts(void)
@@ -121,8 +134,10 @@ static void test_defaults_agree(void)
 	struct sessions_config s;
 	options_init(config_rows, &c);
 	sessions_config_init(&s);
-	OK(c.ready == s.ready_guests && c.max_sessions == s.max_sessions && c.queue == s.max_queued_cells);
-	OK(c.grace == s.grace_s && c.ttl == s.default_ttl_s && c.idle_timeout == s.default_idle_timeout_s);
+	OK(c.ready == s.ready_guests && c.max_sessions == s.max_sessions &&
+		c.queue == s.max_queued_cells);
+	OK(c.grace == s.grace_s && c.ttl == s.default_ttl_s &&
+		c.idle_timeout == s.default_idle_timeout_s);
 	OK(c.timeout == s.defaults.timeout_s && c.max_timeout == s.maxima.timeout_s);
 	OK(c.output == s.defaults.output_bytes && c.max_output == s.maxima.output_bytes);
 	OK(c.memory == s.defaults.memory_bytes && c.max_memory == s.maxima.memory_bytes);
@@ -137,8 +152,8 @@ static void print_display(void)
 {
 	unsigned number = 0;
 	struct bundle b = { .n = 3,
-		.item = { { "text/plain", "<Figure>", 8, false }, { "image/png", "aGVsbG8=", 8, false },
-			{ "text/html", "<b>", 3, false } } };
+		.item = { { "text/plain", "<Figure>", 8, false },
+			{ "image/png", "aGVsbG8=", 8, false }, { "text/html", "<b>", 3, false } } };
 	struct bundle damaged = { .n = 1, .item = { { "image/jpeg", "???", 3, false } } };
 	struct bundle other = { .n = 1, .item = { { "text/html", "<b>x</b>", 8, false } } };
 	display_print(&b, false, &number);
@@ -162,8 +177,8 @@ static void test_display(void)
 		dup2(out, STDOUT_FILENO);
 		if (chdir(folder) < 0)
 			_exit(1);
-		fd_close(open(
-			"glovebox-2.png", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)); /* somebody's: must stay */
+		fd_close(open("glovebox-2.png", O_WRONLY | O_CREAT | O_CLOEXEC,
+			0600)); /* somebody's: must stay */
 		print_display();
 		_exit(0);
 	}
@@ -191,7 +206,8 @@ static void test_display(void)
 #define SESSION(id, name)                   \
 	"{\"id\":\"" id "\",\"name\":" name \
 	",\"state\":\"idle\",\"created\":\"2020-01-01T00:00:00.000Z\",\"expires_in_s\":90,\"cells\":3}"
-#define ENTRY(cell, stream, text) "{\"cell\":" cell ",\"stream\":\"" stream "\",\"text\":\"" text "\"}"
+#define ENTRY(cell, stream, text) \
+	"{\"cell\":" cell ",\"stream\":\"" stream "\",\"text\":\"" text "\"}"
 
 static const struct {
 	const char *method, *target;
@@ -288,8 +304,8 @@ static void test_ps(void)
 	OK_STR(out_text, ID_A "\n" ID_B "\n");
 	OK(RUN("ps", "--json") == 0 && text_starts(out_text, "[{\"id\":\"" ID_A "\""));
 	OK(RUN("ps", "--token", "good") == 0);
-	OK(RUN("ps", "--token", "bad") == CLI_FAILED && strstr(err_text, "the token is not known") &&
-		strstr(err_text, "GLOVEBOX_TOKEN"));
+	OK(RUN("ps", "--token", "bad") == CLI_FAILED &&
+		strstr(err_text, "the token is not known") && strstr(err_text, "GLOVEBOX_TOKEN"));
 }
 
 static void test_kill(void)
@@ -298,11 +314,13 @@ static void test_kill(void)
 	OK_STR(out_text, ID_A "\n");
 	OK(RUN("kill", "one", "--json") == 0);
 	OK_STR(out_text, "{\"ended\":[\"" ID_A "\"]}\n");
-	OK(RUN("kill", "twin") == CLI_FAILED && strstr(err_text, "several sessions have the name 'twin'"));
+	OK(RUN("kill", "twin") == CLI_FAILED &&
+		strstr(err_text, "several sessions have the name 'twin'"));
 	OK(RUN("kill", "no one", ID_A) == CLI_FAILED &&
 		strstr(err_text, "no session has the id or name 'no one'"));
 	OK_STR(out_text, ID_A "\n"); /* the other one all the same */
-	OK(RUN("kill", ID_B) == CLI_FAILED && strstr(err_text, "it ended before\n  make a new one"));
+	OK(RUN("kill", ID_B) == CLI_FAILED &&
+		strstr(err_text, "it ended before\n  make a new one"));
 	OK(RUN("kill", "--all") == 0); /* one was gone already, which is what was wanted */
 	OK_STR(out_text, ID_A "\n");
 }
@@ -324,7 +342,8 @@ static void test_logs(void)
 
 static void test_no_server(void)
 {
-	OK(RUN("ps", "--url", "http://127.0.0.1:1") == CLI_FAILED && strstr(err_text, "glovebox serve"));
+	OK(RUN("ps", "--url", "http://127.0.0.1:1") == CLI_FAILED &&
+		strstr(err_text, "glovebox serve"));
 	OK(RUN("ps", "--url", "unix:/nonexistent/socket") == CLI_FAILED &&
 		strstr(err_text, "glovebox serve"));
 	OK(RUN("ps", "--url", "nonsense") == CLI_FAILED);

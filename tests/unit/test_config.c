@@ -7,9 +7,10 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/nearest.h"
+#include "base/paths.h"
 #include "base/text.h"
 #include "daemon/config.h"
-#include "daemon/paths.h"
+#include "daemon/tokens.h"
 #include "tap.h"
 
 static char folder[] = "/tmp/test_config.XXXXXX";
@@ -138,10 +139,10 @@ static void test_file(void)
 {
 	struct config c;
 	struct error e;
-	_cleanup_free_ char *path =
-		strdup(write_file("a.conf", "# a comment\n; another\n\n[Server]\nlisten = [::1]:9000 \n"
-					    "[sessions]\npreload = json\npreload = re, math\r\n"
-					    "allow_host = 'a.example'\n  max-memory=  128G\n"));
+	_cleanup_free_ char *path = strdup(
+		write_file("a.conf", "# a comment\n; another\n\n[Server]\nlisten = [::1]:9000 \n"
+				     "[sessions]\npreload = json\npreload = re, math\r\n"
+				     "allow_host = 'a.example'\n  max-memory=  128G\n"));
 	setenv("GLOVEBOX_CONFIG", path, 1);
 	OK(LOAD(&c, &e) == 0);
 	OK_STR(c.listen, "[::1]:9000");
@@ -198,7 +199,8 @@ static void test_flag_errors(void)
 	OK_STR(e.text, "unknown option --timeut");
 	OK(strstr(e.remedy, "--timeout"));
 	OK(LOAD(&c, &e, "-z") == -EINVAL);
-	OK(LOAD(&c, &e, "--timeout") == -EINVAL && strstr(e.text, "--timeout needs a value (SECONDS)"));
+	OK(LOAD(&c, &e, "--timeout") == -EINVAL &&
+		strstr(e.text, "--timeout needs a value (SECONDS)"));
 	OK(LOAD(&c, &e, "--timeout", "x") == -EINVAL && text_starts(e.text, "--timeout: 'x'"));
 	OK(LOAD(&c, &e, "--no-timeout") == -EINVAL);
 	OK(LOAD(&c, &e, "word") == -EINVAL && strstr(e.text, "'word'"));
@@ -213,7 +215,8 @@ static void test_who_may_listen(void)
 {
 	struct config c;
 	struct error e;
-	OK(config_is_local("127.0.0.1:80") && config_is_local("127.8.9.1:80") && config_is_local("[::1]:80"));
+	OK(config_is_local("127.0.0.1:80") && config_is_local("127.8.9.1:80") &&
+		config_is_local("[::1]:80"));
 	OK(config_is_local("localhost:80") && config_is_local("unix:/run/x"));
 	OK(!config_is_local("0.0.0.0:80") && !config_is_local("[::]:80") && !config_is_local("80"));
 	OK(!config_is_local("127.example.org:80") && !config_is_local("10.0.0.1:80"));
@@ -230,9 +233,10 @@ static void test_token_file(void)
 {
 	struct config c;
 	struct error e;
-	_cleanup_free_ char *path =
-		strdup(write_file("tokens", "# ours\n0123456789abcdef\n\n  fedcba9876543210  \n"));
-	OK(LOAD(&c, &e, "--listen", "0.0.0.0:1", "--token-file", path, "--token", "aaaabbbbccccdddd") == 0);
+	_cleanup_free_ char *path = strdup(
+		write_file("tokens", "# ours\n0123456789abcdef\n\n  fedcba9876543210  \n"));
+	OK(LOAD(&c, &e, "--listen", "0.0.0.0:1", "--token-file", path, "--token",
+		   "aaaabbbbccccdddd") == 0);
 	OK_STR(c.token[0], "aaaabbbbccccdddd");
 	OK_STR(c.token[1], "0123456789abcdef");
 	OK_STR(c.token[2], "fedcba9876543210");
@@ -242,6 +246,33 @@ static void test_token_file(void)
 	OK(LOAD(&c, &e, "--listen", "0.0.0.0:1", "--token-file", path) == -EINVAL);
 	OK(LOAD(&c, &e, "--token-file", "/nonexistent/tokens") == -ENOENT &&
 		strstr(e.remedy, "/dev/urandom"));
+}
+
+/* Settings behind a token start as the server's and hold for that token alone. */
+static void test_token_settings(void)
+{
+	struct config c;
+	struct error e;
+	_cleanup_free_ char *path = strdup(write_file("tokens",
+		"0123456789abcdef # all\n"
+		"fedcba9876543210,1111222233334444\tmcp-tools=run_python,read_file  mcp-display=no mcp-memory=64M #x=y\n"));
+	OK(LOAD(&c, &e, "--token-file", path, "--mcp-profile", "smolagents", "--mcp-tools",
+		   "none") == 0);
+	OK(c.n_token_options == 3 && !c.token_options[0].given && c.token_options[2].given);
+
+	const struct mcp_options *own = &c.token_options[1].mcp;
+	OK(!own->display && own->memory == 64 << 20 && c.mcp.display && !c.mcp.memory);
+	OK_STR(own->profile, "smolagents");
+	OK(c.mcp.tools && !c.mcp.tools[0]);
+	OK_STR(own->tools[1], "read_file");
+	OK_STR(c.token_options[2].mcp.tools[0], "run_python");
+	config_finish(&c);
+
+	write_file("tokens", "0123456789abcdef mcp-memry=1G\n");
+	OK(LOAD(&c, &e, "--token-file", path) == -EINVAL && strstr(e.text, "line 1") &&
+		strstr(e.remedy, "mcp-memory=VALUE"));
+	write_file("tokens", "0123456789abcdef mcp-memory=lots\n");
+	OK(LOAD(&c, &e, "--token-file", path) == -EINVAL);
 }
 
 static void test_unknown_variables(void)
@@ -265,7 +296,8 @@ static void test_words_between_flags(void)
 		{ NULL },
 	};
 	bool follow = false;
-	char *argv[] = { (char *)"logs", (char *)"a", (char *)"-f", (char *)"b", (char *)"--", (char *)"-c" };
+	char *argv[] = { (char *)"logs", (char *)"a", (char *)"-f", (char *)"b", (char *)"--",
+		(char *)"-c" };
 	struct error e;
 	int first = options_parse_flags(rows, &follow, 6, argv, true, &e);
 	OK(first == 3 && follow);
@@ -319,6 +351,7 @@ int main(void)
 	test_flag_errors();
 	test_who_may_listen();
 	test_token_file();
+	test_token_settings();
 	test_unknown_variables();
 	test_words_between_flags();
 	test_help();

@@ -2,12 +2,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "dialects/jupyter/jupyter_message.h"
-#include "dialects/openenv/openenv_reward.h"
+#include "base/buffer.h"
 #include "dialects/common/pydantic.h"
 #include "dialects/common/python_json.h"
-#include "dialects/common/uuid.h"
-#include "base/buffer.h"
+#include "dialects/jupyter/jupyter_message.h"
+#include "dialects/openenv/openenv_reward.h"
 #include "tap.h"
 
 /* "message position line column", or "" when Python would read the text. */
@@ -17,7 +16,8 @@ static const char *error_of(const char *text)
 	struct python_json_error e;
 	out[0] = '\0';
 	if (python_json_error(text, strlen(text), &e))
-		snprintf(out, sizeof(out), "%s %zu %zu %zu", e.message, e.position, e.line, e.column);
+		snprintf(out, sizeof(out), "%s %zu %zu %zu", e.message, e.position, e.line,
+			e.column);
 	return out;
 }
 
@@ -79,21 +79,23 @@ static void test_pydantic(void)
 	struct pydantic p;
 	unsigned long long seed = 0;
 	double seconds = 0;
-	json_t *o = json_pack("{s:i,s:s,s:f,s:i,s:s,s:b,s:n}", "text", 5, "word", "äöü", "half", 0.5, "minus",
-		-1, "digits", "12", "yes", 1, "nothing");
+	json_t *o = json_pack("{s:i,s:s,s:f,s:i,s:s,s:b,s:n}", "text", 5, "word", "äöü", "half",
+		0.5, "minus", -1, "digits", "12", "yes", 1, "nothing");
 	pydantic_init(&p, "body", false);
 	pydantic_missing(&p, "code", NULL);
 	OK_STR(errors_of(&p), "[{\"type\":\"missing\",\"loc\":[\"body\",\"code\"],\"msg\":\"Field "
 			      "required\",\"input\":null}]");
 	p.root = NULL;
 	OK(!pydantic_string(&p, o, "text", false, 0));
-	OK_STR(errors_of(&p), "[{\"type\":\"string_type\",\"loc\":[\"text\"],\"msg\":\"Input should be a "
-			      "valid string\",\"input\":5}]");
+	OK_STR(errors_of(&p),
+		"[{\"type\":\"string_type\",\"loc\":[\"text\"],\"msg\":\"Input should be a "
+		"valid string\",\"input\":5}]");
 	OK(pydantic_string(&p, o, "word", false, 3) && !pydantic_count(&p));
 	OK(!pydantic_string(&p, o, "word", false, 2));
-	OK_STR(errors_of(&p), "[{\"type\":\"string_too_long\",\"loc\":[\"word\"],\"msg\":\"String should "
-			      "have at most 2 characters\","
-			      "\"input\":\"äöü\",\"ctx\":{\"max_length\":2}}]");
+	OK_STR(errors_of(&p),
+		"[{\"type\":\"string_too_long\",\"loc\":[\"word\"],\"msg\":\"String should "
+		"have at most 2 characters\","
+		"\"input\":\"äöü\",\"ctx\":{\"max_length\":2}}]");
 	OK(!pydantic_seed(&p, o, "minus", &seed) && pydantic_count(&p) == 1);
 	OK(!pydantic_seed(&p, o, "half", &seed) && pydantic_count(&p) == 2);
 	OK(!pydantic_seed(&p, o, "word", &seed) && pydantic_count(&p) == 3);
@@ -103,7 +105,8 @@ static void test_pydantic(void)
 	errors_of(&p);
 	OK(pydantic_positive(&p, o, "half", &seconds) && seconds == 0.5);
 	OK(pydantic_positive(&p, o, "digits", &seconds) && seconds == 12);
-	OK(!pydantic_positive(&p, o, "minus", &seconds) && !pydantic_positive(&p, o, "word", &seconds));
+	OK(!pydantic_positive(&p, o, "minus", &seconds) &&
+		!pydantic_positive(&p, o, "word", &seconds));
 	OK(pydantic_count(&p) == 2);
 	OK(!pydantic_dict(&p, o, "text", false) && !pydantic_dict(&p, o, "absent", true) &&
 		pydantic_count(&p) == 4);
@@ -153,8 +156,9 @@ static void test_rewards(void)
 
 static void test_jupyter_framing(void)
 {
-	static const char sent[] = "{\"header\":{\"msg_id\":\"m\",\"msg_type\":\"t\"},\"content\":{\"a\":1},"
-				   "\"channel\":\"control\"}";
+	static const char sent[] =
+		"{\"header\":{\"msg_id\":\"m\",\"msg_type\":\"t\"},\"content\":{\"a\":1},"
+		"\"channel\":\"control\"}";
 	struct jupyter_message m = { .channel = "shell",
 		.type = "t",
 		.id = "i",
@@ -197,20 +201,9 @@ static void test_jupyter_framing(void)
 	OK(jupyter_read_text("{\"header\":{\"msg_type\":\"t\"},\"content\":{}}", 40, NULL, &r) < 0);
 }
 
-static void test_uuid(void)
-{
-	char a[37], b[37];
-	uuid_random(a);
-	uuid_random(b);
-	OK(strlen(a) == 36 && a[8] == '-' && a[14] == '4' && strchr("89ab", a[19]) &&
-		strspn(a, "0123456789abcdef-") == 36);
-	OK(strcmp(a, b) != 0);
-}
-
 int main(void)
 {
 	test_jupyter_framing();
-	test_uuid();
 	test_json_errors();
 	test_json_spelling();
 	test_pydantic();

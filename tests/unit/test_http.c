@@ -1,6 +1,6 @@
 /*
- * The live server: a loop in the main thread, clients in another one that do what clients do, good and bad.
- * Only the client thread reports; what the handler saw is in atomics.
+ * The live server: a loop in the main thread, clients in another one that do what clients do, good
+ * and bad. Only the client thread reports; what the handler saw is in atomics.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -32,10 +32,11 @@
 
 static uv_loop_t loop;
 static uv_async_t stop_signal;
-static struct http_server *server, *hasty, *small, *local; /* ordinary; short limits; two connections; unix */
+/* ordinary; short limits; two connections; unix */
+static struct http_server *server, *hasty, *small, *local;
 static char unix_path[64];
-static atomic_uint gone, logged, last_status, ws_closed_code, ws_full, drained_calls, closed_servers,
-	upload_bytes;
+static atomic_uint gone, logged, last_status, ws_closed_code, ws_full, drained_calls,
+	closed_servers, upload_bytes;
 static atomic_ulong upload_sum;
 
 struct delayed {
@@ -75,9 +76,9 @@ static void respond_info(struct http_exchange *x)
 	int has = http_query_param(x, "name", name, sizeof(name));
 	const char *accept = http_header(x, "accept");
 	buffer_printf(&b, "%s %s ?%s name=%d:%s id=%s accept=%s ws=%d len=%lld",
-		http_method_name(http_method(x)), http_path(x), http_query(x), has, has == 1 ? name : "",
-		http_request_id(x), accept ? accept : "-", http_wants_websocket(x),
-		(long long)http_content_length(x));
+		http_method_name(http_method(x)), http_path(x), http_query(x), has,
+		has == 1 ? name : "", http_request_id(x), accept ? accept : "-",
+		http_wants_websocket(x), (long long)http_content_length(x));
 	http_add_header(x, "X-Test", "a\r\nInjected: b");
 	http_respond(x, 200, "text/plain", &b);
 }
@@ -279,7 +280,8 @@ static const struct http_handler handler = {
 
 static int dial(const struct http_server *s)
 {
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)http_server_port(s)) };
+	struct sockaddr_in in = { .sin_family = AF_INET,
+		.sin_port = htons((uint16_t)http_server_port(s)) };
 	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&in, sizeof(in)) < 0) {
@@ -294,9 +296,12 @@ static bool say(int fd, const char *text)
 	return send(fd, text, strlen(text), MSG_NOSIGNAL) == (ssize_t)strlen(text);
 }
 
-/* Reads until the end, until `stop` was seen (when given), or until nothing came for ms. True at the end of
- * the stream. */
-enum { PATIENCE_MS = 30000 }; /* for what takes milliseconds where the machine has nothing else to do */
+/*
+ * Reads until the end, until `stop` was seen (when given), or until nothing came for ms. True at
+ * the end of the stream.
+ */
+/* for what takes milliseconds where the machine has nothing else to do */
+enum { PATIENCE_MS = 30000 };
 
 static bool hear(int fd, struct buffer *b, const char *stop, int ms)
 {
@@ -314,7 +319,10 @@ static bool hear(int fd, struct buffer *b, const char *stop, int ms)
 	}
 }
 
-/* One request on a connection of its own; the answer as text (the caller frees it), up to this word where the connection stays open. */
+/*
+ * One request on a connection of its own; the answer as text (the caller frees it), up to this word
+ * where the connection stays open.
+ */
 static char *ask_until(const struct http_server *s, const char *request, const char *stop)
 {
 	struct buffer b = BUFFER_INIT(0);
@@ -383,9 +391,10 @@ static void answers(void)
 	char address[64];
 	snprintf(address, sizeof(address), "http://%s/", http_server_address(server));
 	OK(http_client_create(address, &e, &c) == 0);
-	struct http_client_request q = {
-		.method = "GET", .target = "/info?a=b&name=J%C3%B6+x", .accept = "x/y", .silence_ms = 3000
-	};
+	struct http_client_request q = { .method = "GET",
+		.target = "/info?a=b&name=J%C3%B6+x",
+		.accept = "x/y",
+		.silence_ms = 3000 };
 	OK(http_client_call(c, &q, &e, &r) == 0 && r.status == 200);
 	OK_STR(r.content_type, "text/plain");
 	OK(strstr(buffer_cstr(&r.body), "GET /info ?a=b&name=J%C3%B6+x name=1:Jö x id="));
@@ -410,7 +419,8 @@ static void answers(void)
 	OK(http_client_call(c, &q, &e, &r) == 0 && r.status == 200 && r.body.len == 0);
 	http_client_response_finish(&r);
 	q = (struct http_client_request){ .method = "GET", .target = "/big", .silence_ms = 5000 };
-	OK(http_client_call(c, &q, &e, &r) == 0 && r.body.len == 20000000 && r.body.data[19999999] == 'B');
+	OK(http_client_call(c, &q, &e, &r) == 0 && r.body.len == 20000000 &&
+		r.body.data[19999999] == 'B');
 	http_client_response_finish(&r);
 	q.max_body = 1000;
 	OK(http_client_call(c, &q, &e, &r) == -EFBIG);
@@ -437,22 +447,24 @@ static void heads(void)
 {
 	char *text = ask(server,
 		"GET /info HTTP/1.1\r\nHost: a\r\nX-Request-Id: my.id-7\r\nConnection: close\r\n\r\n");
-	OK(strstr(text, "HTTP/1.1 200 OK\r\n") == text && strstr(text, "\r\nX-Request-Id: my.id-7\r\n"));
+	OK(strstr(text, "HTTP/1.1 200 OK\r\n") == text &&
+		strstr(text, "\r\nX-Request-Id: my.id-7\r\n"));
 	OK(strstr(text, "\r\nX-Content-Type-Options: nosniff\r\n") &&
 		strstr(text, "\r\nCache-Control: no-store\r\n"));
-	OK(strstr(text, "\r\nContent-Type: text/plain\r\n") && strstr(text, "\r\nConnection: close\r\n"));
+	OK(strstr(text, "\r\nContent-Type: text/plain\r\n") &&
+		strstr(text, "\r\nConnection: close\r\n"));
 	OK(!strstr(text, "\r\nInjected") && strstr(text, "X-Test: a  Injected: b\r\n") &&
 		!strstr(text, "Server:"));
 	free(text);
-	text = ask(
-		server, "GET /info HTTP/1.1\r\nHost: a\r\nX-Request-Id: bad id\r\nConnection: close\r\n\r\n");
+	text = ask(server,
+		"GET /info HTTP/1.1\r\nHost: a\r\nX-Request-Id: bad id\r\nConnection: close\r\n\r\n");
 	OK(!strstr(text, "bad id") && strstr(text, "\r\nX-Request-Id: "));
 	free(text);
 	text = ask(server, "GET /info HTTP/1.0\r\n\r\n");
 	OK(strstr(text, "HTTP/1.1 200") && strstr(text, "\r\nConnection: close\r\n"));
 	free(text);
-	text = ask(
-		server, "GET /info HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /chunked HTTP/1.0\r\n\r\n");
+	text = ask(server,
+		"GET /info HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /chunked HTTP/1.0\r\n\r\n");
 	OK(strstr(text, "\r\nConnection: keep-alive\r\n") && count(text, "HTTP/1.1 200") == 2);
 	OK(!strstr(text, "chunked\r\n") && strlen(text) > DOWNLOAD_BYTES);
 	free(text);
@@ -474,7 +486,8 @@ static void refusals(void)
 		{ "BREW / HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 501 Not Implemented\r\n" },
 		{ "\x16\x03\x01", "HTTP/1.1 400 " },
 		{ "GET / HTTP/2.0\r\nHost: a\r\n\r\n", "HTTP/1.1 505 " },
-		{ "POST /tight HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n", "HTTP/1.1 413 " },
+		{ "POST /tight HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n",
+			"HTTP/1.1 413 " },
 		{ "POST /tight HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: "
 		  "chunked\r\n\r\nb\r\n01234567890\r\n0\r\n\r\n",
 			"HTTP/1.1 413 " },
@@ -483,12 +496,14 @@ static void refusals(void)
 		{ "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nTransfer-Encoding: "
 		  "chunked\r\n\r\n{}" GET("/info"),
 			"HTTP/1.1 400 " },
-		{ "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n" GET("/info"),
+		{ "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n" GET(
+			  "/info"),
 			"HTTP/1.1 400 " },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		char *text = ask(server, cases[i].request);
-		OK(strstr(text, cases[i].answer) == text && strstr(text, "\r\nConnection: close\r\n"));
+		OK(strstr(text, cases[i].answer) == text &&
+			strstr(text, "\r\nConnection: close\r\n"));
 		OK(strstr(text, "application/problem+json") && strstr(text, "\r\nX-Request-Id: ") &&
 			count(text, "\r\nX-Request-Id") == 1);
 		char *body = strstr(text, "\r\n\r\n");
@@ -497,11 +512,13 @@ static void refusals(void)
 	}
 	/* An answer that comes before a small body keeps the connection. */
 	char *text = ask(server,
-		"POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" GET_CLOSE("/info"));
+		"POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" GET_CLOSE(
+			"/info"));
 	OK(strstr(text, "HTTP/1.1 401 ") == text && strstr(text, "HTTP/1.1 200 "));
 	free(text);
 	text = ask(server,
-		"POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\nhello" GET("/info"));
+		"POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\nhello" GET(
+			"/info"));
 	OK(strstr(text, "HTTP/1.1 401 ") == text && !strstr(text, "HTTP/1.1 200 ") &&
 		strstr(text, "Connection: close"));
 	free(text);
@@ -579,8 +596,8 @@ static void uploads(void)
 			slow ? "?slow" : "", SIZE);
 		OK(say(fd, head) && fd_write_full(fd, data, SIZE) == 0);
 		hear(fd, &out, "3000000", PATIENCE_MS);
-		OK(strstr(buffer_cstr(&out), "HTTP/1.1 201 Created") && strstr(out.data, "\r\n\r\n3000000") &&
-			upload_sum == sum);
+		OK(strstr(buffer_cstr(&out), "HTTP/1.1 201 Created") &&
+			strstr(out.data, "\r\n\r\n3000000") && upload_sum == sum);
 		/* the same in chunks, on the same connection */
 		out.len = 0;
 		snprintf(head, sizeof(head),
@@ -590,7 +607,8 @@ static void uploads(void)
 		bool sent = true;
 		for (size_t at = 0; at < SIZE; at += 50000) {
 			snprintf(head, sizeof(head), "%x\r\n", 50000);
-			sent &= say(fd, head) && fd_write_full(fd, data + at, 50000) == 0 && say(fd, "\r\n");
+			sent &= say(fd, head) && fd_write_full(fd, data + at, 50000) == 0 &&
+				say(fd, "\r\n");
 		}
 		OK(sent && say(fd, "0\r\n\r\n"));
 		hear(fd, &out, "3000000", PATIENCE_MS);
@@ -608,7 +626,9 @@ static void uploads(void)
 	OK(strstr(buffer_cstr(&out), "HTTP/1.1 200 OK") != NULL);
 	fd_close(fd);
 	buffer_finish(&out);
-	char *enough = ask_until(server, "PUT /upload?enough HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nsome", "HTTP/1.1 200 ");
+	char *enough = ask_until(server,
+		"PUT /upload?enough HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nsome",
+		"HTTP/1.1 200 ");
 	OK(strstr(enough, "HTTP/1.1 200 ") == enough);
 	free(enough);
 	fd = dial(server);
@@ -638,7 +658,9 @@ static void downloads(void)
 	struct http_client_response r = { 0 };
 	size_t got = 0;
 	OK(http_client_create(http_server_address(server), NULL, &c) == 0);
-	struct http_client_request q = { .method = "GET", .target = "/download", .silence_ms = 3000 };
+	struct http_client_request q = {
+		.method = "GET", .target = "/download", .silence_ms = 3000
+	};
 	OK(http_client_call(c, &q, NULL, &r) == 0 && r.body.len == DOWNLOAD_BYTES &&
 		r.body.data[10000] == 'b');
 	http_client_response_finish(&r);
@@ -665,11 +687,12 @@ struct event_list {
 	struct sse_reader reader;
 };
 
-static int note_event(const char *event, const char *id, const char *data, size_t len, void *userdata)
+static int note_event(
+	const char *event, const char *id, const char *data, size_t len, void *userdata)
 {
 	struct event_list *list = userdata;
-	list->len += (size_t)snprintf(list->text + list->len, sizeof(list->text) - list->len, "%s/%s/%.*s;",
-		event, id, (int)len, data);
+	list->len += (size_t)snprintf(list->text + list->len, sizeof(list->text) - list->len,
+		"%s/%s/%.*s;", event, id, (int)len, data);
 	return 0;
 }
 
@@ -966,7 +989,10 @@ static double cpu_seconds(void)
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-/* Without descriptors the server turns clients away without spinning, and works again when there are some. */
+/*
+ * Without descriptors the server turns clients away without spinning, and works again when there
+ * are some.
+ */
 static void out_of_descriptors(void)
 {
 	struct rlimit old, low;
@@ -1052,7 +1078,8 @@ static void closing(void)
 {
 	struct buffer out = BUFFER_INIT(0);
 	unsigned before = gone;
-	uint64_t come = http_server_stats(server)->requests, come_hasty = http_server_stats(hasty)->requests;
+	uint64_t come = http_server_stats(server)->requests,
+		 come_hasty = http_server_stats(hasty)->requests;
 	int idle = dial(server), ws;
 	ws = ws_dial(&out);
 	pending_fd = dial(server);
@@ -1062,7 +1089,8 @@ static void closing(void)
 	OK(have_come(server, come + 2) && have_come(hasty, come_hasty + 1) && are_open(server, 3));
 	uv_async_send(&stop_signal);
 	out.len = 0;
-	OK(hear(pending_fd, &out, NULL, PATIENCE_MS) && strstr(buffer_cstr(&out), "HTTP/1.1 200 ") &&
+	OK(hear(pending_fd, &out, NULL, PATIENCE_MS) &&
+		strstr(buffer_cstr(&out), "HTTP/1.1 200 ") &&
 		strstr(out.data, "Connection: close"));
 	out.len = 0;
 	OK(hear(cut_fd, &out, NULL, PATIENCE_MS) && out.len == 0 && eventually(&gone, before + 1));

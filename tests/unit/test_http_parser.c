@@ -7,10 +7,12 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/memory_account.h"
 #include "base/text.h"
 #include "http/http_address.h"
 #include "http/http_client.h"
 #include "http/http_parser.h"
+#include "http/http_reply.h"
 #include "http/sha1.h"
 #include "http/sse.h"
 #include "http/ws.h"
@@ -33,10 +35,10 @@ static void trace_event(struct tracer *t, enum http_event event)
 		t->in_body = false;
 	}
 	if (event == HTTP_EVENT_HEAD) {
-		buffer_printf(&t->text, "[%s %s path=%s 1.%u len=%lld%s%s%s", http_method_name(h->method),
-			http_head_target(h), http_head_path(h), h->minor, (long long)h->content_length,
-			h->keep_alive ? "" : " close", h->expects_continue ? " 100" : "",
-			h->websocket ? " ws" : "");
+		buffer_printf(&t->text, "[%s %s path=%s 1.%u len=%lld%s%s%s",
+			http_method_name(h->method), http_head_target(h), http_head_path(h),
+			h->minor, (long long)h->content_length, h->keep_alive ? "" : " close",
+			h->expects_continue ? " 100" : "", h->websocket ? " ws" : "");
 		for (unsigned i = 0; i < h->n_headers; i++)
 			buffer_printf(&t->text, " %s=%s;", h->bytes.data + h->header[i].name,
 				h->bytes.data + h->header[i].value);
@@ -136,7 +138,8 @@ static void parses_requests(void)
 			"[HEAD /s path=/s 1.0 len=0 Connection=keep-alive;]." },
 		{ "PATCH /s HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
 			"[PATCH /s path=/s 1.1 len=0 close Host=a; Connection=close; Content-Length=0;]." },
-		{ "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "[OPTIONS * path=* 1.1 len=0 Host=a;]." },
+		{ "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
+			"[OPTIONS * path=* 1.1 len=0 Host=a;]." },
 		/* three in one go */
 		{ "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: "
 		  "2\r\n\r\nokGET /3 "
@@ -175,12 +178,16 @@ struct refused {
 static void refuses_smuggling(void)
 {
 	static const struct refused bad[] = {
-		REFUSED(HEAD "Content-Length: 42\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" INNER, 400),
+		REFUSED(HEAD
+			"Content-Length: 42\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" INNER,
+			400),
 		REFUSED(HEAD "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n25\r\n" INNER
 			     "\r\n0\r\n\r\n",
 			400),
-		REFUSED(HEAD "Transfer-Encoding : chunked\r\nContent-Length: 2\r\n\r\n{}" INNER, 400),
-		REFUSED(HEAD "Transfer-Encoding: xchunked\r\nContent-Length: 2\r\n\r\n{}" INNER, 400),
+		REFUSED(HEAD "Transfer-Encoding : chunked\r\nContent-Length: 2\r\n\r\n{}" INNER,
+			400),
+		REFUSED(HEAD "Transfer-Encoding: xchunked\r\nContent-Length: 2\r\n\r\n{}" INNER,
+			400),
 		REFUSED(HEAD "Transfer-Encoding: xchunked\r\n\r\n{}" INNER, 501),
 		REFUSED(HEAD "Transfer-Encoding: identity\r\n\r\n{}" INNER, 501),
 		REFUSED(HEAD "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" INNER, 501),
@@ -202,22 +209,27 @@ static void refuses_smuggling(void)
 		REFUSED(HEAD "Content-Length:\r\n\r\n{}" INNER, 400),
 		REFUSED(HEAD "Content Length: 2\r\n\r\n{}" INNER, 400),
 		REFUSED(HEAD " Content-Length: 2\r\n\r\n{}" INNER, 400),
-		REFUSED("POST /v1/x HTTP/1.1\r\n Content-Length: 2\r\nHost: a\r\n\r\n{}" INNER, 400),
-		REFUSED(HEAD "X: a\r\n Content-Length: 100\r\nContent-Length: 2\r\n\r\n{}" INNER, 400),
+		REFUSED("POST /v1/x HTTP/1.1\r\n Content-Length: 2\r\nHost: a\r\n\r\n{}" INNER,
+			400),
+		REFUSED(HEAD "X: a\r\n Content-Length: 100\r\nContent-Length: 2\r\n\r\n{}" INNER,
+			400),
 		REFUSED(HEAD "X: y\nContent-Length: 2\n\n{}" INNER, 400),
 		REFUSED(HEAD "Content-Length: 2\r\n\n{}" INNER, 400),
 		REFUSED(HEAD "Content-Length: 2\rX: y\r\n\r\n{}" INNER, 400),
-		REFUSED(HEAD "X\rTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}" INNER, 400),
+		REFUSED(HEAD "X\rTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}" INNER,
+			400),
 		REFUSED(HEAD "X: a\0b\r\nContent-Length: 2\r\n\r\n{}" INNER, 400),
 		REFUSED(HEAD "X\0: a\r\nContent-Length: 2\r\n\r\n{}" INNER, 400),
 		REFUSED(HEAD ": a\r\nContent-Length: 2\r\n\r\n{}" INNER, 400),
-		REFUSED(HEAD "Transfer-Encoding: chunked\r\n\r\n10000000000000002\r\n{}\r\n0\r\n\r\n" INNER,
+		REFUSED(HEAD
+			"Transfer-Encoding: chunked\r\n\r\n10000000000000002\r\n{}\r\n0\r\n\r\n" INNER,
 			400),
 		REFUSED(HEAD "Transfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n0\r\n\r\n" INNER, 400),
 		REFUSED(HEAD "Transfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n0\r\n\r\n" INNER, 400),
 		REFUSED(HEAD "Transfer-Encoding: chunked\r\n\r\n2\n{}\r\n0\r\n\r\n" INNER, 400),
 		REFUSED(HEAD "Transfer-Encoding: chunked\r\n\r\n2\r\n{}X0\r\n\r\n" INNER, 400),
-		REFUSED("POST /v1/x HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" INNER, 400),
+		REFUSED("POST /v1/x HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" INNER,
+			400),
 	};
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		char want[8];
@@ -261,9 +273,11 @@ static void refuses_odd_requests(void)
 		REFUSED("GET /a\0b HTTP/1.1\r\nHost: a\r\n\r\n", 400),
 		REFUSED("GET /a b HTTP/1.1\r\nHost: a\r\n\r\n", 400),
 		REFUSED("GET / HTTP/1.1\nHost: a\n\n", 400),
-		REFUSED("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: x\r\nauthorization: y\r\n\r\n", 400),
+		REFUSED("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: x\r\nauthorization: y\r\n\r\n",
+			400),
 		REFUSED("GET / HTTP/1.1\r\nHost: a\r\nOrigin: x\r\nOrigin: y\r\n\r\n", 400),
-		REFUSED("POST / HTTP/1.1\r\nHost: a\r\nExpect: something\r\nContent-Length: 1\r\n\r\nx", 417),
+		REFUSED("POST / HTTP/1.1\r\nHost: a\r\nExpect: something\r\nContent-Length: 1\r\n\r\nx",
+			417),
 	};
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		char want[8];
@@ -354,13 +368,14 @@ static void can_stop_anywhere(void)
 	OK(in.len >= strlen("abcGET /next HTTP/1.1\r\n"));
 	OK_STR(http_head_find(&p.head, "HOST"), "a");
 	OK(http_head_find(&p.head, "hos") == NULL);
-	OK(http_parser_next(&p, &in) == HTTP_EVENT_BODY && p.body_len == 3 && !memcmp(p.body, "abc", 3));
+	OK(http_parser_next(&p, &in) == HTTP_EVENT_BODY && p.body_len == 3 &&
+		!memcmp(p.body, "abc", 3));
 	OK(http_parser_next(&p, &in) == HTTP_EVENT_DONE && !p.started);
 	OK(!strncmp(in.data, "GET /next", 9));
 	OK(http_parser_next(&p, &in) == HTTP_EVENT_MORE && p.started && in.len == 0);
 	http_parser_finish(&p);
-	OK(http_list_has("keep-alive, Upgrade", "upgrade") && !http_list_has("upgraded", "upgrade") &&
-		!http_list_has(NULL, "x"));
+	OK(http_list_has("keep-alive, Upgrade", "upgrade") &&
+		!http_list_has("upgraded", "upgrade") && !http_list_has(NULL, "x"));
 	OK(http_list_has(" a ;q=1,b", "a") && http_list_has("a,b", "b") && !http_list_has("", "a"));
 }
 
@@ -467,7 +482,8 @@ static void ws_messages(void)
 			fine &= ws_feed(t->ws, data + at, n - at < step ? n - at : step) == 0;
 		OK(fine && t->got.len == 2 + 1 + 5 + 1 + 300 + 1 + 1 &&
 			!memcmp(t->got.data, "hi|hello|bb", 11));
-		OK(t->out.len == 2 + 2 + (2 + 5) + (2 + 1) + (4 + 300) + 2 && !ws_is_closing(t->ws));
+		OK(t->out.len == 2 + 2 + (2 + 5) + (2 + 1) + (4 + 300) + 2 &&
+			!ws_is_closing(t->ws));
 		OK(memmem(t->out.data, t->out.len, "\x81\x02hi", 4) &&
 			memmem(t->out.data, t->out.len, "\x8a\x01p", 3));
 		ws_tester_destroy(t);
@@ -485,7 +501,8 @@ static void ws_closing(void)
 	ws_tester_destroy(t);
 
 	t = ws_tester_create();
-	OK(ws_close(t->ws, WS_CLOSE_GOING_AWAY, "bye") == 0 && ws_is_closing(t->ws) && !ws_is_over(t->ws));
+	OK(ws_close(t->ws, WS_CLOSE_GOING_AWAY, "bye") == 0 && ws_is_closing(t->ws) &&
+		!ws_is_over(t->ws));
 	OK(ws_close(t->ws, WS_CLOSE_NORMAL, "again") == 0 && t->out.len == 2 + 2 + 3);
 	n = frame(data, 0x88, "\x03\xe9", 2);
 	OK(ws_feed(t->ws, data, n) == 0 && ws_is_over(t->ws));
@@ -514,8 +531,9 @@ static void ws_refuses(void)
 		{ 0xf1, 1002, "x", 1 }, { 0x83, 1002, "x", 1 }, /* reserved opcodes */
 		{ 0x8b, 1002, "x", 1 }, { 0x09, 1002, "x", 1 }, /* fragmented control frame */
 		{ 0x80, 1002, "x", 1 },                         /* continuation of nothing */
-		{ 0x88, 0, "x", 1 },                            /* close codes; 0: answered with none */
-		{ 0x88, 1002, "\0\0", 2 }, { 0x88, 1002, "\x03\xed", 2 }, /* 1005 */
+		/* close codes; 0: answered with none */
+		{ 0x88, 0, "x", 1 }, { 0x88, 1002, "\0\0", 2 },
+		{ 0x88, 1002, "\x03\xed", 2 }, /* 1005 */
 		{ 0x88, 1002, "\xff\xff", 2 }, { 0x88, 1007, "\x03\xe8\xff\xfe", 4 },
 		{ 0x81, 1007, "\xff\xfe\xfd", 3 }, { 0x81, 1007, "\xed\xa0\x80", 3 },
 		{ 0x82, 1003, "bin", 3 }, /* binary */
@@ -536,10 +554,12 @@ static void ws_refuses(void)
 		ws_tester_destroy(t);
 	}
 	struct ws_tester *t = ws_tester_create();
-	OK(ws_feed(t->ws, "\x81\x02hi", 4) == 0 && t->got.len == 0 && ws_is_over(t->ws)); /* not masked */
+	/* not masked */
+	OK(ws_feed(t->ws, "\x81\x02hi", 4) == 0 && t->got.len == 0 && ws_is_over(t->ws));
 	ws_tester_destroy(t);
 	t = ws_tester_create();
-	OK(ws_feed(t->ws, "\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff\1\2\3\4x", 15) == 0 && ws_is_over(t->ws));
+	OK(ws_feed(t->ws, "\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff\1\2\3\4x", 15) == 0 &&
+		ws_is_over(t->ws));
 	OK(t->out.len >= 4 && !memcmp(t->out.data + 2, "\x03\xf1", 2)); /* 1009 */
 	ws_tester_destroy(t);
 }
@@ -556,10 +576,12 @@ static void events(void)
 {
 	struct buffer b = BUFFER_INIT(0);
 	OK(sse_write(&b, "out\nput", "7", "one\ntwo\r\nthree\rfour", 19) == 0);
-	OK_STR(buffer_cstr(&b), "event: out put\nid: 7\ndata: one\ndata: two\ndata: three\ndata: four\n\n");
+	OK_STR(buffer_cstr(&b),
+		"event: out put\nid: 7\ndata: one\ndata: two\ndata: three\ndata: four\n\n");
 	OK(sse_write(&b, NULL, NULL, "", 0) == 0);
-	buffer_append_str(&b, ":\n\nevent: x\n\ndata:no space\r\nignored: y\r\nnocolon\r\n\r\nid: 9\ndata: "
-			      "{\"a\":1}\n\ndata: cut");
+	buffer_append_str(&b,
+		":\n\nevent: x\n\ndata:no space\r\nignored: y\r\nnocolon\r\n\r\nid: 9\ndata: "
+		"{\"a\":1}\n\ndata: cut");
 	for (size_t step = 1; step <= b.len; step++) {
 		struct buffer got = BUFFER_INIT(0);
 		struct sse_reader r;
@@ -609,7 +631,8 @@ static void encodings(void)
 	OK_STR(buffer_cstr(&b), "a%2Fb%20c~%C3%A9");
 	b.len = 0;
 	OK(http_problem_write(&b, 404, "nope", "it's \"gone\"", NULL, "id1") == 0);
-	OK(json_validate(b.data, b.len, NULL) == 0 && strstr(buffer_cstr(&b), "\"request_id\":\"id1\""));
+	OK(json_validate(b.data, b.len, NULL) == 0 &&
+		strstr(buffer_cstr(&b), "\"request_id\":\"id1\""));
 	buffer_finish(&b);
 	OK_STR(http_status_text(413), "Content Too Large");
 	OK_STR(http_status_text(799), "Unknown");
@@ -619,8 +642,9 @@ static void encodings(void)
 static void addresses(void)
 {
 	struct http_address a = { 0 };
-	static const char *const bad[] = { "", "localhost", "localhost:", "localhost:x", "localhost:70000",
-		"::1:80", ":80", "unix:rel", "http://a", "a:80/x", "[]:80", "a:800000" };
+	static const char *const bad[] = { "", "localhost", "localhost:", "localhost:x",
+		"localhost:70000", "::1:80", ":80", "unix:rel", "http://a", "a:80/x", "[]:80",
+		"a:800000" };
 	OK(http_address_parse("127.0.0.1:8000", NULL, &a) == 0 && !a.is_unix);
 	OK_STR(a.host, "127.0.0.1");
 	OK_STR(a.port, "8000");
@@ -635,6 +659,44 @@ static void addresses(void)
 		OK(http_address_parse(bad[i], &e, &a) == -EINVAL && e.remedy[0]);
 	}
 	OK_STR(a.host, "/run/x.sock");
+}
+
+static bool reply_head(struct http_reply *p, void *userdata)
+{
+	const char *name, *value;
+	*(bool *)userdata = http_reply_header(p, 0, &name, &value) && !strcmp(name, "X");
+	return true;
+}
+
+static bool reply_body(struct http_reply *p, const char *data, size_t len, void *userdata)
+{
+	return true;
+}
+
+static bool reply_end(struct http_reply *p, void *userdata)
+{
+	return true;
+}
+
+/* The head of an answer counts as held until it was passed on, not while the body comes. */
+static void reply_memory(void)
+{
+	static const struct http_reply_handler handler = { reply_head, reply_body, reply_end };
+	static const char start[] = "HTTP/1.1 200 OK\r\nX: ", end[] = "\r\n\r\nbody";
+	char value[10000];
+	struct http_reply p;
+	bool seen = false;
+	size_t before = hold_total();
+
+	memset(value, 'x', sizeof(value));
+	http_reply_init(&p, false, &handler, &seen);
+	OK(http_reply_feed(&p, start, sizeof(start) - 1) == 0);
+	OK(http_reply_feed(&p, value, sizeof(value)) == 0);
+	OK(hold_total() >= before + sizeof(value));
+	OK(http_reply_feed(&p, end, sizeof(end) - 1) == 0 && seen);
+	OK(hold_total() == before);
+	http_reply_finish(&p);
+	OK(hold_total() == before);
 }
 
 int main(void)
@@ -652,5 +714,6 @@ int main(void)
 	events();
 	encodings();
 	addresses();
+	reply_memory();
 	return tap_done();
 }

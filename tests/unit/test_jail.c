@@ -31,7 +31,10 @@ static int make(struct real_jail *j, uint64_t disk)
 	return r;
 }
 
-/* A helper stands in for the zygote: aiming at a jail changes where all later children of a process are born. */
+/*
+ * A helper stands in for the zygote: aiming at a jail changes where all later children of a process
+ * are born.
+ */
 static int code_of(pid_t pid)
 {
 	int status;
@@ -79,14 +82,18 @@ static int check_identity(void)
 
 static int check_files(void)
 {
-	static const char *const hidden[] = { "/root", "/etc/shadow", "/boot", "/proc/kcore", "/proc/sys", "/dev/mem", "/sys/kernel", "/sys/class",
-		"/sys/fs", "/sys/devices/virtual", "/proc/interrupts", "/proc/cmdline", "/proc/sysrq-trigger" };
+	static const char *const hidden[] = { "/root", "/etc/shadow", "/boot", "/proc/kcore",
+		"/proc/sys", "/dev/mem", "/sys/kernel", "/sys/class", "/sys/fs",
+		"/sys/devices/virtual", "/proc/interrupts", "/proc/cmdline",
+		"/proc/sysrq-trigger" };
 	for (unsigned i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
 		if (access(hidden[i], F_OK) == 0)
 			return 1 + (int)i;
-	if (open("/usr/x", O_CREAT | O_WRONLY, 0600) >= 0 || open("/x", O_CREAT | O_WRONLY, 0600) >= 0)
+	if (open("/usr/x", O_CREAT | O_WRONLY, 0600) >= 0 ||
+		open("/x", O_CREAT | O_WRONLY, 0600) >= 0)
 		return 20;
-	if (access("/usr/bin/env", X_OK) < 0 || access("/etc/passwd", R_OK) < 0 || access("/dev/null", W_OK) < 0)
+	if (access("/usr/bin/env", X_OK) < 0 || access("/etc/passwd", R_OK) < 0 ||
+		access("/dev/null", W_OK) < 0)
 		return 21;
 	int fd = open("/workspace/kept", O_CREAT | O_WRONLY, 0755);
 	if (fd < 0 || write(fd, "#!/bin/sh\n", 10) != 10)
@@ -97,10 +104,14 @@ static int check_files(void)
 	return errno == EACCES ? 0 : 23; /* writable places are noexec */
 }
 
-/* Of the kernel-wide files there are those of the session's own, read-only; the directory shows processes. */
+/*
+ * Of the kernel-wide files there are those of the session's own, read-only; the directory shows
+ * processes.
+ */
 static int check_proc(void)
 {
-	static const char *const own[] = { "/proc/stat", "/proc/meminfo", "/proc/uptime", "/proc/loadavg", "/proc/cpuinfo", "/proc/vmstat", "/proc/filesystems" };
+	static const char *const own[] = { "/proc/stat", "/proc/meminfo", "/proc/uptime",
+		"/proc/loadavg", "/proc/cpuinfo", "/proc/vmstat", "/proc/filesystems" };
 	char byte;
 	for (unsigned i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
 		int fd = open(own[i], O_RDONLY);
@@ -122,7 +133,10 @@ static int check_memory(void)
 {
 	char line[64] = { 0 };
 	int fd = open("/proc/meminfo", O_RDONLY);
-	return fd >= 0 && read(fd, line, sizeof(line) - 1) > 0 && !strncmp(line, "MemTotal:          12345 kB\n", 28) ? 0 : 1;
+	return fd >= 0 && read(fd, line, sizeof(line) - 1) > 0 &&
+			       !strncmp(line, "MemTotal:          12345 kB\n", 28)
+		       ? 0
+		       : 1;
 }
 
 static void figures(struct real_jail *j)
@@ -134,7 +148,9 @@ static void figures(struct real_jail *j)
 	char byte = 0;
 	struct pollfd p = { .fd = j->control, .events = POLLIN };
 	fflush(stdout);
-	usleep(700000); /* the files were read just now, and nobody answered: until the init gave up it does not ask again */
+	/* the files were read just now, and nobody answered: until the init gave up it does not ask
+	 * again */
+	usleep(700000);
 	while (recv(j->control, &byte, 1, MSG_DONTWAIT) == 1)
 		;
 	pid_t reader = fork();
@@ -150,10 +166,12 @@ static int check_terminal(void)
 {
 	char name[64], line[8] = { 0 };
 	int master = posix_openpt(O_RDWR | O_NOCTTY);
-	if (master < 0 || grantpt(master) < 0 || unlockpt(master) < 0 || ptsname_r(master, name, sizeof(name)))
+	if (master < 0 || grantpt(master) < 0 || unlockpt(master) < 0 ||
+		ptsname_r(master, name, sizeof(name)))
 		return 1;
 	int slave = open(name, O_RDWR | O_NOCTTY);
-	if (slave < 0 || strcmp(name, "/dev/pts/0") || write(master, "ab\n", 3) != 3 || read(slave, line, sizeof(line)) != 3)
+	if (slave < 0 || strcmp(name, "/dev/pts/0") || write(master, "ab\n", 3) != 3 ||
+		read(slave, line, sizeof(line)) != 3)
 		return 2;
 	int more = 0;
 	while (posix_openpt(O_RDWR | O_NOCTTY) >= 0)
@@ -180,7 +198,8 @@ static int check_landlock(void)
 	int bound = bind(fd, (struct sockaddr *)&any, sizeof(any)), err = errno;
 	if (landlock_version() >= 4 && (bound == 0 || err != EACCES))
 		return 1;
-	if (open("/tmp/renamed", O_CREAT | O_WRONLY, 0600) < 0 || mkdir("/tmp/d", 0700) < 0 || rename("/tmp/renamed", "/tmp/d/there") < 0)
+	if (open("/tmp/renamed", O_CREAT | O_WRONLY, 0600) < 0 || mkdir("/tmp/d", 0700) < 0 ||
+		rename("/tmp/renamed", "/tmp/d/there") < 0)
 		return 2;
 	return open("/dev/null", O_WRONLY) < 0 ? 3 : 0;
 }
@@ -225,11 +244,72 @@ static void sweeping(struct real_jail *j)
 	fd_close(alive[1]);
 	OK(read(alive[0], &byte, 1) == 1);
 	byte = JAIL_SWEEP;
-	OK(write(j->control, &byte, 1) == 1 && read(j->control, &byte, 1) == 1 && byte == JAIL_SWEEP);
+	OK(write(j->control, &byte, 1) == 1 && read(j->control, &byte, 1) == 1 &&
+		byte == JAIL_SWEEP);
 	OK(code_of(helper) == 128 + SIGKILL);
 	while (read(alive[0], &byte, 1) > 0) /* ends when every holder of the other side is dead */
 		;
 	fd_close(alive[0]);
+}
+
+/* ---- network namespaces that are used again ------------------------------------------- */
+
+static void end_jail(struct real_jail *j, bool close_control)
+{
+	process_kill_wait(j->init);
+	fd_close(j->init);
+	fd_close(j->workspace);
+	if (close_control)
+		fd_close(j->control);
+}
+
+static int open_net(const struct real_jail *j)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", j->pid);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Makes a jail and offers it the namespace; returns whether it is in that. */
+static bool uses_again(struct real_jail *j, int net)
+{
+	struct jail_request q = { .serial = 10, .host_id = JAIL_HOST_ID + 6, .disk_bytes = 4096 };
+	struct jail_answer a = { 0 };
+	struct stat given = { 0 }, has = { 0 };
+	int fds[JAIL_ANSWER_FDS];
+
+	OK(fd_send(jailer, &q, sizeof(q), &net, 1) == 0);
+	OK(fd_recv(jailer, &a, sizeof(a), fds, JAIL_ANSWER_FDS, NULL) == sizeof(a) && !a.err);
+	*j = (struct real_jail){ fds[0], fds[1], fds[2], a.pid };
+	int own = open_net(j);
+	OK(fstat(net, &given) == 0 && fstat(own, &has) == 0);
+	fd_close(own);
+	return given.st_ino == has.st_ino;
+}
+
+/* The far end of an init's socket was made in the jail: while it is open, a socket is left there.
+ */
+static void networks(void)
+{
+	struct real_jail a, b, c, d;
+	OK(make(&a, 4096) == 0);
+	int net = open_net(&a);
+	OK(net >= 0);
+	end_jail(&a, true);
+	OK(uses_again(&b, net));
+	OK(inside(&b, check_identity) == 0);
+	OK(inside(&b, check_alone) == 0);
+	end_jail(&b, false);
+	OK(!uses_again(&c, net));
+	fd_close(b.control);
+	OK(uses_again(&d, net));
+	end_jail(&c, true);
+	end_jail(&d, true);
+	fd_close(net);
+	net = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	OK(!uses_again(&a, net)); /* no namespace at all: a new one */
+	end_jail(&a, true);
+	fd_close(net);
 }
 
 int main(void)
@@ -253,7 +333,8 @@ int main(void)
 	OK(make(&b, 1 << 20) == 0);
 	OK(inside(&b, check_leftover) == 1); /* and stay in their jail */
 	struct stat st;
-	OK(fstatat(a.workspace, "kept", &st, 0) == 0 && (geteuid() != 0 || st.st_uid == JAIL_HOST_ID + 5));
+	OK(fstatat(a.workspace, "kept", &st, 0) == 0 &&
+		(geteuid() != 0 || st.st_uid == JAIL_HOST_ID + 5));
 	sweeping(&a);
 	OK(inside(&a, check_leftover) == 0); /* a swept jail is usable again */
 	process_kill_wait(a.init);
@@ -261,6 +342,8 @@ int main(void)
 	fd_close(b.control); /* the daemon is gone: the init ends itself */
 	struct pollfd p = { .fd = b.init, .events = POLLIN };
 	OK(poll(&p, 1, 60000) == 1);
+	if (geteuid() == 0) /* nobody else may open a namespace of another user */
+		networks();
 	fd_close(jailer);
 	return tap_done();
 }

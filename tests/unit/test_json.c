@@ -17,8 +17,9 @@
 
 static void reads_values(void)
 {
-	static const char *const good[] = { "{}", "[]", " [ ] ", "0", "-0", "-1.5e+10", "1E3", "\"\"", "true",
-		"false", "null", "{\"a\":[1,2,{\"b\":null}],\"c\":\"\\u00e9\\ud83d\\ude00\\n\\/\"}",
+	static const char *const good[] = { "{}", "[]", " [ ] ", "0", "-0", "-1.5e+10", "1E3",
+		"\"\"", "true", "false", "null",
+		"{\"a\":[1,2,{\"b\":null}],\"c\":\"\\u00e9\\ud83d\\ude00\\n\\/\"}",
 		"\t\r\n[1 , 2]\n", "\"aé€😀\"", "[[],{},[{}]]" };
 	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
 		_cleanup_json_ json_t *tree = NULL;
@@ -110,6 +111,37 @@ static void refuses_in_the_tree(void)
 	}
 }
 
+/* What a text comes to when it is read in steps of so many bytes. */
+static int read_in_steps(const char *text, size_t bytes, struct error *e, json_t **ret)
+{
+	struct json_reader *reader = json_reader_create(text, strlen(text));
+	int r;
+	while ((r = json_reader_step(reader, bytes, e)) > 0)
+		;
+	if (r == 0)
+		*ret = json_reader_take(reader);
+	json_reader_destroy(reader);
+	return r;
+}
+
+static void reads_in_steps(void)
+{
+	static const char *const texts[] = {
+		"{\"a\": [1, -2.5e3, \"x\\n\\u00e9\\ud83d\\ude00é\"] }  ", "   [ ]   ", "\"\"",
+		"[true , false,null]", "{\"a\":1,\"a\":2}", "[1,]", "{\"a\" 1}", "\"abc",
+		"[\"\xff\"]", "[1e999]", "", "   "
+	};
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		for (size_t bytes = 1; bytes < 9; bytes++) {
+			_cleanup_json_ json_t *whole = NULL, *pieces = NULL;
+			struct error one = { 0 }, other = { 0 };
+			int r = json_read(texts[i], strlen(texts[i]), &one, &whole);
+			OK(read_in_steps(texts[i], bytes, &other, &pieces) == r);
+			OK(r < 0 ? !strcmp(one.text, other.text) : json_equal(whole, pieces));
+		}
+	}
+}
+
 static void bounds_depth_and_count(void)
 {
 	struct buffer b = BUFFER_INIT(0);
@@ -123,7 +155,8 @@ static void bounds_depth_and_count(void)
 		for (int i = levels; i-- > 0;)
 			buffer_append_str(&b, i % 2 ? "]" : "}");
 		int r = json_read(b.data, b.len, &e, &tree);
-		OK(levels == LIMIT_JSON_DEPTH ? r == 0 : r == -EINVAL && !strcmp(e.slug, "json_too_deep"));
+		OK(levels == LIMIT_JSON_DEPTH ? r == 0
+					      : r == -EINVAL && !strcmp(e.slug, "json_too_deep"));
 		if (r == 0)
 			json_decref(tree);
 	}
@@ -141,8 +174,10 @@ static void bounds_depth_and_count(void)
 	buffer_finish(&b);
 }
 
-/* No prefix of a text that does not end in a number is a text, and none reads beyond its end (ASan sees to
- * that). */
+/*
+ * No prefix of a text that does not end in a number is a text, and none reads beyond its end (ASan
+ * sees to that).
+ */
 static void refuses_every_prefix(void)
 {
 	static const char text[] =
@@ -186,9 +221,10 @@ static void writes_structure(void)
 	json_put_text(&w, "x\0y", 3);
 	json_close(&w);
 	OK(json_writer_end(&w) == 0);
-	OK_STR(buffer_cstr(&b), "{\"s\":\"a\\\"b\\\\c\\n\\r\\t\\b\\f\\u0001\\u001f\x7f/\",\"none\":null,"
-				"\"list\":[-9223372036854775808,18446744073709551615,true,false,[],{},null],"
-				"\"raw\":[1,2],\"b64\":\"Zm9vYg==\",\"k\\\"\xef\xbf\xbd\":\"x\\u0000y\"}");
+	OK_STR(buffer_cstr(&b),
+		"{\"s\":\"a\\\"b\\\\c\\n\\r\\t\\b\\f\\u0001\\u001f\x7f/\",\"none\":null,"
+		"\"list\":[-9223372036854775808,18446744073709551615,true,false,[],{},null],"
+		"\"raw\":[1,2],\"b64\":\"Zm9vYg==\",\"k\\\"\xef\xbf\xbd\":\"x\\u0000y\"}");
 	OK(json_validate(b.data, b.len, NULL) == 0);
 	buffer_finish(&b);
 }
@@ -205,8 +241,8 @@ static const char *double_text(struct buffer *b, double v)
 
 static void writes_doubles(void)
 {
-	static const double values[] = { 0.1, 1.0 / 3, 1e300, -2.5e-308, 4.9e-324, 123456.789, 1e15 + 0.5,
-		1.7976931348623157e308 };
+	static const double values[] = { 0.1, 1.0 / 3, 1e300, -2.5e-308, 4.9e-324, 123456.789,
+		1e15 + 0.5, 1.7976931348623157e308 };
 	struct buffer b = BUFFER_INIT(0);
 	OK_STR(double_text(&b, 30), "30");
 	OK_STR(double_text(&b, -7), "-7");
@@ -318,7 +354,10 @@ static double best_ms(const char *text, size_t len)
 	return best;
 }
 
-/* The writer exists for its speed; generous, so that a sanitizer build on a busy machine passes too. */
+/*
+ * The writer exists for its speed; generous, so that a sanitizer build on a busy machine passes
+ * too.
+ */
 static void is_fast(void)
 {
 	enum { SIZE = 700 * 1000 };
@@ -359,7 +398,8 @@ static void streams_what_it_writes(void)
 	struct json_stream s;
 	int more = 1, longest = 0;
 	for (size_t i = 0; i < sizeof(big); i++)
-		big[i] = "\xac" "a\xe2\x82\xac\n\"\x01\xff\xf0\x9f\x98\x80"[i % 13];
+		big[i] = "\xac"
+			 "a\xe2\x82\xac\n\"\x01\xff\xf0\x9f\x98\x80"[i % 13];
 	json_writer_init(&w, &whole);
 	write_sample(&w, big, sizeof(big));
 	OK(json_writer_end(&w) == 0);
@@ -370,7 +410,8 @@ static void streams_what_it_writes(void)
 	while (more > 0) {
 		size_t before = pieces.len;
 		more = json_stream_next(&s, &pieces);
-		longest = (int)(pieces.len - before) > longest ? (int)(pieces.len - before) : longest;
+		longest = (int)(pieces.len - before) > longest ? (int)(pieces.len - before)
+							       : longest;
 	}
 	OK(more == 0 && pieces.len == whole.len && !memcmp(pieces.data, whole.data, whole.len));
 	OK(longest <= 6 * JSON_STREAM_VALUE);
@@ -385,6 +426,7 @@ int main(void)
 	reads_values();
 	refuses();
 	refuses_in_the_tree();
+	reads_in_steps();
 	bounds_depth_and_count();
 	refuses_every_prefix();
 	writes_structure();

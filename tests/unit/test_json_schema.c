@@ -4,9 +4,9 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "tap.h"
 #include "json/json_read.h"
 #include "json/json_schema.h"
-#include "tap.h"
 
 static json_t *tree(const char *text)
 {
@@ -27,7 +27,8 @@ static void refuses_schemas(void)
 		{ "{\"type\":[]}", "$.type: must be" },
 		{ "{\"type\":[\"string\",[\"null\"]]}", "$.type[1]: must be" },
 		{ "{\"$ref\":\"#/x\"}", "\"$ref\" is not understood" },
-		{ "{\"properties\":{\"a\":{\"oneOf\":[{}]}}}", "$.properties.a.oneOf: \"oneOf\" is not understood" },
+		{ "{\"properties\":{\"a\":{\"oneOf\":[{}]}}}",
+			"$.properties.a.oneOf: \"oneOf\" is not understood" },
 		{ "{\"properties\":[1]}", "$.properties: must be an object" },
 		{ "{\"required\":\"a\"}", "$.required: must be a list of names" },
 		{ "{\"required\":[1]}", "$.required: must be a list of names" },
@@ -43,7 +44,8 @@ static void refuses_schemas(void)
 		_cleanup_json_ json_t *s = tree(bad[i].schema);
 		struct error e = { 0 };
 		int r = schema_check(s, "tool", &e);
-		OK(r == -EINVAL && strstr(e.text, bad[i].says) && text_eq(e.slug, "invalid_schema"));
+		OK(r == -EINVAL && strstr(e.text, bad[i].says) &&
+			text_eq(e.slug, "invalid_schema"));
 		if (!strstr(e.text, bad[i].says))
 			printf("# %s: %s\n", bad[i].schema, e.text);
 	}
@@ -72,7 +74,8 @@ static void judges(void)
 		{ "{}", "[1,{\"a\":null}]", NULL },
 		{ "{\"type\":\"any\"}", "null", NULL },
 		{ "{\"type\":\"string\"}", "\"x\"", NULL },
-		{ "{\"type\":\"string\"}", "1", "$: must be of type \"string\", not a whole number" },
+		{ "{\"type\":\"string\"}", "1",
+			"$: must be of type \"string\", not a whole number" },
 		{ "{\"type\":\"integer\"}", "1.0", NULL },
 		{ "{\"type\":\"integer\"}", "1.5", "not a number" },
 		{ "{\"type\":\"integer\"}", "true", "not a boolean" },
@@ -93,19 +96,38 @@ static void judges(void)
 		{ "{\"maxLength\":2}", "\"é€\"", NULL },
 		{ "{\"maxLength\":2}", "\"abc\"", "at most 2 characters, not 3" },
 		{ "{\"minLength\":2}", "\"a\"", "at least 2 characters" },
-		{ "{\"items\":{\"type\":\"integer\"}}", "[1,2,\"x\"]", "$[2]: must be of type \"integer\"" },
+		{ "{\"items\":{\"type\":\"integer\"}}", "[1,2,\"x\"]",
+			"$[2]: must be of type \"integer\"" },
+		{ "{\"properties\":{\"a\":{\"type\":[\"string\",\"null\"]}}}", "{\"a\":1}",
+			"$.a: must be of type" },
+		{ "{\"items\":{\"items\":{\"type\":[\"integer\",\"null\"]}}}", "[[1,null]]", NULL },
+		{ "{\"items\":{\"prefixItems\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}}",
+			"[[\"a\",1,true],[\"b\"]]", NULL },
+		{ "{\"prefixItems\":[{\"type\":\"string\"}],\"items\":{\"type\":\"integer\"}}",
+			"[\"a\",1,\"x\"]", "$[2]: must be of type \"integer\"" },
+		{ "{\"prefixItems\":[{\"type\":\"string\"}],\"items\":false}", "[\"a\",1]",
+			"at most 1 items, not 2" },
 		{ "{\"minItems\":1}", "[]", "at least 1 items" },
 		{ "{\"maxItems\":1}", "[1,2]", "at most 1 items" },
-		{ "{\"properties\":{\"a\":{\"type\":\"string\"}},\"required\":[\"a\"]}", "{}", "$: \"a\" is missing" },
-		{ "{\"properties\":{\"a\":{\"type\":\"string\"}}}", "{\"a\":1,\"b\":2}", "$.a: must be" },
-		{ "{\"properties\":{\"a\":{}},\"additionalProperties\":false}", "{\"b\":2}", "there is no \"b\"" },
-		{ "{\"additionalProperties\":{\"type\":\"integer\"}}", "{\"b\":\"x\"}", "$.b: must be" },
+		{ "{\"properties\":{\"a\":{\"type\":\"string\"}},\"required\":[\"a\"]}", "{}",
+			"$: \"a\" is missing" },
+		{ "{\"properties\":{\"a\":{\"type\":\"string\"}}}", "{\"a\":1,\"b\":2}",
+			"$.a: must be" },
+		{ "{\"properties\":{\"a\":{}},\"additionalProperties\":false}", "{\"b\":2}",
+			"there is no \"b\"" },
+		{ "{\"additionalProperties\":{\"type\":\"integer\"}}", "{\"b\":\"x\"}",
+			"$.b: must be" },
 		{ "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}", "4", NULL },
-		{ "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}", "[]", "none of the 2 alternatives" },
-		{ "{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}", "{\"__type__\":\"tuple\",\"data\":[1,2]}", NULL },
-		{ "{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}", "{\"__type__\":\"set\",\"data\":[1,\"x\"]}", "$[1]: must" },
-		{ "{\"type\":\"string\"}", "{\"__type__\":\"datetime\",\"data\":\"2020-01-01\"}", NULL },
-		{ "{\"type\":\"number\",\"minimum\":0}", "{\"__type__\":\"Decimal\",\"data\":\"1.5\"}", NULL },
+		{ "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}", "[]",
+			"none of the 2 alternatives" },
+		{ "{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}",
+			"{\"__type__\":\"tuple\",\"data\":[1,2]}", NULL },
+		{ "{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}",
+			"{\"__type__\":\"set\",\"data\":[1,\"x\"]}", "$[1]: must" },
+		{ "{\"type\":\"string\"}", "{\"__type__\":\"datetime\",\"data\":\"2020-01-01\"}",
+			NULL },
+		{ "{\"type\":\"number\",\"minimum\":0}",
+			"{\"__type__\":\"Decimal\",\"data\":\"1.5\"}", NULL },
 		{ "{\"type\":\"object\"}", "{\"__type__\":\"unheard-of\"}", NULL },
 		{ "{\"type\":\"array\"}", "{\"__type__\":\"tuple\",\"data\":\"no list\"}", NULL },
 	};
@@ -121,7 +143,10 @@ static void judges(void)
 	}
 }
 
-/* Alternatives inside alternatives multiply: the work is bounded, not the patience of whoever waits. */
+/*
+ * Alternatives inside alternatives multiply: the work is bounded, not the patience of whoever
+ * waits.
+ */
 static void bounded_work(void)
 {
 	json_t *schema = json_pack("{s:s}", "type", "string");
@@ -135,10 +160,12 @@ static void bounded_work(void)
 
 static void defaults(void)
 {
-	_cleanup_json_ json_t *s = tree("{\"properties\":{\"a\":{\"default\":[1]},\"b\":{},\"c\":{\"default\":2}}}");
+	_cleanup_json_ json_t *s = tree(
+		"{\"properties\":{\"a\":{\"default\":[1]},\"b\":{},\"c\":{\"default\":2}}}");
 	_cleanup_json_ json_t *v = tree("{\"c\":3}"), *want = tree("{\"a\":[1],\"c\":3}");
 	OK(schema_fill_defaults(s, v) == 0 && json_equal(v, want));
-	OK(json_object_get(v, "a") != json_object_get(json_object_get(json_object_get(s, "properties"), "a"), "default"));
+	OK(json_object_get(v, "a") !=
+		json_object_get(json_object_get(json_object_get(s, "properties"), "a"), "default"));
 }
 
 int main(void)

@@ -22,11 +22,13 @@ int main(void)
 	OK(parse("A", k, &bad, &len) == 1 && k[0] == 'A');
 	OK(parse("Return", k, &bad, &len) == 1 && k[0] == XKB_KEY_Return);
 	OK(parse("page_down", k, &bad, &len) == 1 && k[0] == XKB_KEY_Page_Down);
-	OK(parse("Ctrl+shift+t", k, &bad, &len) == 3 && k[0] == XKB_KEY_Control_L && k[1] == XKB_KEY_Shift_L && k[2] == 't');
+	OK(parse("Ctrl+shift+t", k, &bad, &len) == 3 && k[0] == XKB_KEY_Control_L &&
+		k[1] == XKB_KEY_Shift_L && k[2] == 't');
 	OK(parse("ctrl++", k, &bad, &len) == 2 && k[1] == '+');
 	OK(parse("+", k, &bad, &len) == 1 && k[0] == '+');
 	OK(parse("ü", k, &bad, &len) == 1 && k[0] == XKB_KEY_udiaeresis);
-	OK(parse("ctrl+Retrun", k, &bad, &len) == -EINVAL && len == 6 && !strncmp(bad, "Retrun", len));
+	OK(parse("ctrl+Retrun", k, &bad, &len) == -EINVAL && len == 6 &&
+		!strncmp(bad, "Retrun", len));
 	OK(parse("ctrl+", k, &bad, &len) == -EINVAL && len == 0);
 	OK(parse("", k, &bad, &len) == -EINVAL);
 	OK(parse("++a", k, &bad, &len) == 2 && k[0] == '+' && k[1] == 'a');

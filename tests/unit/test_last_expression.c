@@ -1,6 +1,7 @@
 /*
- * Whether a cell ends with an expression. With the argument `-`: tells it of every text on standard input, for tests/guest/test_last_expression.py, which
- * compares it with what Python says; each text comes with its length in a line before it.
+ * Whether a cell ends with an expression. With the argument `-`: tells it of every text on standard
+ * input, for tests/guest/test_last_expression.py, which compares it with what Python says; each
+ * text comes with its length in a line before it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,8 @@ static void expressions(void)
 	OK_STR(closing("x"), "x");
 	OK_STR(closing("x = 1\nx + 1"), "x + 1");
 	OK_STR(closing("x = 1\n\nx\n\n# the end\n   # really\n"), "x\n\n# the end\n   # really\n");
-	OK_STR(closing("import pandas as pd\npd.DataFrame({\"a\": [1, 2, 3]})[\"a\"].sum()"), "pd.DataFrame({\"a\": [1, 2, 3]})[\"a\"].sum()");
+	OK_STR(closing("import pandas as pd\npd.DataFrame({\"a\": [1, 2, 3]})[\"a\"].sum()"),
+		"pd.DataFrame({\"a\": [1, 2, 3]})[\"a\"].sum()");
 	OK_STR(closing("x = [\n]\nf(\n    a=1,\n)\n"), "f(\n    a=1,\n)\n");
 	OK_STR(closing("f(\n    a=1)"), "f(\n    a=1)");
 	OK_STR(closing("a == b"), "a == b");
@@ -58,7 +60,8 @@ static void statements(void)
 	OK_STR(closing("x: int = 1"), "");
 	OK_STR(closing("for x in y:\n    x\n"), "");
 	OK_STR(closing("if x:\n    y\nelse:\n    z = 'a'\n"), "");
-	OK_STR(closing("def f(x=1, *, y: int = 2) -> int:\n    return {x: 'y'}[x]\n\n    # more\n"), "");
+	OK_STR(closing("def f(x=1, *, y: int = 2) -> int:\n    return {x: 'y'}[x]\n\n    # more\n"),
+		"");
 	OK_STR(closing("import os"), "");
 	OK_STR(closing("(a, b) = c"), "");
 }

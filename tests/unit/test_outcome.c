@@ -160,26 +160,35 @@ static void long_answer(void)
 	wire_put(&b, WIRE_TEXT, long_text, sizeof(long_text));
 }
 
-/* What all guests together make the daemon hold is bounded: when others took it all, what is small passes and what is long is left out. */
+/*
+ * What all guests together make the daemon hold is bounded: when others took it all, what is small
+ * passes and what is long is left out.
+ */
 static void others_took_it(void)
 {
 	enum { MANY = 400 };
 	static struct hold others[MANY];
 	struct outcome o;
 	outcome_init(&o);
-	OK(take(&o, WIRE_RESULT, long_bundle) == 0 && o.has_result && o.held.bytes == sizeof(long_text));
-	OK(take(&o, WIRE_ERROR, long_error) == 0 && take(&o, WIRE_ERROR, long_error) == 0 && o.held.bytes == 2 * sizeof(long_text));
-	OK(take(&o, WIRE_ANSWER, long_answer) == 0 && take(&o, WIRE_ANSWER, long_answer) == 0 && o.held.bytes < 4 * sizeof(long_text));
+	OK(take(&o, WIRE_RESULT, long_bundle) == 0 && o.has_result &&
+		o.held.bytes == sizeof(long_text));
+	OK(take(&o, WIRE_ERROR, long_error) == 0 && take(&o, WIRE_ERROR, long_error) == 0 &&
+		o.held.bytes == 2 * sizeof(long_text));
+	OK(take(&o, WIRE_ANSWER, long_answer) == 0 && take(&o, WIRE_ANSWER, long_answer) == 0 &&
+		o.held.bytes < 4 * sizeof(long_text));
 	outcome_finish(&o);
 	OK(hold_total() == 0);
 	for (int i = 0; i < MANY; i++)
-		for (size_t want = LIMIT_HELD_BYTES / 4; want && hold_set(&others[i], want) < 0; want -= want / 16 + 1)
+		for (size_t want = LIMIT_HELD_BYTES / 4; want && hold_set(&others[i], want) < 0;
+			want -= want / 16 + 1)
 			;
 	OK(take(&o, WIRE_DISPLAY, good_bundle) == 0 && o.n_displays == 1 && !o.displays_left_out);
-	OK(take(&o, WIRE_DISPLAY, long_bundle) == 0 && o.n_displays == 1 && o.displays_left_out == 1);
+	OK(take(&o, WIRE_DISPLAY, long_bundle) == 0 && o.n_displays == 1 &&
+		o.displays_left_out == 1);
 	OK(take(&o, WIRE_RESULT, long_bundle) == 0 && !o.has_result && o.displays_left_out == 2);
 	OK(take(&o, WIRE_ANSWER, long_answer) == 0 && !o.has_answer && o.displays_left_out == 3);
-	OK(take(&o, WIRE_ERROR, long_error) == 0 && o.has_error && o.error.message_len < sizeof(long_text) && o.error.message_len > 1000);
+	OK(take(&o, WIRE_ERROR, long_error) == 0 && o.has_error &&
+		o.error.message_len < sizeof(long_text) && o.error.message_len > 1000);
 	outcome_finish(&o);
 	for (int i = 0; i < MANY; i++)
 		hold_set(&others[i], 0);
@@ -198,7 +207,8 @@ static void refused(void)
 	OK(take(&o, WIRE_FILES, file_with_bad_change) == -EPROTO);
 	OK(take(&o, WIRE_DONE, done_with_text) == -EPROTO && !o.done);
 	OK(take(&o, WIRE_EXECUTE, nothing) == -EPROTO);
-	OK(take(&o, WIRE_RESULT, good_bundle) == 0 && take(&o, WIRE_RESULT, good_bundle) == -EPROTO);
+	OK(take(&o, WIRE_RESULT, good_bundle) == 0 &&
+		take(&o, WIRE_RESULT, good_bundle) == -EPROTO);
 	outcome_finish(&o);
 }
 

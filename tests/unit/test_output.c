@@ -1,8 +1,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory_account.h"
 #include "base/limits.h"
+#include "base/memory_account.h"
+#include "base/utf8.h"
 #include "session/output.h"
 #include "session/output_log.h"
 #include "tap.h"
@@ -11,7 +12,8 @@ static char *joined(struct output *o, struct captured *ret)
 {
 	static char text[256];
 	output_view(o, ret);
-	snprintf(text, sizeof(text), "%.*s|%.*s", (int)ret->head_len, ret->head, (int)ret->tail_len, ret->tail);
+	snprintf(text, sizeof(text), "%.*s|%.*s", (int)ret->head_len, ret->head, (int)ret->tail_len,
+		ret->tail);
 	return text;
 }
 
@@ -52,14 +54,18 @@ static void nothing_lost_in_counting(void)
 			for (; total < 100; total += piece)
 				output_add(&o, "0123456789", piece);
 			output_view(&o, &c);
-			good &= c.head_len + c.tail_len + c.left_out == total && c.head_len + c.tail_len <= cap;
+			good &= c.head_len + c.tail_len + c.left_out == total &&
+				c.head_len + c.tail_len <= cap;
 			output_finish(&o);
 		}
 	}
 	OK(good);
 }
 
-/* When the daemon holds too much, less than the cap is kept, the rest is counted, and the view says so. */
+/*
+ * When the daemon holds too much, less than the cap is kept, the rest is counted, and the view says
+ * so.
+ */
 static void short_of_memory(void)
 {
 	static char block[1 << 16];
@@ -67,7 +73,8 @@ static void short_of_memory(void)
 	struct output o;
 	struct captured c;
 	for (int i = 0; i < 64; i++)
-		for (size_t want = LIMIT_HELD_BYTES; want > HOLD_FREE_BYTES && hold_set(&others[i], want) < 0; want /= 2)
+		for (size_t want = LIMIT_HELD_BYTES;
+			want > HOLD_FREE_BYTES && hold_set(&others[i], want) < 0; want /= 2)
 			;
 	output_init(&o, 16 << 20);
 	for (int i = 0; i < 1024; i++) {
@@ -90,15 +97,16 @@ static void characters_stay_whole(void)
 	struct captured c;
 	output_init(&o, 8);
 	for (int i = 0; i < 10; i++)
-		output_add(&o, "\xe2\x82\xac", 3); /* the euro sign, three bytes, in halves of four */
+		/* the euro sign, three bytes, in halves of four */
+		output_add(&o, "\xe2\x82\xac", 3);
 	OK_STR(joined(&o, &c), "\xe2\x82\xac|\xe2\x82\xac");
 	OK(c.left_out == 24);
 	output_finish(&o);
-	OK(output_unfinished("ab\xe2\x82", 4) == 2);
-	OK(output_unfinished("ab\xe2\x82\xac", 5) == 0);
-	OK(output_unfinished("\xf0\x9f\x98", 3) == 3);
-	OK(output_unfinished("\x80\x80\x80\x80", 4) == 0);
-	OK(output_unfinished("", 0) == 0);
+	OK(utf8_unfinished("ab\xe2\x82", 4) == 2);
+	OK(utf8_unfinished("ab\xe2\x82\xac", 5) == 0);
+	OK(utf8_unfinished("\xf0\x9f\x98", 3) == 3);
+	OK(utf8_unfinished("\x80\x80\x80\x80", 4) == 0);
+	OK(utf8_unfinished("", 0) == 0);
 }
 
 static void log_pages(void)
@@ -111,7 +119,8 @@ static void log_pages(void)
 	OK(output_log_read(&s, 0, &e) == 0);
 	output_log_add(&s, 1, STREAM_STDOUT, 5, "one", 3);
 	output_log_add(&s, 2, STREAM_STDERR, 6, "two", 3);
-	OK(output_log_read(&s, 0, &e) == 1 && e.cell == 1 && e.len == 3 && !memcmp(e.data, "one", 3) && e.wall_ns == 5);
+	OK(output_log_read(&s, 0, &e) == 1 && e.cell == 1 && e.len == 3 &&
+		!memcmp(e.data, "one", 3) && e.wall_ns == 5);
 	OK(output_log_read(&s, e.next, &e) == 1 && e.stream == STREAM_STDERR && e.cell == 2);
 	OK(output_log_read(&s, e.next, &e) == 0);
 	OK(output_log_read(&s, 1, &e) < 0);

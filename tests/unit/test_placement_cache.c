@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "zygote/placement/placement_cache.h"
 #include "tap.h"
+#include "zygote/placement/placement_cache.h"
 
 static struct placement_cache_entry got[BOOK_ENTRIES_MAX];
 
@@ -19,7 +19,8 @@ static void write_and_read(void)
 	static struct placement_cache_entry some[BOOK_ENTRIES_MAX];
 	int fd = file();
 	for (size_t i = 0; i < BOOK_ENTRIES_MAX; i++)
-		some[i] = (struct placement_cache_entry){ (i + 1) * 0x123456789abcdefULL, (uint32_t)(i % BOOK_SIZE_MAX + 1), i % BOOK_USES };
+		some[i] = (struct placement_cache_entry){ (i + 1) * 0x123456789abcdefULL,
+			(uint32_t)(i % BOOK_SIZE_MAX + 1), i % BOOK_USES };
 	OK(placement_cache_read(fd, got) == 0);
 	OK(placement_cache_write(fd, some, BOOK_ENTRIES_MAX) == 0);
 	OK(placement_cache_read(fd, got) == BOOK_ENTRIES_MAX);
@@ -36,7 +37,8 @@ static void write_and_read(void)
 /* Every byte counts, and so does their number. */
 static void spoilt(void)
 {
-	const struct placement_cache_entry some[] = { { 1, 16, BOOK_WRITTEN }, { 2, BOOK_SIZE_MAX, BOOK_READ } };
+	const struct placement_cache_entry some[] = { { 1, 16, BOOK_WRITTEN },
+		{ 2, BOOK_SIZE_MAX, BOOK_READ } };
 	int fd = file();
 	placement_cache_write(fd, some, 2);
 	off_t size = lseek(fd, 0, SEEK_END);
@@ -56,7 +58,9 @@ static void spoilt(void)
 
 static void impossible(void)
 {
-	const struct placement_cache_entry wrong[] = { { 0, 16, BOOK_WRITTEN }, { 1, 0, BOOK_WRITTEN }, { 1, BOOK_SIZE_MAX + 1, BOOK_WRITTEN }, { 1, 16, BOOK_USES } };
+	const struct placement_cache_entry wrong[] = { { 0, 16, BOOK_WRITTEN },
+		{ 1, 0, BOOK_WRITTEN }, { 1, BOOK_SIZE_MAX + 1, BOOK_WRITTEN },
+		{ 1, 16, BOOK_USES } };
 	for (int i = 0; i < 4; i++) {
 		int fd = file();
 		placement_cache_write(fd, &wrong[i], 1);

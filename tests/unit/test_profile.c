@@ -19,7 +19,8 @@ static bool has(const struct profile_choice *c, const char *rule)
 	return false;
 }
 
-static struct profile_choice choose(const struct profiles *p, const char *profile, char *const *more)
+static struct profile_choice choose(
+	const struct profiles *p, const char *profile, char *const *more)
 {
 	struct error e = { 0 };
 	struct profile_choice c = { 0 };
@@ -45,21 +46,27 @@ static void test_builtin(void)
 	profile_choice_finish(&c);
 }
 
-/* Each additional import allows what is below it; a profile of one's own comes down to a built-in one. */
+/*
+ * Each additional import allows what is below it; a profile of one's own comes down to a built-in
+ * one.
+ */
 static void test_below(void)
 {
 	struct error e = { 0 };
 	struct profile_choice c = { 0 };
 	char *more[] = { (char *)"numpy", (char *)"pandas.*", (char *)"os.path", NULL };
 	OK(profiles_choose(NULL, "smolagents", NULL, more, true, &e, &c) == 0);
-	OK(has(&c, "import=numpy.*") && !has(&c, "import=numpy") && has(&c, "import=pandas.*") && has(&c, "import=os.path.*"));
+	OK(has(&c, "import=numpy.*") && !has(&c, "import=numpy") && has(&c, "import=pandas.*") &&
+		has(&c, "import=os.path.*"));
 	OK(text_eq(profile_tables[c.table].name, "smolagents"));
 	profile_choice_finish(&c);
 
 	c = choose(NULL, "{\"base\":\"restrictedpython\",\"name\":\"mine\"}", NULL);
-	OK(text_eq(profile_tables[c.table].name, "restrictedpython") && profile_tables[c.table].permissive);
+	OK(text_eq(profile_tables[c.table].name, "restrictedpython") &&
+		profile_tables[c.table].permissive);
 	profile_choice_finish(&c);
-	OK(!profile_find("restricted")->permissive && profile_find("RestrictedPython") == profile_find("restrictedpython"));
+	OK(!profile_find("restricted")->permissive &&
+		profile_find("RestrictedPython") == profile_find("restrictedpython"));
 }
 
 static void test_objects(void)
@@ -69,7 +76,8 @@ static void test_objects(void)
 		"\"final_answer_stops\":false}",
 		NULL);
 	OK(text_eq(c.name, "mine") && has(&c, "import=math") && !has(&c, "import=re"));
-	OK(has(&c, "builtin=open") && has(&c, "refuse=sum") && has(&c, "max_operations=5") && has(&c, "final_answer_stops=0"));
+	OK(has(&c, "builtin=open") && has(&c, "refuse=sum") && has(&c, "max_operations=5") &&
+		has(&c, "final_answer_stops=0"));
 	profile_choice_finish(&c);
 	c = choose(NULL, "{\"imports\":[\"math\"]}", NULL);
 	OK(text_eq(c.name, "custom") && has(&c, "base=python"));
@@ -80,7 +88,8 @@ static void refused(const struct profiles *p, const char *profile, const char *t
 {
 	struct error e = { 0 };
 	struct profile_choice c = { 0 };
-	OK(profiles_choose(p, profile, NULL, NULL, false, &e, &c) == -EINVAL && strstr(e.text, text));
+	OK(profiles_choose(p, profile, NULL, NULL, false, &e, &c) == -EINVAL &&
+		strstr(e.text, text));
 }
 
 static void test_refusals(void)
@@ -88,7 +97,8 @@ static void test_refusals(void)
 	struct error e = { 0 };
 	struct profile_choice c = { 0 };
 	refused(NULL, "smolagent", "there is no profile 'smolagent'");
-	OK(profiles_choose(NULL, "smolagent", NULL, NULL, false, &e, &c) < 0 && strstr(e.remedy, "'smolagents'"));
+	OK(profiles_choose(NULL, "smolagent", NULL, NULL, false, &e, &c) < 0 &&
+		strstr(e.remedy, "'smolagents'"));
 	refused(NULL, "{\"base\":3}", "profile.base");
 	refused(NULL, "{\"imports\":\"math\"}", "profile.imports: must be a list");
 	refused(NULL, "{\"imports\":[\"a b\"]}", "profile.imports[0]");
@@ -97,7 +107,8 @@ static void test_refusals(void)
 	refused(NULL, "{\"fresh_namespace\":1}", "profile.fresh_namespace");
 	refused(NULL, "{\"base\":", "malformed JSON");
 	char *bad[] = { (char *)"a=b", NULL };
-	OK(profiles_choose(NULL, NULL, NULL, bad, false, &e, &c) == -EINVAL && strstr(e.text, "additional_imports[0]"));
+	OK(profiles_choose(NULL, NULL, NULL, bad, false, &e, &c) == -EINVAL &&
+		strstr(e.text, "additional_imports[0]"));
 }
 
 static void put(const char *directory, const char *name, const char *text)
@@ -119,14 +130,16 @@ static void test_files(void)
 	OK(mkdtemp(directory) != NULL);
 	const char *const list[] = { "/nonexistent", directory, NULL };
 	put(directory, "one.json", "{\"base\":\"restricted\",\"additional_imports\":[\"csv\"]}");
-	put(directory, "two.ini", "# ours\n[profile]\nbase = one\nimports = math, re\nmax_operations = 7\nfinal_answer_stops = yes\n");
+	put(directory, "two.ini",
+		"# ours\n[profile]\nbase = one\nimports = math, re\nmax_operations = 7\nfinal_answer_stops = yes\n");
 	put(directory, "notes.txt", "not a profile");
 	OK(profiles_create(list, &e, &p) == 0);
 	struct profile_choice c = choose(p, "one", NULL);
 	OK(has(&c, "base=restricted") && has(&c, "import=csv"));
 	profile_choice_finish(&c);
 	c = choose(p, "two", NULL);
-	OK(has(&c, "import=re") && !has(&c, "import=csv") && has(&c, "max_operations=7") && has(&c, "final_answer_stops=1"));
+	OK(has(&c, "import=re") && !has(&c, "import=csv") && has(&c, "max_operations=7") &&
+		has(&c, "final_answer_stops=1"));
 	profile_choice_finish(&c);
 	profiles_destroy(p);
 	put(directory, "two.ini", "base = two\n");

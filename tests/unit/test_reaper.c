@@ -8,7 +8,7 @@
 
 #include "base/fds.h"
 #include "base/process.h"
-#include "daemon/reaper.h"
+#include "local/reaper.h"
 #include "tap.h"
 
 enum { PATIENCE_MS = 60000 };
@@ -23,7 +23,10 @@ static bool exists(pid_t pid)
 	return kill(pid, 0) == 0;
 }
 
-/* A child that leaves a grandchild behind, which ends after `ms` (0: never). Returns the grandchild. */
+/*
+ * A child that leaves a grandchild behind, which ends after `ms` (0: never). Returns the
+ * grandchild.
+ */
 static pid_t leave_orphan(long ms)
 {
 	int ends[2];

@@ -1,15 +1,19 @@
-/* The session layer on a loop of its own, with real jails and guests. Run as `test_session MODULE`, where MODULE is glovebox-guest.so. */
+/*
+ * The session layer on a loop of its own, with real jails and guests. Run as `test_session MODULE`,
+ * where MODULE is glovebox-guest.so.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/reaper.h"
 #include "jail/jailer.h"
+#include "local/reaper.h"
 #include "session/session.h"
 #include "tap.h"
 
-#define SHORT_S 1.5 /* the time of a cell that never ends, and what it has to give way: long enough for others on a busy machine */
+#define SHORT_S \
+	1.5 /* the time of a cell that never ends, and what it has to give way: long enough for others on a busy machine */
 
 static uv_loop_t loop;
 static struct sessions *table;
@@ -39,7 +43,8 @@ static void on_done(void *userdata, const struct observation *o)
 	got.state_lost = o->state_lost;
 	got.rolled_back = o->rolled_back;
 	got.files_rolled_back = o->files_rolled_back;
-	snprintf(got.out, sizeof(got.out), "%.*s%.*s", (int)o->out.head_len, o->out.head, (int)o->out.tail_len, o->out.tail);
+	snprintf(got.out, sizeof(got.out), "%.*s%.*s", (int)o->out.head_len, o->out.head,
+		(int)o->out.tail_len, o->out.tail);
 	snprintf(got.err, sizeof(got.err), "%.*s", (int)o->err.head_len, o->err.head);
 	for (unsigned i = 0; o->result && i < o->result->n; i++)
 		if (!strcmp(o->result->item[i].mime, "text/plain"))
@@ -64,7 +69,9 @@ static bool transactions;
 
 static void run(struct session *s, const char *code)
 {
-	struct cell_request q = { .code = code, .code_len = strlen(code), .no_transaction = !transactions };
+	struct cell_request q = {
+		.code = code, .code_len = strlen(code), .no_transaction = !transactions
+	};
 	struct cell *c;
 	struct error e = { 0 };
 	got.done = 0;
@@ -142,9 +149,11 @@ static void transaction(const char *end, enum cell_status status, int exit_code)
 	run(s, "y = 1\nopen('kept', 'w').write('as it was')");
 	OK(got.status == CELL_OK && !got.rolled_back);
 	char code[256];
-	snprintf(code, sizeof(code), "y = 2; open('kept', 'w').write('changed'); open('new', 'w').close()\n%s", end);
+	snprintf(code, sizeof(code),
+		"y = 2; open('kept', 'w').write('changed'); open('new', 'w').close()\n%s", end);
 	run(s, code);
-	OK(got.status == status && got.exit_code == exit_code && !got.state_lost && got.rolled_back && got.files_rolled_back);
+	OK(got.status == status && got.exit_code == exit_code && !got.state_lost &&
+		got.rolled_back && got.files_rolled_back);
 	run(s, "import os; y, open('kept').read(), os.listdir()");
 	OK_STR(got.result, "(1, 'as it was', ['kept'])");
 	session_end(s, "test");
@@ -156,7 +165,8 @@ static void transactions_go_back(void)
 	transactions = true;
 	transaction("import os; os._exit(3)", CELL_KILLED, 3);
 	transaction("import ctypes; ctypes.string_at(0)", CELL_KILLED, 139);
-	transaction("import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass", CELL_TIMEOUT, 124);
+	transaction("import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
+		CELL_TIMEOUT, 124);
 	struct session *s = make(0);
 	run(s, "open('f', 'w').close(); import os; os._exit(1)");
 	OK(got.status == CELL_KILLED && got.rolled_back && got.files_rolled_back);
@@ -222,7 +232,10 @@ int main(int argc, char **argv)
 	char dir[] = "/tmp/glovebox-test-XXXXXX";
 	log_set_level(LOG_ERROR);
 	uv_loop_init(&loop);
-	/* As every program with sessions: snapshots whose guest died before it told of them have no other owner, and their jail does not end before they do. */
+	/*
+	 * As every program with sessions: snapshots whose guest died before it told of them have no
+	 * other owner, and their jail does not end before they do.
+	 */
 	OK(reaper_start(&reaper, &loop) == 0);
 	sessions_config_init(&c);
 	c.loop = &loop;

@@ -60,7 +60,8 @@ static void fields(void)
 	wire_reader_init(&r, 1024);
 	feed(&r, b.data, b.len);
 	OK(wire_reader_next(&r, &f) == 1 && f.type == WIRE_EXECUTE && f.serial == 7);
-	OK(wire_field_next(&f, &at, &field) == 1 && field.tag == WIRE_CODE && field.len == 5 && !memcmp(field.data, "x = 1", 5));
+	OK(wire_field_next(&f, &at, &field) == 1 && field.tag == WIRE_CODE && field.len == 5 &&
+		!memcmp(field.data, "x = 1", 5));
 	OK(wire_field_u64(&field, &n) == -EPROTO);
 	OK(wire_field_next(&f, &at, &field) == 1 && wire_field_u64(&field, &n) == 0 && n == 1);
 	OK(wire_field_next(&f, &at, &field) == 0);
@@ -86,11 +87,16 @@ static int verdict(const char *bytes, size_t len)
 
 static void hostile(void)
 {
-	OK(verdict("\x65\0\0\0\1\0\0\0\0\0\0\0", 12) == -EPROTO);                /* 101 bytes promised, 100 allowed */
-	OK(verdict("\xff\xff\xff\xff\1\0\0\0\0\0\0\0", 12) == -EPROTO);          /* 4 GiB promised */
-	OK(verdict("\0\0\0\0\1\0\1\0\0\0\0\0", 12) == -EPROTO);                  /* a byte that must be zero */
-	OK(verdict("\4\0\0\0\1\0\0\0\0\0\0\0abcd", 16) == -EPROTO);              /* field header cut */
-	OK(verdict("\6\0\0\0\1\0\0\0\0\0\0\0\1\2\0\0\0x", 18) == -EPROTO);       /* field runs over its frame */
+	/* 101 bytes promised, 100 allowed */
+	OK(verdict("\x65\0\0\0\1\0\0\0\0\0\0\0", 12) == -EPROTO);
+	/* 4 GiB promised */
+	OK(verdict("\xff\xff\xff\xff\1\0\0\0\0\0\0\0", 12) == -EPROTO);
+	/* a byte that must be zero */
+	OK(verdict("\0\0\0\0\1\0\1\0\0\0\0\0", 12) == -EPROTO);
+	/* field header cut */
+	OK(verdict("\4\0\0\0\1\0\0\0\0\0\0\0abcd", 16) == -EPROTO);
+	/* field runs over its frame */
+	OK(verdict("\6\0\0\0\1\0\0\0\0\0\0\0\1\2\0\0\0x", 18) == -EPROTO);
 	OK(verdict("\5\0\0\0\1\0\0\0\0\0\0\0\1\xff\xff\xff\xff", 17) == -EPROTO);
 	OK(verdict("{\"type\":\"result\"}", 17) == -EPROTO);
 	OK(verdict("\0\0\0", 3) == 0);

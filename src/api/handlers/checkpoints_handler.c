@@ -6,6 +6,7 @@
 
 #include "api/answers.h"
 #include "api/call.h"
+#include "api/handlers/history_call.h"
 #include "api/schema/requests.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -20,14 +21,15 @@ static void put_checkpoint(struct json_writer *w, const struct checkpoint_info *
 	json_field_cstr(w, "parent", c->parent);
 	json_field_uint(w, "cell", c->cell);
 	json_field_cstr(w, "created", clock_format(c->created_wall_ns, text));
-	json_field_double(w, "age_s", (double)((clock_wall_ns() - c->created_wall_ns) / 1000000) / 1e3);
+	json_field_double(
+		w, "age_s", (double)((clock_wall_ns() - c->created_wall_ns) / 1000000) / 1e3);
 	json_field_uint(w, "size_bytes", c->size_bytes);
 	json_field_bool(w, "current", c->current);
 	json_field_bool(w, "files", c->files);
 	json_close(w);
 }
 
-void answer_put_arrival(struct json_writer *w, const struct arrival *a)
+void answer_put_checkpoint_result(struct json_writer *w, const struct checkpoint_result *a)
 {
 	json_key(w, "checkpoint");
 	if (a->checkpoint)
@@ -53,78 +55,47 @@ int rollback_check(const struct checkpoint_request *q, struct error *e)
 {
 	if (!q->checkpoint == q->undo)
 		return 0;
-	error_set(e, -EINVAL, q->undo ? "$.undo: does not go with checkpoint" : "$.checkpoint: say where to: checkpoint (an id or a name) or undo");
-	error_remedy(e, "{\"checkpoint\": \"k_…\"} goes back to it; {\"undo\": true} takes the last cell back.");
+	error_set(e, -EINVAL,
+		q->undo ? "$.undo: cannot be combined with checkpoint"
+			: "$.checkpoint: is required, unless undo is given");
+	error_remedy(e,
+		"{\"checkpoint\": \"k_…\"} rolls back to a checkpoint (an id or a name); {\"undo\": true} undoes the last cell.");
 	return error_slug(e, q->undo ? "invalid_field" : "missing_field");
 }
 
-/* ---- waiting for one ------------------------------------------------------------- */
+/* ---- taking one, going back ---------------------------------------------------------- */
 
-/* Somebody who waits for a checkpoint or a rollback; `call` is NULL once he left or was answered. */
-struct asker {
-	struct call *call;
-	char session[CALL_ID_BYTES];
-	bool back, asking, over;
-};
-
-static void on_gone(struct call *c)
+static void on_done(void *userdata, const struct error *e, const struct checkpoint_result *arrival)
 {
-	struct asker *a = c->work;
-	struct session *s;
-	if (!a->over && session_find(c->api->sessions, a->session, NULL, &s) == 0)
-		session_history_abandon(s, a);
-	c->work = NULL;
-	c->ops = NULL;
-	free(a);
-}
-
-static const struct call_ops ops = { .on_gone = on_gone };
-
-static void on_done(void *userdata, const struct error *e, const struct arrival *arrival)
-{
-	struct asker *a = userdata;
-	struct call *c = a->call;
+	struct history_call *h = userdata;
+	struct call *c = history_call_begin_answer(h);
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
-	a->over = true;
+
 	if (e) {
 		call_error(c, e);
 	} else {
 		json_writer_init(&w, &b);
 		json_open_object(&w);
-		json_field_cstr(&w, "session", a->session);
-		answer_put_arrival(&w, arrival);
+		json_field_cstr(&w, "session", h->session);
+		answer_put_checkpoint_result(&w, arrival);
 		json_close(&w);
-		call_respond(c, a->back ? 200 : 201, &w, &b);
+		call_respond(c, h->answer == ANSWER_ROLLBACK ? 200 : 201, &w, &b);
 	}
-	if (!a->asking)
-		free(a);
+	history_call_end_answer(h);
 }
 
 /* Asks, and answers at once when that fails. */
 static void ask(struct call *c, struct session *s, const struct checkpoint_request *q, bool back)
 {
 	struct error e = { 0 };
-	struct asker *a = calloc(1, sizeof(*a));
-	if (!a) {
-		call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
+	struct history_call *h = history_call_new(c, s, back ? ANSWER_ROLLBACK : ANSWER_CHECKPOINT);
+	if (!h)
 		return;
-	}
-	a->call = c;
-	a->back = back;
-	a->asking = true;
-	snprintf(a->session, sizeof(a->session), "%s", c->id);
-	c->ops = &ops;
-	c->work = a;
-	int r = back ? session_rollback(s, q->checkpoint, on_done, a, &e) : session_checkpoint(s, q->name, on_done, a, &e);
-	a->asking = false;
-	if (r < 0) {
-		a->over = true;
-		on_gone(c);
-		call_error(c, &e);
-	} else if (a->over) {
-		free(a);
-	}
+
+	int r = back ? session_rollback(s, q->checkpoint, on_done, h, &e)
+		     : session_checkpoint(s, q->name, on_done, h, &e);
+	history_call_asked(h, r, &e);
 }
 
 static void handle(struct call *c, const struct fields *fields, bool back)
@@ -132,16 +103,11 @@ static void handle(struct call *c, const struct fields *fields, bool back)
 	struct error e = { 0 };
 	struct checkpoint_request q = { 0 };
 	struct session *s;
-	size_t len;
-	const char *body = http_body(c->x, &len);
-	int r = api_check_open(c->api, &e);
-	if (!r)
-		r = call_session(c, &e, &s);
-	if (!r)
-		r = fields_decode_text(fields, body, len, &q, &e);
+	int r = call_begin(c, fields, &q, &e, &s);
 	if (!r && back)
 		r = rollback_check(&q, &e);
 	http_drop_body(c->x);
+
 	if (r < 0)
 		call_error(c, &e);
 	else

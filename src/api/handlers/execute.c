@@ -1,4 +1,6 @@
-/* Cells over HTTP: one answer or a stream of events; in a session, or in one made for a single run. */
+/*
+ * Cells over HTTP: one answer or a stream of events; in a session, or in one made for a single run.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,15 +10,16 @@
 #include "api/call.h"
 #include "api/events.h"
 #include "api/provision.h"
+#include "api/run_files.h"
 #include "api/schema/requests.h"
-#include "api/workspace.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "session/contexts/contexts.h"
 #include "json/json_stream.h"
 
 /* A cell somebody waits for. Lives until its answer is out or its client left. */
 struct wait {
-	struct call *call; /* NULL once the answer is complete but the session still calls */
+	struct call *call;
 	struct cell *cell; /* NULL before it is queued and after it is done */
 	bool stream, begun, done;
 	bool executing, dead; /* inside session_execute(); to be freed when that returns */
@@ -84,6 +87,7 @@ static void pump(struct wait *w)
 		if (r > 0)
 			return; /* on_drained follows */
 	}
+
 	call_later(w->call, pump_later);
 }
 
@@ -156,8 +160,11 @@ static void on_display(void *userdata, const struct bundle *b)
 	events_display(&w->events, b);
 }
 
-/* The observation as JSON between two texts. What is large is kept, and encoded while it is sent. */
-static int write_answer(struct wait *w, const struct observation *o, const char *before, const char *after)
+/*
+ * The observation as JSON between two texts. What is large is kept, and encoded while it is sent.
+ */
+static int write_answer(
+	struct wait *w, const struct observation *o, const char *before, const char *after)
 {
 	struct json_writer json;
 	json_stream_init(&w->json);
@@ -168,7 +175,8 @@ static int write_answer(struct wait *w, const struct observation *o, const char 
 	answer_put_observation(&json, o);
 	r = json_writer_end(&json);
 	if (w->stream)
-		json_stream_join_lines(&w->json, strlen(before)); /* a line of a guest's JSON must not become one of the stream of events */
+		/* a line of a guest's JSON must not become one of the stream of events */
+		json_stream_join_lines(&w->json, strlen(before));
 	if (r == 0)
 		r = buffer_append_str(&w->json.text, after);
 	if (r == 0 && !json_stream_is_plain(&w->json) && !(w->kept = observation_keep(o)))
@@ -178,7 +186,8 @@ static int write_answer(struct wait *w, const struct observation *o, const char 
 
 static void answer_json(struct wait *w, const struct observation *o)
 {
-	int r = write_answer(w, o, "", "\n"); /* a terminal's next prompt stands on a line of its own */
+	/* a terminal's next prompt stands on a line of its own */
+	int r = write_answer(w, o, "", "\n");
 	if (r == 0 && w->kept) {
 		http_stream_begin(w->call->x, 200, "application/json", -1);
 		pump(w);
@@ -207,7 +216,10 @@ static void answer_events(struct wait *w, const struct observation *o)
 	finish_stream(w);
 }
 
-/* There was no interpreter for it, and it was not begun: the machine has run out of something, or does not work. */
+/*
+ * There was no interpreter for it, and it was not begun: the machine has run out of something, or
+ * does not work.
+ */
 static bool never_ran(const struct observation *o)
 {
 	return !o->cell && o->error && text_eq(o->error->code, "no_guest");
@@ -230,7 +242,11 @@ static void on_done(void *userdata, const struct observation *o)
 }
 
 /* Without a stream nobody listens to the pieces. */
-static const struct cell_observer stream_observer = { .on_started = on_started, .on_output = on_output, .on_display = on_display, .on_done = on_done, .on_died = on_died };
+static const struct cell_observer stream_observer = { .on_started = on_started,
+	.on_output = on_output,
+	.on_display = on_display,
+	.on_done = on_done,
+	.on_died = on_died };
 static const struct cell_observer plain_observer = { .on_done = on_done };
 
 /* ---- starting ------------------------------------------------------------ */
@@ -258,13 +274,17 @@ static void fail(struct wait *w, const struct error *e)
 	call_error(c, e);
 }
 
-static void execute(struct wait *w, struct session *s, const struct execute_request *request)
+static void execute(struct wait *w, struct session *s, const struct execute_request *request,
+	char *const *arguments)
 {
 	struct error e = { 0 };
 	struct cell *cell = NULL;
 	struct cell_request cell_request;
+
 	execute_cell_request(request, &cell_request);
+	cell_request.dialect = "native";
 	cell_request.final = cell_request.film = w->one_shot;
+	cell_request.arguments = arguments;
 	if (w->one_shot && cell_request.on_block == ON_BLOCK_LEAVE)
 		cell_request.on_block = ON_BLOCK_CLOSE; /* there is no later cell */
 	w->executing = true;
@@ -275,10 +295,12 @@ static void execute(struct wait *w, struct session *s, const struct execute_requ
 		wait_destroy(w);
 		return;
 	}
+
 	if (r < 0) {
 		fail(w, &e);
 		return;
 	}
+
 	if (w->done)
 		return;
 	w->cell = cell;
@@ -290,13 +312,10 @@ void handle_execute(struct call *c)
 	struct error e = { 0 };
 	struct execute_request request = { 0 };
 	struct session *s;
-	size_t len;
-	const char *body = http_body(c->x, &len);
-	int r = api_check_open(c->api, &e);
-	if (!r)
-		r = call_session(c, &e, &s);
-	if (!r)
-		r = fields_decode_text(&execute_fields, body, len, &request, &e);
+	int r = call_begin(c, &execute_fields, &request, &e, &s);
+
+	if (!r && request.context)
+		r = session_context_find(s, request.context, &e, &s);
 	http_drop_body(c->x);
 	struct wait *w = r < 0 ? NULL : wait_create(c, c->id);
 	if (r < 0)
@@ -304,30 +323,11 @@ void handle_execute(struct call *c)
 	else if (!w)
 		call_no_memory(c);
 	else
-		execute(w, s, &request);
+		execute(w, s, &request, NULL);
 	fields_finish(&execute_fields, &request);
 }
 
 /* ---- one shot ------------------------------------------------------------ */
-
-static int put_file(struct session *s, const struct field_file *file, struct error *e)
-{
-	struct workspace_upload u = WORKSPACE_UPLOAD_INIT;
-	uid_t uid;
-	gid_t gid;
-	bool replaced;
-	session_owner(s, &uid, &gid);
-	int r = workspace_upload_begin(
-		&u, session_workspace_fd(s), file->path, uid, gid, LIMIT_RUN_FILES_BYTES, e);
-	if (!r)
-		r = session_charge_upload(s, file->content.len, e);
-	if (!r)
-		r = workspace_upload_write(&u, file->content.data, file->content.len, e);
-	if (!r)
-		r = workspace_upload_commit(&u, e, &replaced);
-	workspace_upload_finish(&u);
-	return r;
-}
 
 static void run_now(struct call *c)
 {
@@ -335,19 +335,19 @@ static void run_now(struct call *c)
 	struct error e = { 0 };
 	struct session *s;
 	int r = call_session(c, &e, &s);
-	for (size_t i = 0; !r && i < w->run.files.n; i++)
-		r = put_file(s, &w->run.files.file[i], &e);
+
+	if (!r)
+		r = run_files_put(s, &w->run.files, &e);
 	if (r < 0) {
 		fail(w, &e);
 		return;
 	}
-	if (w->run.files.n)
-		session_files_touched(s);
+
 	/* The request goes out of the wait: on_done may free that before we return. */
 	struct run_request run = w->run;
 	w->run = (struct run_request){ 0 };
 	hold_set(&c->held, 0);
-	execute(w, s, &run.execute);
+	execute(w, s, &run.execute, run.arguments);
 	fields_finish(&run_fields, &run);
 }
 
@@ -356,13 +356,17 @@ static int create_for_run(struct call *c, struct run_request *run, struct error 
 	struct session_info info;
 	struct session *s;
 	int r = api_check_open(c->api, e);
+
 	if (!r)
 		r = api_check_quota(c->api, c->owner, e);
 	if (r < 0)
 		return r;
 	run->session.owner = c->owner;
-	/* Nobody else will use it: a picture that is asked for says that there is something to see. */
-	run->session.has_display |= run->execute.capture_screenshot || run->execute.has_screenshot || run->execute.record;
+	/*
+	 * Nobody else will use it: a picture that is asked for says that there is something to see.
+	 */
+	run->session.has_display |= run->execute.capture_screenshot ||
+				    run->execute.has_screenshot || run->execute.record;
 	r = session_create(c->api->sessions, &run->session, e, &s);
 	if (r < 0)
 		return r;
@@ -382,6 +386,7 @@ static void start_run(struct call *c, struct run_request *run, bool begun)
 		provision_answer_error(c, &e, begun);
 		return;
 	}
+
 	struct wait *w = wait_create(c, c->id);
 	if (!w) {
 		api_end_later(c->api, c->id);
@@ -389,6 +394,7 @@ static void start_run(struct call *c, struct run_request *run, bool begun)
 		call_no_memory(c);
 		return;
 	}
+
 	w->one_shot = true;
 	w->begun = begun;
 	w->run = *run;
@@ -406,9 +412,12 @@ void handle_run(struct call *c)
 	size_t len;
 	const char *body = http_body(c->x, &len);
 	int r = api_check_open(c->api, &e);
+
 	if (!r)
 		r = fields_decode_text(&run_fields, body, len, &run, &e);
 	http_drop_body(c->x);
+	if (!r)
+		r = script_prepare(&run, &e);
 	if (!r)
 		r = api_check_quota(c->api, c->owner, &e);
 	if (r < 0) {

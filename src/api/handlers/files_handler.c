@@ -1,4 +1,7 @@
-/* Files of a session over HTTP: list, read, write, delete; both ways in pieces, at the client's pace. */
+/*
+ * Files of a session over HTTP: list, read, write, delete; both ways in pieces, at the client's
+ * pace.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +9,7 @@
 #include <unistd.h>
 
 #include "api/call.h"
+#include "api/handlers/files_watch.h"
 #include "api/schema/requests.h"
 #include "api/workspace.h"
 #include "base/clock.h"
@@ -17,7 +21,8 @@ enum {
 	PIECE_BYTES = 64 * 1024,
 	TURN_BYTES = 2 * 1024 * 1024, /* sent to one client before others have their turn */
 	LIST_DEFAULT = 1000,
-	LIST_TURN = 512, /* entries looked at, or written, before others have their turn: about a millisecond */
+	/* entries looked at, or written, before others have their turn: about a millisecond */
+	LIST_TURN = 512,
 };
 
 /* The path in the address, checked. */
@@ -75,19 +80,23 @@ static void list_more(struct call *c)
 {
 	struct listing *l = c->work;
 	int r = l->walked ? 0 : workspace_walk_step(l->walk, LIST_TURN);
+
 	if (r < 0) {
 		listing_gone(c);
 		call_no_memory(c);
 		return;
 	}
+
 	bool written = l->walked && write_some(l);
 	l->walked = r == 0;
 	if (!written) {
 		call_later(c, list_more);
 		return;
 	}
+
 	json_close(&l->w);
-	json_field_bool(&l->w, "truncated", workspace_walk_truncated(l->walk) || (!l->left && workspace_walk_next(l->walk)));
+	json_field_bool(&l->w, "truncated",
+		workspace_walk_truncated(l->walk) || (!l->left && workspace_walk_next(l->walk)));
 	json_close(&l->w);
 	struct buffer json = l->json;
 	struct json_writer w = l->w;
@@ -101,14 +110,16 @@ static void list_more(struct call *c)
 static const struct call_ops listing_ops = { .on_gone = listing_gone };
 
 /* "a/b/" and "/workspace/a" are not paths, "" and "." are the workspace itself. */
-static int begin_walk(struct call *c, const struct list_query *q, struct error *e, struct workspace_walk **ret)
+static int begin_walk(
+	struct call *c, const struct list_query *q, struct error *e, struct workspace_walk **ret)
 {
 	struct session *s;
 	const char *path = q->path && strcmp(q->path, ".") ? q->path : "";
 	int r = *path ? workspace_check_path(path, strlen(path), e) : 0;
 	if (r == 0)
 		r = call_session(c, e, &s);
-	return r < 0 ? r : workspace_walk_create(session_workspace_fd(s), path, q->recursive, e, ret);
+	return r < 0 ? r
+		     : workspace_walk_create(session_workspace_fd(s), path, q->recursive, e, ret);
 }
 
 static void list_now(struct call *c)
@@ -117,6 +128,18 @@ static void list_now(struct call *c)
 	struct list_query q = { .limit = LIST_DEFAULT };
 	struct workspace_walk *walk = NULL;
 	int r = fields_decode_query(&list_query_fields, http_query(c->x), &q, &e);
+
+	if (r == 0 && q.watch && c->by_link) {
+		error_set(&e, -EPERM, "a link to this session cannot watch its files");
+		error_remedy(&e, "List the files again after each event of GET /v1/events.");
+		r = error_slug(&e, "read_only");
+	}
+	if (r == 0 && q.watch) {
+		files_watch(c, &q);
+		fields_finish(&list_query_fields, &q);
+		return;
+	}
+
 	if (r == 0)
 		r = begin_walk(c, &q, &e, &walk);
 	fields_finish(&list_query_fields, &q);
@@ -125,11 +148,13 @@ static void list_now(struct call *c)
 		call_error(c, &e);
 		return;
 	}
+
 	if (!l) {
 		workspace_walk_destroy(walk);
 		call_no_memory(c);
 		return;
 	}
+
 	l->walk = walk;
 	l->left = q.limit;
 	buffer_count(&l->json);
@@ -157,7 +182,8 @@ struct download {
 static void download_gone(struct call *c)
 {
 	struct download *d = c->work;
-	launcher_discard(d->fd); /* it may have been deleted meanwhile: whoever closes it last frees its pages */
+	/* it may have been deleted meanwhile: whoever closes it last frees its pages */
+	launcher_discard(d->fd);
 	free(d);
 }
 
@@ -175,12 +201,14 @@ static void pump(struct call *c)
 {
 	struct download *d = c->work;
 	char piece[PIECE_BYTES];
+
 	for (size_t turn = 0; d->left; turn += sizeof(piece)) {
 		if (turn >= TURN_BYTES) {
 			call_later(c, pump);
 			return;
 		}
-		ssize_t n = pread(d->fd, piece, d->left < sizeof(piece) ? (size_t)d->left : sizeof(piece), (off_t)d->at);
+		ssize_t n = pread(d->fd, piece,
+			d->left < sizeof(piece) ? (size_t)d->left : sizeof(piece), (off_t)d->at);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
@@ -196,6 +224,7 @@ static void pump(struct call *c)
 		if (r > 0 && d->left)
 			return; /* on_drained follows */
 	}
+
 	download_end(c, true);
 }
 
@@ -205,7 +234,8 @@ static void download_drained(struct call *c)
 		pump(c);
 }
 
-static const struct call_ops download_ops = { .on_drained = download_drained, .on_gone = download_gone };
+static const struct call_ops download_ops = { .on_drained = download_drained,
+	.on_gone = download_gone };
 
 void call_send_file(struct call *c, int fd, uint64_t size, const char *content_type)
 {
@@ -215,6 +245,7 @@ void call_send_file(struct call *c, int fd, uint64_t size, const char *content_t
 		call_no_memory(c);
 		return;
 	}
+
 	*d = (struct download){ .fd = fd, .left = size };
 	c->work = d;
 	c->ops = &download_ops;
@@ -225,17 +256,20 @@ void call_send_file(struct call *c, int fd, uint64_t size, const char *content_t
 		pump(c);
 }
 
-/* The file's own name for a browser that saves it: ASCII only, nothing that could end the quoted text. */
+/*
+ * The file's own name for a browser that saves it: ASCII only, nothing that could end the quoted
+ * text.
+ */
 static void put_disposition(struct call *c)
 {
 	char text[320];
 	const char *slash = strrchr(c->path, '/'), *name = slash ? slash + 1 : c->path;
 	size_t n = (size_t)snprintf(text, sizeof(text), "attachment; filename=\"");
 	for (; *name && n < sizeof(text) - 2; name++)
-		text[n++] =
-			(unsigned char)*name < 0x20 || (unsigned char)*name > 0x7e || strchr("\"\\%", *name)
-				? '_'
-				: *name;
+		text[n++] = (unsigned char)*name < 0x20 || (unsigned char)*name > 0x7e ||
+					    strchr("\"\\%", *name)
+				    ? '_'
+				    : *name;
 	text[n++] = '"';
 	text[n] = '\0';
 	http_add_header(c->x, "Content-Disposition", text);
@@ -245,6 +279,7 @@ static int open_download(struct call *c, struct error *e, int *ret_fd, struct st
 {
 	struct session *s;
 	int r = check_path(c, e);
+
 	if (!r)
 		r = call_session(c, e, &s);
 	if (!r)
@@ -266,12 +301,17 @@ static void get_now(struct call *c)
 	struct error e = { 0 };
 	struct stat st;
 	int fd = -1;
+
 	if (open_download(c, &e, &fd, &st) < 0) {
 		call_error(c, &e);
 		return;
 	}
+
 	put_disposition(c);
-	/* A page made by a guest must never run as one of ours, whatever a browser makes of its type. */
+	/*
+	 * A page made by a guest must never run as one of ours, whatever a browser makes of its
+	 * type.
+	 */
 	http_add_header(c->x, "Content-Security-Policy", "sandbox; default-src 'none'");
 	call_send_file(c, fd, (uint64_t)st.st_size, "application/octet-stream");
 }
@@ -321,7 +361,8 @@ static void upload_body(struct call *c, const char *data, size_t len)
 {
 	struct error e = { 0 };
 	struct session *s;
-	if (call_session(c, &e, &s) < 0 || session_charge_upload(s, len, &e) < 0 || workspace_upload_write(c->work, data, len, &e) < 0)
+	if (call_session(c, &e, &s) < 0 || session_charge_upload(s, len, &e) < 0 ||
+		workspace_upload_write(c->work, data, len, &e) < 0)
 		upload_fail(c, &e);
 }
 
@@ -355,6 +396,7 @@ static int check_upload(const struct call *c, struct error *e, bool *ret_ready)
 	struct session *s;
 	int64_t length = http_content_length(c->x);
 	int r = check_path(c, e);
+
 	if (!r)
 		r = call_session(c, e, &s);
 	if (r < 0)
@@ -362,7 +404,7 @@ static int check_upload(const struct call *c, struct error *e, bool *ret_ready)
 	*ret_ready = session_workspace_fd(s) >= 0;
 	if (length <= 0 || (uint64_t)length <= c->api->max_upload_bytes)
 		return 0;
-	error_set(e, -EFBIG, "the file has %lld bytes, more than the %llu this server takes",
+	error_set(e, -EFBIG, "the file has %lld bytes, more than the %llu that this server accepts",
 		(long long)length, (unsigned long long)c->api->max_upload_bytes);
 	error_remedy(e, "Send it in parts under several names.");
 	error_slug(e, "file_too_large");
@@ -373,15 +415,18 @@ enum http_body_mode begin_file_put(struct call *c)
 {
 	struct error e = { 0 };
 	bool ready;
+
 	if (check_upload(c, &e, &ready) < 0) {
 		call_error(c, &e);
 		return HTTP_BODY_ANSWERED;
 	}
+
 	struct workspace_upload *u = malloc(sizeof(*u));
 	if (!u) {
 		call_no_memory(c);
 		return HTTP_BODY_ANSWERED;
 	}
+
 	*u = (struct workspace_upload)WORKSPACE_UPLOAD_INIT;
 	c->work = u;
 	c->ops = &upload_ops;
@@ -394,6 +439,7 @@ enum http_body_mode begin_file_put(struct call *c)
 		upload_fail(c, &e);
 		return HTTP_BODY_ANSWERED;
 	}
+
 	return HTTP_BODY_STREAM;
 }
 
@@ -406,10 +452,12 @@ void handle_file_put(struct call *c)
 	struct session *s;
 	bool replaced = false;
 	uint64_t size = u->written;
+
 	if (call_session(c, &e, &s) < 0 || workspace_upload_commit(u, &e, &replaced) < 0) {
 		upload_fail(c, &e);
 		return;
 	}
+
 	session_files_touched(s);
 	upload_gone(c);
 	json_writer_init(&w, &b);

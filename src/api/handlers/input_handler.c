@@ -1,6 +1,7 @@
 /*
- * POST …/input: actions are given to the session's screen one after another; then the screen settles, and is shown when that was asked
- * for. The screen works, the daemon only goes from one answer to the next question.
+ * POST …/input: actions are given to the session's screen one after another; then the screen
+ * settles, and is shown when that was asked for. The screen works, the daemon only goes from one
+ * answer to the next question.
  */
 #include <errno.h>
 #include <math.h>
@@ -13,8 +14,8 @@
 #include "api/schema/requests_input.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "json/json_write.h"
 #include "session/display/session_display.h"
+#include "json/json_write.h"
 
 enum { ANSWER_SECONDS = 10, SETTLE_SECONDS = 3 };
 
@@ -47,6 +48,8 @@ static void on_gone(struct call *c)
 	struct session *s;
 	if (call_session(c, NULL, &s) == 0)
 		session_display_forget(s, i->question);
+	else
+		sessions_display_forget(c->api->sessions, c);
 	release(c);
 }
 
@@ -56,13 +59,18 @@ static const struct call_ops input_ops = { .on_gone = on_gone };
 
 static void put_picture(struct json_writer *w, const struct display_reply *r)
 {
-	struct screenshot s = { .data = r->data, .len = r->len, .info = r->info, .windows = r->windows, .n_windows = r->n_windows,
+	struct screenshot s = { .data = r->data,
+		.len = r->len,
+		.info = r->info,
+		.windows = r->windows,
+		.n_windows = r->n_windows,
 		.no_window = !r->info.n_windows };
 	json_key(w, "screenshot");
 	answer_put_screenshot(w, &s, NULL);
 }
 
-static void put_result(struct input_call *i, const struct input_step *step, const struct display_reply *r)
+static void put_result(
+	struct input_call *i, const struct input_step *step, const struct display_reply *r)
 {
 	json_open_object(&i->w);
 	json_field_cstr(&i->w, "action", step->name);
@@ -75,11 +83,14 @@ static void put_result(struct input_call *i, const struct input_step *step, cons
 	json_close(&i->w);
 }
 
-/* After the last action, and the screen's settling unless nobody asked for that (r is NULL then). */
+/*
+ * After the last action, and the screen's settling unless nobody asked for that (r is NULL then).
+ */
 static void finish(struct call *c, const struct display_reply *r)
 {
 	struct input_call *i = c->work;
 	struct json_writer *w = &i->w;
+
 	json_field_double(w, "acted_ms", round((double)(i->acted_ns - i->start_ns) / 1e4) / 100);
 	if (r) {
 		json_field_bool(w, "settled", r->info.settled);
@@ -88,6 +99,7 @@ static void finish(struct call *c, const struct display_reply *r)
 		json_field_null(w, "settled");
 		json_field_null(w, "after_ms");
 	}
+
 	if (r && i->plan->screenshot)
 		put_picture(w, r);
 	else
@@ -111,7 +123,8 @@ static bool check(struct call *c, const struct display_reply *r, unsigned wanted
 	if (r->type == DISPLAY_SAY_TROUBLE)
 		call_problem(c, display_status_of(r->code), r->code, r->text, r->remedy);
 	else
-		call_problem(c, 503, "display_failed", "the display gave an answer that cannot be", "Try again.");
+		call_problem(c, 503, "display_failed", "the display returned an invalid response",
+			"Try again.");
 	return false;
 }
 
@@ -133,7 +146,8 @@ static void on_settled(void *userdata, const struct display_reply *r)
 		finish(userdata, r);
 }
 
-static void ask(struct call *c, enum display_ask what, const void *options, size_t len, double timeout_s, session_display_answer answer)
+static void ask(struct call *c, enum display_ask what, const void *options, size_t len,
+	double timeout_s, session_display_answer answer)
 {
 	struct input_call *i = c->work;
 	struct error e = { 0 };
@@ -169,6 +183,7 @@ static void go_on(struct call *c)
 {
 	struct input_call *i = c->work;
 	const struct input_plan *p = i->plan;
+
 	if (i->at == p->n) {
 		json_close(&i->w);
 		i->acted_ns = clock_now_ns();
@@ -178,11 +193,14 @@ static void go_on(struct call *c)
 			finish(c, NULL);
 		return;
 	}
+
 	const struct input_step *step = &p->step[i->at];
 	if (step->answer == INPUT_SHOWS)
-		ask(c, DISPLAY_ASK_SHOT, &step->shot, sizeof(step->shot), settle_seconds(&step->shot), on_step);
+		ask(c, DISPLAY_ASK_SHOT, &step->shot, sizeof(step->shot),
+			settle_seconds(&step->shot), on_step);
 	else
-		ask(c, DISPLAY_ASK_INPUT, step->action, input_action_bytes(step->action), ANSWER_SECONDS + step->action->ms / 1e3, on_step);
+		ask(c, DISPLAY_ASK_INPUT, step->action, input_action_bytes(step->action),
+			ANSWER_SECONDS + step->action->ms / 1e3, on_step);
 }
 
 static int begin(struct call *c, struct error *e)
@@ -192,19 +210,22 @@ static int begin(struct call *c, struct error *e)
 	struct input_plan *plan;
 	size_t len;
 	int r = call_session(c, e, &s);
+
 	if (r < 0)
 		return r;
 	session_info(s, &info);
 	const char *body = http_body(c->x, &len);
-	r = input_plan_create(body, len, info.has_display ? (unsigned)info.display.width : LIMIT_DISPLAY_SIDE,
+	r = input_plan_create(body, len,
+		info.has_display ? (unsigned)info.display.width : LIMIT_DISPLAY_SIDE,
 		info.has_display ? (unsigned)info.display.height : LIMIT_DISPLAY_SIDE, e, &plan);
 	if (r < 0)
 		return r;
 	struct input_call *i = calloc(1, sizeof(*i));
 	if (!i) {
 		input_plan_destroy(plan);
-		return error_set(e, -ENOMEM, "the server is short of memory");
+		return error_set(e, -ENOMEM, "out of memory");
 	}
+
 	i->plan = plan;
 	i->start_ns = clock_now_ns();
 	buffer_init(&i->json, 0);
@@ -220,7 +241,8 @@ static int begin(struct call *c, struct error *e)
 void handle_input(struct call *c)
 {
 	if (c->by_link && !c->may_control) {
-		call_problem(c, 403, "view_only", "this link only shows", "Ask for one that was made with \"control\": true.");
+		call_problem(c, 403, "view_only", "this link allows viewing only",
+			"Ask for a link that was created with \"control\": true.");
 		return;
 	}
 	struct error e = { 0 };

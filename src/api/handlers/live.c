@@ -1,6 +1,7 @@
 /*
- * The live view: a page, and a WebSocket that brings it what changed. The page asks for each frame ("next") when it has shown the one
- * before, so a slow one gets fewer frames and nothing piles up. Mouse and keyboard come by POST …/input, as everybody's.
+ * The live view: a page, and a WebSocket that brings it what changed. The page asks for each frame
+ * ("next") when it has shown the one before, so a slow one gets fewer frames and nothing piles up.
+ * Mouse and keyboard come by POST …/input, as everybody's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -8,15 +9,22 @@
 #include <string.h>
 
 #include "api/call.h"
-#include "api/handlers/live_page.h"
 #include "api/schema/requests_display.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "json/json_write.h"
+#include "live_source.h"
 #include "session/display/session_display.h"
+#include "json/json_write.h"
 
-enum { LINK_SECONDS = 3600, GAP_MS = 30, HEAD_BYTES = 12, SESSION_GONE = 4404, LINK_EXPIRED = 4403, DISPLAY_GONE = 1011 };
+enum {
+	LINK_SECONDS = 3600,
+	GAP_MS = 30,
+	HEAD_BYTES = 12,
+	SESSION_GONE = 4404,
+	LINK_EXPIRED = 4403,
+	DISPLAY_GONE = 1011
+};
 
 /* Watchers of the live view, apart from those of recordings. */
 static const uint32_t first_watcher = 0x80000000U;
@@ -27,7 +35,7 @@ struct live {
 	uint64_t owner;
 	char session[SESSION_ID_LEN + 1];
 	uint32_t watcher, question; /* question 0: none is open */
-	uv_timer_t expiry; /* of the link it was opened with; never starts without one */
+	uv_timer_t expiry;          /* of the link it was opened with; never starts without one */
 };
 
 static void put16(uint8_t *out, uint32_t v)
@@ -41,17 +49,20 @@ static void on_frame(void *userdata, const struct display_reply *r)
 	struct live *l = userdata;
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	const struct frame_info *f = &r->frame;
-	const uint32_t numbers[] = { f->x, f->y, f->part_width, f->part_height, f->width, f->height };
+	const uint32_t numbers[] = { f->x, f->y, f->part_width, f->part_height, f->width,
+		f->height };
 	uint8_t head[HEAD_BYTES];
+
 	l->question = 0;
 	if (r->type != DISPLAY_SAY_FRAME) {
 		http_ws_close(l->ws, DISPLAY_GONE, r->code);
 		return;
 	}
+
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		put16(head + i * 2, numbers[i]);
 	if (buffer_append(&b, head, sizeof(head)) < 0 || buffer_append(&b, r->data, r->len) < 0)
-		http_ws_close(l->ws, DISPLAY_GONE, "no memory");
+		http_ws_close(l->ws, DISPLAY_GONE, "out of memory");
 	else
 		http_ws_send_binary(l->ws, b.data, b.len);
 }
@@ -61,11 +72,13 @@ static void on_message(struct http_ws *ws, const char *text, size_t len, void *u
 	struct live *l = userdata;
 	struct error e = { 0 };
 	struct session *s;
+
 	(void)text, (void)len; /* there is but one thing to say */
 	if (api_session(l->api, l->session, l->owner, &e, &s) < 0) {
-		http_ws_close(ws, SESSION_GONE, "the session is gone");
+		http_ws_close(ws, SESSION_GONE, "the session has ended");
 		return;
 	}
+
 	if (l->question)
 		return;
 	struct frame_options o = { .watcher = l->watcher, .gap_ms = GAP_MS };
@@ -88,6 +101,7 @@ static void on_closed(struct http_ws *ws, unsigned code, void *userdata)
 	(void)ws, (void)code;
 	if (l->question && session_find(l->api->sessions, l->session, NULL, &s) == 0)
 		session_display_forget(s, l->question);
+	sessions_display_forget(l->api->sessions, l);
 	uv_close((uv_handle_t *)&l->expiry, free_live);
 }
 
@@ -120,7 +134,8 @@ static struct session *session_with_display(struct call *c, struct session_info 
 	session_info(s, info);
 	if (info->has_display)
 		return s;
-	call_problem(c, 409, "no_display", "the session has no display", "Make a session with \"display\": true.");
+	call_problem(c, 409, "no_display", "the session has no display",
+		"Make a session with \"display\": true.");
 	return NULL;
 }
 
@@ -128,12 +143,41 @@ static struct session *session_with_display(struct call *c, struct session_info 
 static bool refuse_control(struct call *c, bool wanted)
 {
 	if (wanted && c->api->no_live_control)
-		call_problem(c, 403, "view_only", "live views of this server only show", "Leave control out; or start the server with --live-control.");
+		call_problem(c, 403, "view_only", "live views of this server allow viewing only",
+			"Leave control out; or start the server with --live-control.");
 	else if (wanted && c->by_link && !c->may_control)
-		call_problem(c, 403, "view_only", "this link only shows", "Ask for one that was made with \"control\": true.");
+		call_problem(c, 403, "view_only", "this link allows viewing only",
+			"Ask for a link that was created with \"control\": true.");
 	else
 		return false;
 	return true;
+}
+
+/* NULL: the call is answered. */
+static const struct live_link *add_link(
+	struct call *c, const char *session, bool control, bool reads, double ttl_s)
+{
+	struct live_link wanted = { .owner = c->owner, .control = control, .reads = reads };
+	struct error e = { 0 };
+
+	snprintf(wanted.session, sizeof(wanted.session), "%s", session);
+	const struct live_link *link = live_links_add(&c->api->live_links, &wanted, ttl_s);
+	if (link)
+		return link;
+	error_set(
+		&e, -EBUSY, "the maximum of %d links to sessions already exists", LIMIT_LIVE_LINKS);
+	error_remedy(
+		&e, "Try again when some links have expired; create links with a shorter ttl_s.");
+	error_slug(&e, "too_many_links");
+	call_error(c, &e);
+	return NULL;
+}
+
+static void put_expiry(struct json_writer *w, double ttl_s)
+{
+	char expires[CLOCK_TEXT_MAX];
+	json_field_cstr(
+		w, "expires", clock_format(clock_wall_ns() + (uint64_t)(ttl_s * 1e9), expires));
 }
 
 void handle_live_link(struct call *c)
@@ -143,30 +187,59 @@ void handle_live_link(struct call *c)
 	struct error e = { 0 };
 	struct session_info info;
 	struct json_writer w;
-	char url[160], expires[CLOCK_TEXT_MAX];
+	char url[160];
 	size_t len;
 	const char *body = http_body(c->x, &len);
+
 	if (fields_decode_text(&live_link_fields, len ? body : "{}", len ? len : 2, &q, &e) < 0) {
 		call_error(c, &e);
 		return;
 	}
+
 	if (refuse_control(c, q.control) || !session_with_display(c, &info))
 		return;
 	double ttl = q.ttl_s > 0 ? q.ttl_s : LINK_SECONDS;
-	const struct live_link *link = live_links_add(&c->api->live_links, info.id, c->owner, q.control, ttl);
-	if (!link) {
-		error_set(&e, -EBUSY, "all %d links that this server keeps are in use", LIMIT_LIVE_LINKS);
-		error_remedy(&e, "Try again when some have expired; make links with a shorter ttl_s.");
-		error_slug(&e, "too_many_links");
-		call_error(c, &e);
+	const struct live_link *link = add_link(c, info.id, q.control, false, ttl);
+	if (!link)
 		return;
-	}
-	snprintf(url, sizeof(url), "/v1/sessions/%s/live?key=%s%s", info.id, link->key, q.control ? "&control=1" : "");
+
+	snprintf(url, sizeof(url), "/v1/sessions/%s/live?key=%s%s", info.id, link->key,
+		q.control ? "&control=1" : "");
 	json_writer_init(&w, &b);
 	json_open_object(&w);
 	json_field_cstr(&w, "url", url);
 	json_field_bool(&w, "control", q.control);
-	json_field_cstr(&w, "expires", clock_format(clock_wall_ns() + (uint64_t)(ttl * 1e9), expires));
+	put_expiry(&w, ttl);
+	json_close(&w);
+	call_respond(c, 201, &w, &b);
+}
+
+void handle_share(struct call *c)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct share_request q = { 0 };
+	struct error e = { 0 };
+	struct session *s;
+	struct json_writer w;
+	char url[160];
+
+	if (call_begin(c, &share_fields, &q, &e, &s) < 0) {
+		call_error(c, &e);
+		return;
+	}
+
+	double ttl = q.ttl_s > 0 ? q.ttl_s : LINK_SECONDS;
+	const struct live_link *link = add_link(c, c->id, false, true, ttl);
+	if (!link)
+		return;
+
+	/* the key is behind the #: browsers send that part to no server */
+	snprintf(url, sizeof(url), "/#/shared/%s/%s", link->session, link->key);
+	json_writer_init(&w, &b);
+	json_open_object(&w);
+	json_field_cstr(&w, "url", url);
+	json_field_cstr(&w, "key", link->key);
+	put_expiry(&w, ttl);
 	json_close(&w);
 	call_respond(c, 201, &w, &b);
 }
@@ -176,36 +249,44 @@ void handle_live(struct call *c)
 	struct live_query q = { 0 };
 	struct error e = { 0 };
 	struct session_info info;
+
 	if (fields_decode_query(&live_query_fields, http_query(c->x), &q, &e) < 0) {
 		call_error(c, &e);
 		return;
 	}
+
 	bool control = q.control;
-	fields_finish(&live_query_fields, &q); /* what is asked for, the page reads from its own address */
+	/* what is asked for, the page reads from its own address */
+	fields_finish(&live_query_fields, &q);
 	if (refuse_control(c, control) || !session_with_display(c, &info))
 		return;
 	http_add_header(c->x, "Referrer-Policy", "no-referrer"); /* the address may be a secret */
 	http_add_header(c->x, "Content-Security-Policy",
-		"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'");
-	call_respond_static(c, 200, "text/html; charset=utf-8", live_page, sizeof(live_page) - 1);
+		"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'self'");
+	call_respond_static(c, 200, "text/html; charset=utf-8", live_sources[0].text,
+		strlen(live_sources[0].text));
 }
 
 void handle_live_socket(struct call *c)
 {
 	static uint32_t last;
 	struct session_info info;
+
 	if (!session_with_display(c, &info))
 		return;
 	if (!http_wants_websocket(c->x)) {
 		http_add_header(c->x, "Upgrade", "websocket");
-		call_problem(c, 426, "upgrade_required", "this address speaks WebSocket only", "Open …/live in a browser.");
+		call_problem(c, 426, "upgrade_required", "this address speaks WebSocket only",
+			"Open …/live in a browser.");
 		return;
 	}
+
 	struct live *l = calloc(1, sizeof(*l));
 	if (!l) {
-		call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
+		call_problem(c, 503, "no_memory", "out of memory", "Try again later.");
 		return;
 	}
+
 	l->api = c->api;
 	l->owner = c->owner;
 	l->watcher = first_watcher | (++last & (first_watcher - 1));

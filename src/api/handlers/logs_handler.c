@@ -21,7 +21,8 @@ struct page {
 	bool end;
 };
 
-static void put_entry(struct json_writer *w, const struct log_entry *entry, const char *text, size_t len)
+static void put_entry(
+	struct json_writer *w, const struct log_entry *entry, const char *text, size_t len)
 {
 	char when[CLOCK_TEXT_MAX];
 	json_open_object(w);
@@ -59,7 +60,8 @@ static int fill(struct page *p, struct session *s, const struct log_query *q)
 	uint64_t entries = 0, bytes = 0;
 	p->next = q->after;
 	for (unsigned looked = 0;
-		looked < LIMIT_LOG_SCAN && entries < q->limit && bytes < LIMIT_LOG_PAGE_BYTES; looked++) {
+		looked < LIMIT_LOG_SCAN && entries < q->limit && bytes < LIMIT_LOG_PAGE_BYTES;
+		looked++) {
 		struct log_entry entry;
 		int r = session_log_read(s, p->next, &entry);
 		if (r <= 0) {
@@ -73,6 +75,7 @@ static int fill(struct page *p, struct session *s, const struct log_query *q)
 		entries++;
 		bytes += entry.len;
 	}
+
 	return 0;
 }
 
@@ -83,8 +86,10 @@ static int read_page(struct call *c, struct page *p, struct error *e, struct ses
 	if (!r)
 		r = call_session(c, e, ret);
 	if (!r && fill(p, *ret, &q) < 0) {
-		r = error_set(e, -EINVAL, "?after: no entry of the log starts at %" PRIu64, q.after);
-		error_remedy(e, "Start with after=0 and go on with `next` of the page before.");
+		r = error_set(
+			e, -EINVAL, "?after: no entry of the log starts at %" PRIu64, q.after);
+		error_remedy(
+			e, "Start with after=0 and continue with `next` of the previous page.");
 		error_slug(e, "invalid_parameter");
 	}
 	fields_finish(&log_query_fields, &q);
@@ -121,6 +126,7 @@ static void respond_json(struct call *c)
 	struct page p = { .json = &w };
 	struct error e = { 0 };
 	struct session *s;
+
 	json_writer_init(&w, &b);
 	json_open_object(&w);
 	json_key(&w, "entries");
@@ -131,6 +137,7 @@ static void respond_json(struct call *c)
 		call_error(c, &e);
 		return;
 	}
+
 	json_close(&w);
 	json_field_uint(&w, "next", p.next);
 	json_field_bool(&w, "end", p.end);

@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "json/json_write.h"
 #include "session/display/film.h"
+#include "json/json_write.h"
 
 static const char *const state_names[] = { "recording", "finishing", "done" };
 
@@ -85,13 +85,17 @@ static int stop(struct session *s, uint64_t id, struct error *e, unsigned *ret_i
 	*ret_id = id ? (unsigned)id : running(s);
 	if (*ret_id)
 		return recording_stop(s, *ret_id, "stopped", e);
-	error_set(e, -ENOENT, "the session has no recording that runs");
-	error_remedy(e, "Start one with {\"action\": \"start\"}; GET …/recording lists those that are done.");
+	error_set(e, -ENOENT, "no recording of the session is running");
+	error_remedy(e,
+		"Start a recording with {\"action\": \"start\"}; GET …/recording lists the recordings.");
 	error_slug(e, "recording_not_found");
 	return -ENOENT;
 }
 
-/* A recording that was just stopped still waits for its last frame; one whose format was named then is made a film of it at once. */
+/*
+ * A recording that was just stopped still waits for its last frame; one whose format was named then
+ * is made a film of it at once.
+ */
 static void respond_when_done(struct call *c)
 {
 	struct error e = { 0 };
@@ -99,13 +103,16 @@ static void respond_when_done(struct call *c)
 	struct session *s;
 	unsigned id = (unsigned)(uintptr_t)c->work;
 	int fd, r = call_session(c, &e, &s);
+
 	if (r == 0)
 		r = recording_get(s, id, &e, &info, NULL);
-	if (r == 0 && info.state != RECORDING_RUNNING && (info.format == FILM_APNG || info.frames)) {
+	if (r == 0 && info.state != RECORDING_RUNNING &&
+		(info.format == FILM_APNG || info.frames)) {
 		r = info.state == RECORDING_FINISHING ? -EINPROGRESS : 0;
 		if (r == 0 && info.format != FILM_APNG)
 			r = recording_film(s, id, info.format, &e, &fd);
 	}
+
 	if (r == -EINPROGRESS)
 		call_later(c, respond_when_done);
 	else if (r < 0)
@@ -123,6 +130,7 @@ void handle_recording(struct call *c)
 	const char *body = http_body(c->x, &len);
 	unsigned id = 0;
 	int r = call_session(c, &e, &s);
+
 	if (r == 0)
 		r = fields_decode_text(&recording_fields, body, len, &q, &e);
 	if (r == 0 && q.action == RECORDING_START) {
@@ -134,6 +142,7 @@ void handle_recording(struct call *c)
 		if (r == 0 && q.params.format != FILM_APNG)
 			r = recording_set_format(s, id, q.params.format, &e);
 	}
+
 	fields_finish(&recording_fields, &q);
 	c->work = (void *)(uintptr_t)id;
 	if (r < 0)
@@ -151,10 +160,12 @@ void handle_recording_list(struct call *c)
 	struct recording_info info;
 	struct json_writer w;
 	struct session *s;
+
 	if (call_session(c, &e, &s) < 0) {
 		call_error(c, &e);
 		return;
 	}
+
 	json_writer_init(&w, &b);
 	json_open_object(&w);
 	json_key(&w, "recordings");
@@ -180,13 +191,15 @@ static void send_film(struct call *c, int film, const char *media_type)
 	off_t size = lseek(film, 0, SEEK_END);
 	int fd = size < 0 ? -1 : fcntl(film, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
-		call_problem(c, 503, "film_failed", "the film cannot be read", "Try again later.");
+		call_problem(
+			c, 503, "film_failed", "the recording cannot be read", "Try again later.");
 	else
 		call_send_file(c, fd, (uint64_t)size, media_type);
 }
 
 /* The format that is asked for, or the recording's own. */
-static int format_of(struct call *c, struct session *s, unsigned id, struct error *e, enum film_format *ret)
+static int format_of(
+	struct call *c, struct session *s, unsigned id, struct error *e, enum film_format *ret)
 {
 	struct film_query q = { 0 };
 	struct recording_info info;
@@ -207,6 +220,7 @@ void handle_recording_get(struct call *c)
 	enum film_format format = FILM_APNG;
 	unsigned id = id_of(c);
 	int fd, r = call_session(c, &e, &s);
+
 	if (r == 0)
 		r = format_of(c, s, id, &e, &format);
 	if (r == 0)

@@ -6,16 +6,20 @@
 #include "api/call.h"
 #include "api/metrics.h"
 #include "jail/layers.h"
-#include "json/json_write.h"
 #include "profile/profiles.h"
+#include "json/json_write.h"
 
 static void put_failed(struct json_writer *w, const struct api *a)
 {
 	if (a->packages_failed)
-		json_field_raw(w, "packages_failed", a->packages_failed, strlen(a->packages_failed));
+		json_field_raw(
+			w, "packages_failed", a->packages_failed, strlen(a->packages_failed));
 }
 
-/* 503 while modules are installed: OpenEnv's clients wait for this address, where a server of coding_env would not even listen yet. */
+/*
+ * 503 while modules are installed: OpenEnv's clients wait for this address, where a server of
+ * coding_env would not even listen yet.
+ */
 void handle_health(struct call *c)
 {
 	static const char body[] = "{\"status\":\"healthy\"}\n";
@@ -51,26 +55,43 @@ void handle_ready(struct call *c)
 	struct error e = { 0 };
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
-	if (api_check_open(c->api, &e) < 0) {
+
+	if (api_check_open(c->api, &e) < 0 || sessions_check_drain(c->api->sessions, &e) < 0) {
 		call_error(c, &e);
 		return;
 	}
+
 	if (c->api->installing || !sessions_ready(c->api->sessions)) {
 		error_set(&e, -EAGAIN, "%s",
-			c->api->installing ? "the modules of additional-imports are being installed" : sessions_complaint(c->api->sessions));
-		error_remedy(&e, "Sessions made now work, but wait for it.");
+			c->api->installing ? "the modules of additional-imports are being installed"
+					   : sessions_complaint(c->api->sessions));
+		error_remedy(&e, "Sessions created now work, but start only when this is done.");
 		error_slug(&e, "starting");
 		call_error(c, &e);
 		return;
 	}
+
+	const struct sessions_stats *stats = sessions_stats(c->api->sessions);
+	if (stats->live >= stats->limit) {
+		error_set(&e, -ENOSPC, "all %llu sessions this server allows are in use",
+			(unsigned long long)stats->limit);
+		error_remedy(&e,
+			"{end_sessions}, wait for idle ones to expire, or {raise:max-sessions}.");
+		error_slug(&e, "server_full");
+		call_error(c, &e);
+		return;
+	}
+
 	const char *shortage = sessions_shortage(c->api->sessions);
 	if (shortage) {
-		error_set(&e, -EAGAIN, "no session can be made now: %s", shortage);
-		error_remedy(&e, "Sessions that are there go on. It is ready again when there is room.");
+		error_set(&e, -EAGAIN, "no session can be created now: %s", shortage);
+		error_remedy(&e,
+			"Existing sessions continue. The server is ready again when resources are available.");
 		error_slug(&e, "no_resources");
 		call_error(c, &e);
 		return;
 	}
+
 	json_writer_init(&w, &b);
 	json_open_object(&w);
 	json_field_cstr(&w, "status", "ready");
@@ -81,12 +102,15 @@ void handle_ready(struct call *c)
 	call_respond(c, 200, &w, &b);
 }
 
-/* What each layer of the wall is on this machine; "waived" for one that is missing. */
+/* What each layer of the wall is on this machine; "waived" or "none" for one that is missing. */
 static void put_layers(struct json_writer *w, const struct layer_state *layers)
 {
 	json_open_object(w);
 	for (int i = 0; layers && i < LAYER_COUNT; i++)
-		json_field_cstr(w, layer_name((enum layer)i), layers[i].there ? layers[i].detail : "waived");
+		json_field_cstr(w, layer_name((enum layer)i),
+			layers[i].there    ? layers[i].detail
+			: layers[i].waived ? "waived"
+					   : "none");
 	json_close(w);
 }
 
@@ -121,8 +145,15 @@ void handle_profiles(struct call *c)
 void handle_metrics(struct call *c)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
-	if (metrics_write(c->api, &b) < 0)
-		call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
+	char *const *tokens = c->api->guard.tokens;
+
+	/*
+	 * The figures of the whole server tell a token what the others do, so only the operator
+	 * sees them: who has the token for them, or the only one there is.
+	 */
+	bool whole = !c->owner || !tokens[1];
+	if ((whole ? metrics_write(c->api, &b) : metrics_write_own(c->api, c->owner, &b)) < 0)
+		call_problem(c, 503, "no_memory", "out of memory", "Try again later.");
 	else
 		call_respond_as(c, 200, "text/plain; version=0.0.4; charset=utf-8", &b);
 }

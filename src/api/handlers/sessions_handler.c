@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "session/cells/session_cells.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
 
@@ -41,6 +42,19 @@ static void put_limits(struct json_writer *w, const struct session_limits *l)
 	json_field_uint(w, "open_files", l->open_files);
 	json_field_uint(w, "total_output_bytes", l->total_output_bytes);
 	json_field_uint(w, "log_bytes", l->log_bytes);
+	json_close(w);
+}
+
+static void put_mounts(struct json_writer *w, char *const *mounts)
+{
+	char name[JAIL_MOUNT_NAME];
+	json_key(w, "mounts");
+	json_open_object(w);
+	for (; mounts && *mounts; mounts++) {
+		size_t len = strcspn(*mounts, "=");
+		snprintf(name, sizeof(name), "%.*s", (int)len, *mounts);
+		json_field_cstr(w, name, *mounts + len + 1);
+	}
 	json_close(w);
 }
 
@@ -76,11 +90,21 @@ static void put_display(struct json_writer *w, const struct session_info *info)
 	json_close(w);
 }
 
-void answer_put_session(struct json_writer *w, const struct session *s)
+static void put_usage(struct json_writer *w, struct session *s)
+{
+	struct session_figures now;
+	session_figures(s, &now);
+	json_key(w, "usage");
+	json_open_object(w);
+	json_field_uint(w, "memory_bytes", now.memory_bytes);
+	json_field_double(w, "cpu_s", round(now.cpu_s * 1000) / 1000);
+	json_close(w);
+}
+
+static void put_session(struct json_writer *w, const struct session *s)
 {
 	struct session_info info;
 	session_info(s, &info);
-	json_open_object(w);
 	json_field_cstr(w, "id", info.id);
 	json_field_cstr(w, "name", info.name);
 	json_field_cstr(w, "state", session_state_name(info.state));
@@ -99,6 +123,7 @@ void answer_put_session(struct json_writer *w, const struct session *s)
 	json_field_int(w, "pid", info.pid);
 	json_field_cstr(w, "exec", jail_exec_name(info.exec));
 	put_network(w, info.network);
+	put_mounts(w, info.mounts);
 	put_display(w, &info);
 	json_field_cstr(w, "profile", info.profile);
 	put_limits(w, &info.limits);
@@ -111,6 +136,22 @@ void answer_put_session(struct json_writer *w, const struct session *s)
 		json_field_raw(w, "metadata", info.metadata, strlen(info.metadata));
 	else
 		json_field_null(w, "metadata");
+}
+
+void answer_put_session(struct json_writer *w, const struct session *s)
+{
+	json_open_object(w);
+	put_session(w, s);
+	json_field_null(w, "usage");
+	json_close(w);
+}
+
+/* With the figures of now, which are read from its control group. */
+static void put_session_and_usage(struct json_writer *w, struct session *s)
+{
+	json_open_object(w);
+	put_session(w, s);
+	put_usage(w, s);
 	json_close(w);
 }
 
@@ -156,6 +197,7 @@ static void create(struct call *c, struct run_request *run, bool begun)
 	struct error e = { 0 };
 	struct session *s;
 	int r = api_check_open(c->api, &e);
+
 	if (!r)
 		r = api_check_quota(c->api, c->owner, &e);
 	run->session.owner = c->owner;
@@ -171,11 +213,13 @@ static void create(struct call *c, struct run_request *run, bool begun)
 }
 
 /* Reads the body; what a session of its own has is in *ret_run then. */
-static int read_create(struct call *c, struct create_request *q, struct run_request *ret_run, struct error *e)
+static int read_create(
+	struct call *c, struct create_request *q, struct run_request *ret_run, struct error *e)
 {
 	size_t len;
 	const char *body = http_body(c->x, &len);
 	int r = api_check_open(c->api, e);
+
 	if (!r)
 		r = fields_decode_text(&create_fields, body, len, q, e);
 	if (!r)
@@ -183,10 +227,12 @@ static int read_create(struct call *c, struct create_request *q, struct run_requ
 	if (!r && q->from)
 		return create_check_from(body, len, e);
 	if (!r && q->has_reseed) {
-		error_set(e, -EINVAL, "$.reseed: only goes with from");
-		error_remedy(e, "Leave it out, or say with `from` which session or checkpoint the new one goes on from.");
+		error_set(e, -EINVAL, "$.reseed: is allowed only with from");
+		error_remedy(e,
+			"Omit reseed, or name with `from` the session or checkpoint to start from.");
 		return error_slug(e, "invalid_field");
 	}
+
 	ret_run->session = q->session;
 	q->session = (struct session_params){ 0 };
 	return r;
@@ -198,11 +244,13 @@ void handle_session_create(struct call *c)
 	struct create_request q = { 0 };
 	struct run_request run = { 0 };
 	int r = read_create(c, &q, &run, &e);
+
 	if (!r && q.from) {
 		create_from(c, &q);
 		fields_finish(&create_fields, &q);
 		return;
 	}
+
 	fields_finish(&create_fields, &q);
 	if (r < 0) {
 		provision_finish(&run);
@@ -232,17 +280,25 @@ static void add_packages(struct call *c, struct run_request *run, bool begun)
 {
 	struct error e = { 0 };
 	struct session *s;
-	_cleanup_free_ char *report = run->session.packages_report ? strdup(run->session.packages_report) : NULL;
+	_cleanup_free_ char *report = run->session.packages_report
+					      ? strdup(run->session.packages_report)
+					      : NULL;
 	int r = call_session(c, &e, &s);
+
 	if (!r && run->session.packages_replace) {
-		error_set(&e, -EBUSY, "they replace versions that the session's interpreter has from the start");
-		error_remedy(&e, "Make a new session with these packages: POST /v1/sessions {\"packages\": [...]}.");
+		error_set(&e, -EBUSY,
+			"the packages replace versions that the session's interpreter has already loaded");
+		error_remedy(&e,
+			"Make a new session with these packages: POST /v1/sessions {\"packages\": [...]}.");
 		r = error_slug(&e, "package_in_use");
 	}
-	if (!r && !(r = session_add_package(s, run->session.packages, run->session.packages_report, &e))) {
+
+	if (!r && !(r = session_add_package(
+			    s, run->session.packages, run->session.packages_report, &e))) {
 		run->session.packages = NULL;
 		run->session.packages_report = NULL;
 	}
+
 	provision_finish(run);
 	if (!r)
 		respond_packages(c, report, begun);
@@ -255,17 +311,13 @@ void handle_session_packages(struct call *c)
 	struct error e = { 0 };
 	struct run_request run = { 0 };
 	struct session *s;
-	size_t len;
-	const char *body = http_body(c->x, &len);
-	int r = api_check_open(c->api, &e);
-	if (!r)
-		r = call_session(c, &e, &s);
-	if (!r)
-		r = fields_decode_text(&packages_fields, body, len, &run.session, &e);
+	int r = call_begin(c, &packages_fields, &run.session, &e, &s);
+
 	if (!r && !c->api->packages) {
-		error_set(&e, -EPERM, "this server gives no packages");
+		error_set(&e, -EPERM, "this server does not offer packages");
 		r = error_slug(&e, "package_refused");
 	}
+
 	if (r < 0) {
 		provision_finish(&run);
 		call_error(c, &e);
@@ -302,7 +354,8 @@ static bool metadata_matches(const char *metadata, const struct field_match *m)
 	return true;
 }
 
-static bool matches(const struct call *c, const struct session_info *info, const struct session_query *q)
+static bool matches(
+	const struct call *c, const struct session_info *info, const struct session_query *q)
 {
 	return info->owner == c->owner && info->serial > q->cursor &&
 	       (!q->name || text_eq(q->name, info->name)) &&
@@ -315,6 +368,7 @@ static uint64_t put_page(struct json_writer *w, const struct call *c, const stru
 {
 	uint64_t n = 0, last = 0;
 	struct sessions *t = c->api->sessions;
+
 	for (struct session *s = sessions_next(t, NULL); s; s = sessions_next(t, s)) {
 		struct session_info info;
 		session_info(s, &info);
@@ -322,9 +376,13 @@ static uint64_t put_page(struct json_writer *w, const struct call *c, const stru
 			continue;
 		if (n++ == q->limit)
 			return last;
-		answer_put_session(w, s);
+		if (q->usage)
+			put_session_and_usage(w, s);
+		else
+			answer_put_session(w, s);
 		last = info.serial;
 	}
+
 	return 0;
 }
 
@@ -334,11 +392,13 @@ void handle_session_list(struct call *c)
 	struct session_query q = { .limit = PAGE_DEFAULT };
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
+
 	if (fields_decode_query(&session_query_fields, http_query(c->x), &q, &e) < 0) {
 		fields_finish(&session_query_fields, &q);
 		call_error(c, &e);
 		return;
 	}
+
 	json_writer_init(&w, &b);
 	json_open_object(&w);
 	json_key(&w, "sessions");
@@ -358,12 +418,17 @@ void handle_session_list(struct call *c)
 
 void handle_session_get(struct call *c)
 {
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct error e = { 0 };
+	struct json_writer w;
 	struct session *s;
-	if (call_session(c, &e, &s) < 0)
+	if (call_session(c, &e, &s) < 0) {
 		call_error(c, &e);
-	else
-		respond_session(c, 200, s);
+		return;
+	}
+	json_writer_init(&w, &b);
+	put_session_and_usage(&w, s);
+	call_respond(c, 200, &w, &b);
 }
 
 void handle_session_delete(struct call *c)
@@ -407,8 +472,8 @@ void handle_session_reset(struct call *c)
 {
 	struct error e = { 0 };
 	struct session *s;
-	if (check_empty_body(c, &e) < 0 || api_check_open(c->api, &e) < 0 || call_session(c, &e, &s) < 0 ||
-		session_reset(s, &e) < 0)
+	if (check_empty_body(c, &e) < 0 || api_check_open(c->api, &e) < 0 ||
+		call_session(c, &e, &s) < 0 || session_reset(s, &e) < 0)
 		call_error(c, &e);
 	else
 		respond_session(c, 200, s);

@@ -1,6 +1,7 @@
 /*
- * A session over a WebSocket. Each message from the client has an id; everything said about it carries that
- * id. Several sockets may be attached to one session: its cells still run one after another, whoever asked.
+ * A session over a WebSocket. Each message from the client has an id; everything said about it
+ * carries that id. Several sockets may be attached to one session: its cells still run one after
+ * another, whoever asked.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <sys/queue.h>
 
 #include "api/answers.h"
+#include "api/api_words.h"
 #include "api/call.h"
 #include "api/events.h"
 #include "api/schema/requests.h"
@@ -66,6 +68,7 @@ static void begin(struct json_writer *w, struct buffer *b, const char *id, const
 
 static void send_error(struct socket *s, const char *id, const struct error *e)
 {
+	char remedy[EDGE_TEXT_MAX];
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
 	int status = call_status_of(e);
@@ -74,7 +77,7 @@ static void send_error(struct socket *s, const char *id, const struct error *e)
 	json_field_int(&w, "status", status);
 	json_field_cstr(&w, "code", *e->slug ? e->slug : "error");
 	json_field_cstr(&w, "detail", e->text);
-	json_field_cstr(&w, "remediation", e->remedy);
+	json_field_cstr(&w, "remediation", api_remedy(e->remedy, remedy));
 	send_json(s, &w, &b);
 }
 
@@ -88,7 +91,6 @@ static void cell_destroy(struct socket_cell *c)
 	}
 	TAILQ_REMOVE(&c->socket->cells, c, next);
 	c->socket->n_cells--;
-	c->socket->api->socket_cells--;
 	events_finish(&c->events);
 	free(c->id);
 	free(c);
@@ -131,7 +133,10 @@ static void on_done(void *userdata, const struct observation *o)
 	leave_when_done(s);
 }
 
-static const struct cell_observer observer = { .on_started = on_started, .on_output = on_output, .on_display = on_display, .on_done = on_done };
+static const struct cell_observer observer = { .on_started = on_started,
+	.on_output = on_output,
+	.on_display = on_display,
+	.on_done = on_done };
 
 static struct socket_cell *cell_create(struct socket *s, char **id)
 {
@@ -144,7 +149,6 @@ static struct socket_cell *cell_create(struct socket *s, char **id)
 	events_init(&c->events, &s->out, c->id);
 	TAILQ_INSERT_TAIL(&s->cells, c, next);
 	s->n_cells++;
-	s->api->socket_cells++;
 	return c;
 }
 
@@ -162,8 +166,8 @@ static int check_room(const struct socket *s, struct error *e)
 {
 	if (s->n_cells < LIMIT_WS_CELLS)
 		return 0;
-	error_set(e, -EBUSY, "this socket has %u cells that are not done", s->n_cells);
-	error_remedy(e, "Wait for the done message of one.");
+	error_set(e, -EBUSY, "this socket already has %u unfinished cells", s->n_cells);
+	error_remedy(e, "Wait for the done message of one of the cells.");
 	error_slug(e, "queue_full");
 	return -EBUSY;
 }
@@ -173,6 +177,7 @@ static int execute(struct socket *s, struct socket_request *m, struct error *e)
 	struct session *session;
 	char id[160];
 	int r = api_check_open(s->api, e);
+
 	if (!r)
 		r = api_session(s->api, s->session, s->owner, e, &session);
 	if (!r)
@@ -182,12 +187,14 @@ static int execute(struct socket *s, struct socket_request *m, struct error *e)
 	plain_id(m->id, id, sizeof(id));
 	struct cell_request request;
 	execute_cell_request(&m->execute, &request);
+	request.dialect = "native";
 	char *own_id = strdup(m->id);
 	struct socket_cell *c = own_id ? cell_create(s, &own_id) : NULL;
 	if (!c) {
 		free(own_id);
-		return error_set(e, -ENOMEM, "the server is short of memory");
+		return error_set(e, -ENOMEM, "out of memory");
 	}
+
 	c->executing = true;
 	r = session_execute(session, id, &request, &observer, c, e, &c->cell);
 	c->executing = false;
@@ -267,12 +274,15 @@ static int set_tools(struct socket *s, struct socket_request *m, struct error *e
 	struct session *session;
 	int r = api_session(s->api, s->session, s->owner, e, &session);
 	char *id = r < 0 ? NULL : strdup(m->id);
+
 	if (r == 0)
-		r = id ? session_set_tools(session, m->tools.tools, &ops, s, e) : error_set(e, -ENOMEM, "the server is short of memory");
+		r = id ? session_set_tools(session, m->tools.tools, &ops, s, e)
+		       : error_set(e, -ENOMEM, "out of memory");
 	if (r < 0) {
 		free(id);
 		return r;
 	}
+
 	free(s->tools_id);
 	s->tools_id = id;
 	begin(&w, &b, id, "tools");
@@ -384,9 +394,11 @@ static void on_closed(struct http_ws *ws, unsigned code, void *userdata)
 
 static void refuse(struct call *c, struct error *e)
 {
-	/* To a handshake an ended session and an unknown one are the same: there is nothing here to attach
-	 * to. */
-	if (text_eq(e->slug, "session_gone"))
+	/*
+	 * To a handshake an ended session and an unknown one are the same: there is nothing here to
+	 * attach to.
+	 */
+	if (text_eq(e->slug, "session_gone") || text_eq(e->slug, "node_restarted"))
 		call_problem(c, 404, e->slug, e->text, e->remedy);
 	else
 		call_error(c, e);
@@ -394,25 +406,30 @@ static void refuse(struct call *c, struct error *e)
 
 void handle_socket(struct call *c)
 {
-	static const struct http_ws_handler handler = { on_message, on_drained, on_closed, on_shutdown };
+	static const struct http_ws_handler handler = { on_message, on_drained, on_closed,
+		on_shutdown };
 	struct error e = { 0 };
 	struct session_info info;
 	struct session *session;
+
 	if (call_session(c, &e, &session) < 0) {
 		refuse(c, &e);
 		return;
 	}
+
 	if (!http_wants_websocket(c->x)) {
 		http_add_header(c->x, "Upgrade", "websocket");
 		call_problem(c, 426, "upgrade_required", "this address speaks WebSocket only",
 			"Use a WebSocket client, or POST …/execute.");
 		return;
 	}
+
 	struct socket *s = calloc(1, sizeof(*s));
 	if (!s) {
-		call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
+		call_problem(c, 503, "no_memory", "out of memory", "Try again later.");
 		return;
 	}
+
 	s->api = c->api;
 	s->owner = c->owner;
 	session_info(session, &info);
@@ -426,6 +443,7 @@ void handle_socket(struct call *c)
 		free(s);
 		return;
 	}
+
 	s->listener = (struct session_listener){ .on_death = on_death, .userdata = s };
 	session_listen(session, &s->listener);
 }

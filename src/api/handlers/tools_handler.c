@@ -25,6 +25,7 @@ void answer_put_tools(struct json_writer *w, const struct session *s)
 {
 	const json_t *definition;
 	uint64_t calls;
+
 	json_key(w, "tools");
 	json_open_array(w);
 	for (size_t i = 0; (definition = session_tool(s, i, &calls)); i++) {
@@ -37,11 +38,12 @@ void answer_put_tools(struct json_writer *w, const struct session *s)
 		json_close(w);
 		free(text);
 	}
+
 	json_close(w);
 }
 
-int api_answer_call(
-	struct session *s, const void *client, uint64_t call, const struct tool_answer *a, struct error *e)
+int api_answer_call(struct session *s, const void *client, uint64_t call,
+	const struct tool_answer *a, struct error *e)
 {
 	if (a->error.type)
 		return session_fail_call(s, client, call, a->error.type,
@@ -73,6 +75,7 @@ void handle_tools_put(struct call *c)
 	size_t len;
 	const char *body = http_body(c->x, &len);
 	int r = call_session(c, &e, &s);
+
 	if (!r)
 		r = fields_decode_text(&tools_fields, body, len, &request, &e);
 	if (!r)
@@ -103,12 +106,14 @@ void handle_tool_answer(struct call *c)
 	size_t len;
 	const char *body = http_body(c->x, &len);
 	int r = call_session(c, &e, &s);
+
 	if (!r)
 		r = fields_decode_text(&tool_answer_fields, body, len, &answer, &e);
 	if (!r && text_parse_u64(c->path, 1, UINT64_MAX, &id) < 0) {
 		r = error_set(&e, -ENOENT, "there is no call %.40s", c->path);
 		error_slug(&e, "call_not_found");
 	}
+
 	if (!r)
 		r = api_answer_call(s, NULL, id, &answer, &e);
 	fields_finish(&tool_answer_fields, &answer);
@@ -148,6 +153,7 @@ static void respond_calls(struct call *c, struct session *s)
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
 	struct tool_call call;
+
 	json_writer_init(&w, &b);
 	json_open_object(&w);
 	json_key(&w, "calls");
@@ -157,6 +163,7 @@ static void respond_calls(struct call *c, struct session *s)
 		answer_put_call(&w, &call);
 		json_close(&w);
 	}
+
 	json_close(&w);
 	json_close(&w);
 	call_respond(c, 200, &w, &b);
@@ -190,7 +197,7 @@ static int wait_for_calls(struct call *c, struct session *s, double wait_s, stru
 {
 	struct poller *p = calloc(1, sizeof(*p));
 	if (!p)
-		return error_set(e, -ENOMEM, "the server is short of memory");
+		return error_set(e, -ENOMEM, "out of memory");
 	p->waiter.on_calls = on_calls;
 	p->call = c;
 	int r = session_wait_calls(s, &p->waiter, e);
@@ -198,6 +205,7 @@ static int wait_for_calls(struct call *c, struct session *s, double wait_s, stru
 		free(p);
 		return r;
 	}
+
 	uv_timer_init(c->api->timer.loop, &p->timer);
 	p->timer.data = p;
 	uv_timer_start(&p->timer, on_timeout, (uint64_t)(wait_s * 1e3), 0);
@@ -212,12 +220,14 @@ void handle_tool_calls(struct call *c)
 	struct calls_query q = { .wait_s = WAIT_DEFAULT_S };
 	struct session *s;
 	int r = fields_decode_query(&calls_query_fields, http_query(c->x), &q, &e);
+
 	if (!r)
 		r = call_session(c, &e, &s);
 	if (!r && (session_has_calls(s) || q.wait_s <= 0)) {
 		respond_calls(c, s);
 		return;
 	}
+
 	if (!r)
 		r = api_check_open(c->api, &e);
 	if (!r)

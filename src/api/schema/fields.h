@@ -1,16 +1,15 @@
 /*
- * Requests as tables: a JSON object (or a query string) becomes a C struct, or an error that says which field
- * is wrong, why, and what would be right. The same tables are written out as JSON Schema for /openapi.json
- * and /docs.
+ * Requests as tables: a JSON object (or a query string) becomes a C struct, or an error that says
+ * which field is wrong, why, and what would be right. The same tables are written out as JSON
+ * Schema for /openapi.json and /docs.
  *
- * A table is a `struct fields`: each row says where in the struct the value goes and what is allowed. The
- * struct must be zeroed before decoding; a field that is absent or null leaves its place as it was.
- * Everything a decoded struct points to is malloc'd and released by fields_finish() with the same table, also
- * after a failed decode.
+ * A table is a `struct fields`: each row says where in the struct the value goes and what is
+ * allowed. The struct must be zeroed before decoding; a field that is absent or null leaves its
+ * place as it was. Everything a decoded struct points to is malloc'd and released by
+ * fields_finish() with the same table, also after a failed decode.
  *
- * Errors are -EINVAL with slug "missing_field", "unknown_field" or "invalid_field", and begin with the path
- * of the value:
- * `$.limits.timeout_s: must be a number between 0.1 and 3600, not a string`.
+ * Errors are -EINVAL with slug "missing_field", "unknown_field" or "invalid_field", and begin with
+ * the path of the value: `$.limits.timeout_s: must be a number between 0.1 and 3600, not a string`.
  */
 #pragma once
 
@@ -27,7 +26,8 @@ enum field_type {
 	FIELD_BOOL,   /* bool */
 	FIELD_UINT,   /* uint64_t; min and max are values */
 	FIELD_NUMBER, /* double; min and max are values */
-	FIELD_WORD,   /* char *: text without NUL; min and max are bytes; one of `choices` when given */
+	/* char *: text without NUL; min and max are bytes; one of `choices` when given */
+	FIELD_WORD,
 	FIELD_CHOICE, /* an enum: the index of the word among `choices` */
 	FIELD_TEXT,   /* struct field_text; min and max are bytes */
 	FIELD_WORDS,  /* char **, NULL at the end; max is the count, max_bytes of one */
@@ -39,8 +39,9 @@ enum field_type {
 	FIELD_VALUE,  /* json_t *: any value, as it is */
 	FIELD_NAMED,  /* char *: a name, or the JSON text of an object; max is bytes */
 	FIELD_OBJECT, /* a struct inside the struct, described by `object` */
-	FIELD_NETWORK, /* struct network_policy: "none", "loopback" or {"allow": [rule, …]}; max is the count */
-	FIELD_MATCH,  /* query strings only: struct field_match, "name.KEY=value" any number of times; max is
+	/* struct network_policy: "none", "loopback" or {"allow": [rule, …]}; max is the count */
+	FIELD_NETWORK,
+	FIELD_MATCH, /* query strings only: struct field_match, "name.KEY=value" any number of times; max is
 			 the count */
 };
 
@@ -48,7 +49,8 @@ enum {
 	FIELD_REQUIRED = 1 << 0,
 	FIELD_NUL_ALLOWED = 1 << 1, /* FIELD_TEXT: NUL characters are data */
 	FIELD_HAS_FLAG = 1 << 2,    /* the bool at `flag_offset` is set when the field is there */
-	FIELD_OR_BOOL = 1 << 3,     /* FIELD_OBJECT: true stands for an empty object, false for none */
+	/* FIELD_OBJECT: true stands for an empty object, false for none */
+	FIELD_OR_BOOL = 1 << 3,
 };
 
 struct field_text {
@@ -101,10 +103,15 @@ struct fields {
 /* Decodes one JSON object. */
 int fields_decode(const struct fields *f, const json_t *object, void *ret, struct error *e);
 
-/* Reads JSON text and decodes it; an empty text is an empty object. Also the errors of json_read(). */
-int fields_decode_text(const struct fields *f, const char *text, size_t len, void *ret, struct error *e);
+/*
+ * Reads JSON text and decodes it; an empty text is an empty object. Also the errors of json_read().
+ */
+int fields_decode_text(
+	const struct fields *f, const char *text, size_t len, void *ret, struct error *e);
 
-/* Decodes a query string ("a=1&b=2"). Slugs: "unknown_parameter", "invalid_parameter", "missing_parameter".
+/*
+ * Decodes a query string ("a=1&b=2"). Slugs: "unknown_parameter", "invalid_parameter",
+ * "missing_parameter".
  */
 int fields_decode_query(const struct fields *f, const char *query, void *ret, struct error *e);
 

@@ -7,4 +7,5 @@
 
 struct network_policy;
 
-int fields_decode_network(const json_t *v, const char *path, struct network_policy *to, struct error *e);
+int fields_decode_network(
+	const json_t *v, const char *path, struct network_policy *to, struct error *e);

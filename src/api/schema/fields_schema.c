@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/schema/fields.h"
+#include "base/text.h"
 #include "json/json_write.h"
 
 static void put_type(struct json_writer *w, const char *type)
@@ -165,7 +166,8 @@ static void put_shape(const struct field *f, struct json_writer *w)
 		put_id(f, w);
 		break;
 	case FIELD_NAMED:
-		json_field_raw(w, "type", "[\"string\",\"object\"]", strlen("[\"string\",\"object\"]"));
+		json_field_raw(
+			w, "type", "[\"string\",\"object\"]", strlen("[\"string\",\"object\"]"));
 		break;
 	case FIELD_JSON:
 	case FIELD_MATCH:
@@ -251,32 +253,43 @@ static const char *size_text(double bytes, char buf[32])
 	return buf;
 }
 
+/* Types whose description does not depend on the field's limits. */
+static const char *const fixed_descriptions[] = {
+	[FIELD_BOOL] = "boolean",
+	[FIELD_ID] = "string or whole number",
+	[FIELD_NAMED] = "name or object",
+	[FIELD_VALUE] = "any value",
+	[FIELD_NETWORK] = "\"none\", \"loopback\" or {\"allow\": [rules]}",
+};
+
+static void describe_choices(const char *const *choices, char *buf, size_t size)
+{
+	size_t n = 0;
+	for (size_t i = 0; choices[i] && n < size; i++)
+		n += (size_t)snprintf(
+			buf + n, size - n, "%s\"%s\"", i ? " or " : "word, ", choices[i]);
+}
+
 char *fields_describe(const struct field *f, char *buf, size_t size)
 {
 	char bytes[32];
-	size_t n = 0;
+
+	if (f->type < ARRAY_LEN(fixed_descriptions) && fixed_descriptions[f->type]) {
+		snprintf(buf, size, "%s", fixed_descriptions[f->type]);
+		return buf;
+	}
+
+	if (f->choices) {
+		describe_choices(f->choices, buf, size);
+		return buf;
+	}
+
 	switch (f->type) {
-	case FIELD_BOOL:
-		snprintf(buf, size, "boolean");
-		break;
 	case FIELD_UINT:
 		snprintf(buf, size, "whole number, %.16g to %.16g", f->min, f->max);
 		break;
 	case FIELD_NUMBER:
 		snprintf(buf, size, "number, %.16g to %.16g", f->min, f->max);
-		break;
-	case FIELD_WORD:
-	case FIELD_CHOICE:
-		if (f->choices) {
-			for (size_t i = 0; f->choices[i] && n < size; i++)
-				n += (size_t)snprintf(
-					buf + n, size - n, "%s\"%s\"", i ? " or " : "word, ", f->choices[i]);
-			break;
-		}
-		snprintf(buf, size, "string, at most %s", size_text(f->max, bytes));
-		break;
-	case FIELD_TEXT:
-		snprintf(buf, size, "string, at most %s", size_text(f->max, bytes));
 		break;
 	case FIELD_WORDS:
 		snprintf(buf, size, "list of at most %.0f strings", f->max);
@@ -291,27 +304,18 @@ char *fields_describe(const struct field *f, char *buf, size_t size)
 	case FIELD_JSON:
 		snprintf(buf, size, "object, at most %s as JSON", size_text(f->max, bytes));
 		break;
-	case FIELD_ID:
-		snprintf(buf, size, "string or whole number");
-		break;
-	case FIELD_NAMED:
-		snprintf(buf, size, "name or object");
-		break;
 	case FIELD_MATCH:
 		snprintf(buf, size, "text behind %s.KEY", f->name);
 		break;
 	case FIELD_LIST:
 		snprintf(buf, size, "list of at most %.0f", f->max);
 		break;
-	case FIELD_VALUE:
-		snprintf(buf, size, "any value");
-		break;
 	case FIELD_OBJECT:
 		snprintf(buf, size, f->flags & FIELD_OR_BOOL ? "boolean or object" : "object");
 		break;
-	case FIELD_NETWORK:
-		snprintf(buf, size, "\"none\", \"loopback\" or {\"allow\": [rules]}");
-		break;
+	default:
+		snprintf(buf, size, "string, at most %s", size_text(f->max, bytes));
 	}
+
 	return buf;
 }

@@ -1,15 +1,20 @@
-/* /openapi.json, written from the tables that route and decode requests, so that it cannot say anything else.
+/*
+ * /openapi.json, written from the tables that route and decode requests, so that it cannot say
+ * anything else.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/batch/batch.h"
 #include "api/call.h"
 #include "api/handlers/docs.h"
+#include "api/routes.h"
 #include "api/schema/fields.h"
 #include "api/schema/requests.h"
+#include "api/schema/requests_console.h"
 #include "api/schema/requests_input.h"
-#include "api/routes.h"
+#include "api/schema/requests_processes.h"
 #include "api/schema/shapes.h"
 #include "base/text.h"
 #include "json/json_write.h"
@@ -69,6 +74,8 @@ static void put_parameters(struct json_writer *w, const struct route *r)
 		put_path_parameter(w, "id", "The session's id.");
 	if (strstr(r->pattern, "{path}"))
 		put_path_parameter(w, "path", "Below /workspace; may hold slashes.");
+	if (strstr(r->pattern, "{part}"))
+		put_path_parameter(w, "part", "The id of the process or context.");
 	for (size_t i = 0; r->query && i < r->query->n; i++)
 		put_query_parameter(w, &r->query->field[i]);
 	json_close(w);
@@ -98,6 +105,7 @@ static void put_body(struct json_writer *w, const struct route *r)
 	} else {
 		json_put_raw(w, any, sizeof(any) - 1);
 	}
+
 	json_close(w);
 }
 
@@ -116,6 +124,7 @@ static void put_success(struct json_writer *w, const struct route *r)
 			put_content(w, "text/event-stream", NULL);
 		json_close(w);
 	}
+
 	json_close(w);
 }
 
@@ -126,7 +135,7 @@ static void put_responses(struct json_writer *w, const struct route *r)
 	put_success(w, r);
 	json_key(w, "default");
 	json_open_object(w);
-	json_field_cstr(w, "description", "What went wrong and what to do about it.");
+	json_field_cstr(w, "description", "The problem and its remedy.");
 	json_key(w, "content");
 	json_open_object(w);
 	put_content(w, "application/problem+json", shape_problem.name);
@@ -140,6 +149,7 @@ static void put_operation(struct json_writer *w, const struct route *r)
 	char method[16];
 	const char *name = http_method_name(r->method);
 	size_t n = 0;
+
 	for (; name[n] && n < sizeof(method) - 1; n++)
 		method[n] = (char)(name[n] | 0x20);
 	method[n] = '\0';
@@ -153,6 +163,7 @@ static void put_operation(struct json_writer *w, const struct route *r)
 		json_key(w, "security");
 		json_put_raw(w, "[]", 2);
 	}
+
 	put_parameters(w, r);
 	put_body(w, r);
 	put_responses(w, r);
@@ -160,26 +171,26 @@ static void put_operation(struct json_writer *w, const struct route *r)
 }
 
 /* Has an earlier row opened this path already? */
-static bool path_is_done(size_t index)
+static bool path_is_done(const struct route_table *t, size_t index)
 {
 	for (size_t i = 0; i < index; i++)
-		if (text_eq(routes[i].pattern, routes[index].pattern))
+		if (text_eq(t->patterns[i], t->patterns[index]))
 			return true;
 	return false;
 }
 
-static void put_paths(struct json_writer *w)
+static void put_paths(struct json_writer *w, const struct route_table *t)
 {
 	json_key(w, "paths");
 	json_open_object(w);
-	for (size_t i = 0; i < routes_count; i++) {
-		if (path_is_done(i))
+	for (size_t i = 0; i < t->n; i++) {
+		if (path_is_done(t, i))
 			continue;
-		json_key_text(w, routes[i].pattern, strlen(routes[i].pattern));
+		json_key_text(w, t->patterns[i], strlen(t->patterns[i]));
 		json_open_object(w);
-		for (size_t j = i; j < routes_count; j++)
-			if (text_eq(routes[j].pattern, routes[i].pattern))
-				put_operation(w, &routes[j]);
+		for (size_t j = i; j < t->n; j++)
+			if (text_eq(t->patterns[j], t->patterns[i]))
+				put_operation(w, t->rows[j]);
 		json_close(w);
 	}
 	json_close(w);
@@ -187,10 +198,16 @@ static void put_paths(struct json_writer *w)
 
 static void put_components(struct json_writer *w)
 {
-	static const struct fields *const requests[] = { &create_fields, &packages_fields, &execute_fields, &run_fields,
-		&no_fields, &tools_fields, &tool_answer_fields, &socket_execute_fields, &socket_tools_fields,
-		&socket_answer_fields, &socket_plain_fields, &checkpoint_fields, &rollback_fields, &fork_fields, &input_fields, &recording_fields, &live_link_fields };
+	static const struct fields *const requests[] = { &create_fields, &packages_fields,
+		&execute_fields, &run_fields, &batch_fields, &no_fields, &tools_fields,
+		&tool_answer_fields, &socket_execute_fields, &socket_tools_fields,
+		&socket_answer_fields, &socket_plain_fields, &checkpoint_fields, &rollback_fields,
+		&fork_fields, &input_fields, &recording_fields, &live_link_fields, &share_fields,
+		&session_update_fields, &resume_fields, &drain_fields, &introspect_fields,
+		&process_fields, &process_input_fields, &process_signal_fields,
+		&process_resize_fields, &context_fields };
 	static const char schemes[] = "{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\"}}";
+
 	json_key(w, "components");
 	json_open_object(w);
 	json_field_raw(w, "securitySchemes", schemes, sizeof(schemes) - 1);
@@ -200,15 +217,17 @@ static void put_components(struct json_writer *w)
 		json_key(w, requests[i]->name);
 		fields_write_schema(requests[i], w);
 	}
+
 	for (size_t i = 0; shapes[i]; i++) {
 		json_key(w, shapes[i]->name);
 		shape_write_schema(shapes[i], w);
 	}
+
 	json_close(w);
 	json_close(w);
 }
 
-int openapi_write(struct buffer *out)
+int openapi_write(const struct route_table *t, struct buffer *out)
 {
 	struct json_writer w;
 	json_writer_init(&w, out);
@@ -217,12 +236,14 @@ int openapi_write(struct buffer *out)
 	json_key(&w, "info");
 	json_open_object(&w);
 	json_field_cstr(&w, "title", "Glovebox");
-	json_field_cstr(&w, "version", "1.0.0"); /* of the API, v1; the program's own is in /version */
-	json_field_cstr(&w, "description", "Runs Python that a language model wrote, in sealed sessions.");
+	/* of the API, v1; the program's own is in /version */
+	json_field_cstr(&w, "version", "1.0.0");
+	json_field_cstr(&w, "description",
+		"Runs Python code written by a language model, in jailed sessions.");
 	json_close(&w);
 	json_key(&w, "security");
 	json_put_raw(&w, "[{\"token\":[]}]", sizeof("[{\"token\":[]}]") - 1);
-	put_paths(&w);
+	put_paths(&w, t);
 	put_components(&w);
 	json_close(&w);
 	return json_writer_end(&w);
@@ -233,9 +254,8 @@ void handle_openapi(struct call *c)
 	struct api *a = c->api;
 	if (!a->openapi) {
 		_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
-		if (openapi_write(&b) < 0) {
-			call_problem(
-				c, 503, "no_memory", "the server is short of memory", "Try again later.");
+		if (openapi_write(&a->routes, &b) < 0) {
+			call_problem(c, 503, "no_memory", "out of memory", "Try again later.");
 			return;
 		}
 		a->openapi = buffer_take(&b, &a->openapi_len);

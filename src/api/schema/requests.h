@@ -1,4 +1,7 @@
-/* What requests decode to, and the tables that say how. Release with fields_finish() and the same table. */
+/*
+ * The structs into which requests are decoded, and the tables that describe the decoding. Release
+ * with fields_finish() and the same table.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -6,6 +9,7 @@
 
 #include "api/schema/fields.h"
 #include "api/schema/requests_display.h"
+#include "api/script.h"
 #include "session/session.h"
 
 struct execute_request {
@@ -13,7 +17,7 @@ struct execute_request {
 	double timeout_s;
 	bool detach;
 	char *variables; /* JSON text of an object, or NULL */
-	bool typed_result, printed_answer;
+	bool typed_result, data_forms, printed_answer;
 	bool capture_screenshot, has_screenshot, has_render_timeout;
 	double render_timeout;
 	struct screenshot_request screenshot;
@@ -21,12 +25,15 @@ struct execute_request {
 	bool record;
 	struct recording_params recording;
 	bool has_transaction, transaction;
+	char *context; /* or NULL: the default one */
 };
 
 struct run_request {
 	struct session_params session;
 	struct execute_request execute;
 	struct field_files files;
+	enum script_language language;
+	char **arguments; /* NULL at the end; or NULL */
 };
 
 struct tools_request {
@@ -81,6 +88,7 @@ struct session_query {
 	char *name, *state;
 	struct field_match metadata;
 	uint64_t limit, cursor;
+	bool usage;
 };
 
 struct log_query {
@@ -91,24 +99,26 @@ struct log_query {
 
 struct list_query {
 	char *path;
-	bool recursive;
+	bool recursive, watch;
 	uint64_t limit;
 };
 
-extern const struct fields create_fields;         /* struct create_request */
-extern const struct fields session_fields;        /* struct session_params; what dialects take */
-extern const struct fields packages_fields;       /* struct session_params, its want_packages alone */
+extern const struct fields create_fields;  /* struct create_request */
+extern const struct fields session_fields; /* struct session_params; what dialects take */
+/* struct session_params, its want_packages alone */
+extern const struct fields packages_fields;
 extern const struct fields execute_fields;        /* struct execute_request */
 extern const struct fields run_fields;            /* struct run_request */
 extern const struct fields socket_execute_fields; /* struct socket_request */
-extern const struct fields socket_plain_fields;   /* struct socket_request without the execute part */
-extern const struct fields socket_tools_fields;   /* struct socket_request */
-extern const struct fields socket_answer_fields;  /* struct socket_request */
-extern const struct fields tools_fields;          /* struct tools_request */
-extern const struct fields tool_answer_fields;    /* struct tool_answer */
-extern const struct fields fork_fields; /* struct fork_body */
+/* struct socket_request without the execute part */
+extern const struct fields socket_plain_fields;
+extern const struct fields socket_tools_fields;                /* struct socket_request */
+extern const struct fields socket_answer_fields;               /* struct socket_request */
+extern const struct fields tools_fields;                       /* struct tools_request */
+extern const struct fields tool_answer_fields;                 /* struct tool_answer */
+extern const struct fields fork_fields;                        /* struct fork_body */
 extern const struct fields checkpoint_fields, rollback_fields; /* struct checkpoint_request */
-extern const struct fields no_fields;             /* an empty object */
+extern const struct fields no_fields;                          /* an empty object */
 
 /* A rollback says where to, once. -EINVAL. */
 int rollback_check(const struct checkpoint_request *q, struct error *e);

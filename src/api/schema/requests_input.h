@@ -1,4 +1,7 @@
-/* POST …/input: actions with the names that agents know, and what each becomes for the screen. */
+/*
+ * POST …/input: actions with the names that agents use, and their translation into input for the
+ * screen.
+ */
 #pragma once
 
 #include "api/schema/fields.h"
@@ -25,8 +28,9 @@ struct input_plan {
 extern const struct fields input_fields;
 
 /*
- * Reads a request for a screen of that size. Errors as fields_decode(): they name the value, such as `$.actions[2].coordinate`.
- * The plan is the caller's: input_plan_destroy().
+ * Reads a request for a screen of that size. Errors as fields_decode(): they name the value, such
+ * as `$.actions[2].coordinate`. The plan is the caller's: input_plan_destroy().
  */
-int input_plan_create(const char *text, size_t len, unsigned width, unsigned height, struct error *e, struct input_plan **ret);
+int input_plan_create(const char *text, size_t len, unsigned width, unsigned height,
+	struct error *e, struct input_plan **ret);
 void input_plan_destroy(struct input_plan *p); /* NULL is fine */

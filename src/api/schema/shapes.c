@@ -1,20 +1,21 @@
 #include "api/schema/shapes.h"
 
-#include "base/buffer.h"
+#include "api/schema/shapes_console.h"
 #include "base/text.h"
-#include "json/json_write.h"
 
-#define SHAPE(variable, title, table, ...) \
-	const struct shape variable = { .name = (title), .row = (table), .n = ARRAY_LEN(table), __VA_ARGS__ }
+#define SHAPE(variable, title, table, ...)                                          \
+	const struct shape variable = {                                             \
+		.name = (title), .row = (table), .n = ARRAY_LEN(table), __VA_ARGS__ \
+	}
 
 static const struct shape_row problem_rows[] = {
 	{ "type", "string", NULL, 0, "about:blank" },
 	{ "title", "string", NULL, 0, "The status in words." },
 	{ "status", "integer", NULL, 0, "The HTTP status." },
-	{ "code", "string", NULL, 0, "A word for programs, such as session_not_found." },
+	{ "code", "string", NULL, 0, "A code for programs, such as session_not_found." },
 	{ "detail", "string", NULL, 0, "What is wrong." },
-	{ "remediation", "string", NULL, 0, "What to do about it." },
-	{ "request_id", "string", NULL, 0, "Names the request in the server's log." },
+	{ "remediation", "string", NULL, 0, "How to fix the problem." },
+	{ "request_id", "string", NULL, 0, "Identifies the request in the server's log." },
 };
 SHAPE(shape_problem, "Problem", problem_rows);
 
@@ -23,8 +24,8 @@ static const struct shape_row limits_rows[] = {
 	{ "output_bytes", "integer", NULL, 0, NULL },
 	{ "memory_bytes", "integer", NULL, 0, NULL },
 	{ "processes", "integer", NULL, 0, NULL },
-	{ "cpus", "number", NULL, 0, "0: as much as there is." },
-	{ "cpu_s", "number", NULL, 0, "0: as much as the time of a cell allows." },
+	{ "cpus", "number", NULL, 0, "0: no limit." },
+	{ "cpu_s", "number", NULL, 0, "0: no limit besides timeout_s." },
 	{ "session_cpu_s", "number", NULL, 0, "0: no limit." },
 	{ "disk_bytes", "integer", NULL, 0, NULL },
 	{ "inodes", "integer", NULL, 0, NULL },
@@ -36,14 +37,16 @@ static const struct shape_row limits_rows[] = {
 static SHAPE(shape_limits, "EffectiveLimits", limits_rows);
 
 static const struct shape_row package_rows[] = {
-	{ "set", "string", NULL, 1, "What was installed, by its name in the store; null when nothing had to be." },
-	{ "cached", "boolean", NULL, 0, "It was in the store." },
-	{ "seconds", "number", NULL, 0, "What the installation took, when it was made." },
-	{ "stdlib", "any", NULL, 0, "Names of the standard library." },
+	{ "set", "string", NULL, 1,
+		"Name of the installed package set in the store; null if nothing had to be installed." },
+	{ "cached", "boolean", NULL, 0, "The set was already in the store." },
+	{ "seconds", "number", NULL, 0, "Duration of the installation of the set." },
+	{ "stdlib", "any", NULL, 0, "Requested names that are modules of the standard library." },
 	{ "present", "any", NULL, 0, "Packages that the system has: name, version, module." },
-	{ "corrected", "any", NULL, 0, "Names that were written differently: from, to." },
+	{ "corrected", "any", NULL, 0, "Requested names that were corrected: from, to." },
 	{ "installed", "any", NULL, 0, "Packages of the set: name, version, requested." },
-	{ "failed", "any", NULL, 0, "What cannot be had: name, reason, suggestion." },
+	{ "failed", "any", NULL, 0,
+		"Packages that cannot be installed: name, reason, suggestion." },
 };
 SHAPE(shape_packages, "Packages", package_rows);
 static const struct shape_row display_rows[] = {
@@ -51,55 +54,67 @@ static const struct shape_row display_rows[] = {
 	{ "height", "integer", NULL, 0, NULL },
 	{ "depth", "integer", NULL, 0, NULL },
 	{ "dpi", "integer", NULL, 0, NULL },
-	{ "up", "boolean", NULL, 0, "Something connected to it, so its X server runs." },
+	{ "up", "boolean", NULL, 0,
+		"A program has connected to the screen, so its X server runs." },
 };
 static SHAPE(shape_display, "DisplayState", display_rows);
 
 static const struct shape_row session_rows[] = {
-	{ "id", "string", NULL, 0, "Unguessable." },
+	{ "id", "string", NULL, 0, "A random id that cannot be guessed." },
 	{ "name", "string", NULL, 1, NULL },
-	{ "state", "string", NULL, 0, "starting, idle or busy." },
+	{ "state", "string", NULL, 0, "starting, idle, busy or paused." },
 	{ "created", "string", NULL, 0, "RFC 3339, UTC." },
 	{ "last_used", "string", NULL, 0, "RFC 3339, UTC." },
 	{ "ttl_s", "number", NULL, 0, NULL },
 	{ "idle_timeout_s", "number", NULL, 0, NULL },
-	{ "expires_in_s", "number", NULL, 0, "When nothing more happens." },
-	{ "from", "string", NULL, 1, "The session it was forked from." },
-	{ "same_numbers", "string", NULL, 1, "Of a fork: what kept the seed of its parent." },
+	{ "expires_in_s", "number", NULL, 0,
+		"Seconds until the session expires if it is not used again." },
+	{ "from", "string", NULL, 1, "The session from which this session was forked." },
+	{ "same_numbers", "string", NULL, 1,
+		"Of a fork: names of the random number generators that could not be reseeded." },
+	{ "usage", "object", &shape_session_usage, 1,
+		"Present resource usage; in the list only with `usage=true`." },
 	{ "cells", "integer", NULL, 0, "Cells run so far." },
 	{ "queued", "integer", NULL, 0, "Cells waiting." },
-	{ "warm", "boolean", NULL, 0, "It came from a guest, or a template, that was ready." },
-	{ "template", "string", NULL, 0, "What it was forked from: default, plain, or a set of packages." },
-	{ "left_running", "integer", NULL, 0, "Cells left in a main loop by on_block." },
+	{ "warm", "boolean", NULL, 0, "The session was forked from a ready guest or template." },
+	{ "template", "string", NULL, 0,
+		"Template of the session: default, plain, or a set of packages." },
+	{ "left_running", "integer", NULL, 0, "Cells that on_block left running in a main loop." },
 	{ "exec", "string", NULL, 0, "Which programs code may start: system, none or any." },
-	{ "network", "any", NULL, 0, "What it may reach: \"none\", \"loopback\", or {\"allow\": [rules]}." },
+	{ "network", "any", NULL, 0,
+		"What the session may reach: \"none\", \"loopback\", or {\"allow\": [rules]}." },
+	{ "mounts", "any", NULL, 0,
+		"Directories of the server that the session sees: {name: place}." },
 	{ "profile", "string", NULL, 0, "The name of its executor profile." },
-	{ "pid", "integer", NULL, 0, "Of the guest on the server; 0 while starting." },
+	{ "pid", "integer", NULL, 0, "Process id of the guest on the server; 0 while starting." },
 	{ "display", "object", &shape_display, 1, "Its screen; null when it has none." },
 	{ "limits", "object", &shape_limits, 0, NULL },
-	{ "limits_not_enforced", "array", NULL, 0, "Names of limits that this server cannot keep for all processes of the session together: it has no control groups." },
-	{ "packages", "object", &shape_packages, 1, "What became of the packages it was asked for." },
+	{ "limits_not_enforced", "array", NULL, 0,
+		"Names of limits that this server cannot keep, because it has no control groups." },
+	{ "packages", "object", &shape_packages, 1,
+		"What became of the packages it was asked for." },
 	{ "metadata", "any", NULL, 1, "As it was given." },
 };
 SHAPE(shape_session, "Session", session_rows);
 
 static const struct shape_row session_list_rows[] = {
 	{ "sessions", "array", &shape_session, 0, NULL },
-	{ "next", "integer", NULL, 1, "The cursor of the next page; null on the last." },
+	{ "next", "integer", NULL, 1, "The cursor of the next page; null on the last page." },
 };
 SHAPE(shape_session_list, "SessionList", session_list_rows);
 
 static const struct shape shape_bundle = { .name = "Bundle",
-	.open_help = "One value in its forms, by media type: text/plain as text, application/json as JSON, "
-		     "images in base64." };
+	.open_help =
+		"The forms of one value, by media type: text/plain as text, application/json as JSON, "
+		"images in base64." };
 
 static const struct shape_row error_rows[] = {
 	{ "type", "string", NULL, 0, "The exception's class." },
 	{ "message", "string", NULL, 0, NULL },
 	{ "traceback", "string", NULL, 0, "As CPython prints it." },
-	{ "line", "integer", NULL, 1, "In the cell's own source." },
-	{ "code", "string", NULL, 1, "A word for programs." },
-	{ "remediation", "string", NULL, 1, "What to do about it." },
+	{ "line", "integer", NULL, 1, "Line number in the cell's own source." },
+	{ "code", "string", NULL, 1, "A code for programs." },
+	{ "remediation", "string", NULL, 1, "How to fix the problem." },
 };
 static SHAPE(shape_error, "CellError", error_rows);
 
@@ -111,11 +126,12 @@ static const struct shape_row change_rows[] = {
 SHAPE(shape_file, "FileChange", change_rows);
 
 static const struct shape_row truncated_rows[] = {
-	{ "stdout", "integer", NULL, 0, "Bytes left out." },
-	{ "stderr", "integer", NULL, 0, "Bytes left out." },
-	{ "displays", "integer", NULL, 0, "Displays left out." },
+	{ "stdout", "integer", NULL, 0, "Bytes omitted." },
+	{ "stderr", "integer", NULL, 0, "Bytes omitted." },
+	{ "displays", "integer", NULL, 0, "Displays omitted." },
 	{ "files", "boolean", NULL, 0, "More files changed than are listed." },
-	{ "server_memory", "boolean", NULL, 0, "Some of it because the server held too much for its clients." },
+	{ "server_memory", "boolean", NULL, 0,
+		"Output was also omitted because the server reached its limit on memory held for clients." },
 };
 static SHAPE(shape_truncated, "Truncated", truncated_rows);
 
@@ -127,28 +143,29 @@ static const struct shape_row usage_rows[] = {
 static SHAPE(shape_usage, "Usage", usage_rows);
 
 static const struct shape_row window_rows[] = {
-	{ "id", "integer", NULL, 0, "For screenshots of this window alone." },
+	{ "id", "integer", NULL, 0, "Id of the window, for screenshots of this window alone." },
 	{ "title", "string", NULL, 0, NULL },
 	{ "class", "string", NULL, 0, "WM_CLASS." },
-	{ "pid", "integer", NULL, 0, "Of its program, inside the session; 0 when unknown." },
+	{ "pid", "integer", NULL, 0,
+		"Process id of its program inside the session; 0 if unknown." },
 	{ "x", "integer", NULL, 0, NULL },
 	{ "y", "integer", NULL, 0, NULL },
 	{ "width", "integer", NULL, 0, NULL },
 	{ "height", "integer", NULL, 0, NULL },
-	{ "focused", "boolean", NULL, 0, "It has the keyboard." },
-	{ "dialog", "boolean", NULL, 0, "It belongs to another window." },
+	{ "focused", "boolean", NULL, 0, "The window has the keyboard focus." },
+	{ "dialog", "boolean", NULL, 0, "The window is a dialog of another window." },
 };
 static SHAPE(shape_window, "Window", window_rows);
 
 static const struct shape_row window_list_rows[] = {
-	{ "windows", "array", &shape_window, 0, "From the bottom up." },
+	{ "windows", "array", &shape_window, 0, "In stacking order, bottom window first." },
 };
 SHAPE(shape_window_list, "WindowList", window_list_rows);
 
 static const struct shape_row picture_error_rows[] = {
-	{ "code", "string", NULL, 0, "A word for programs." },
+	{ "code", "string", NULL, 0, "A code for programs." },
 	{ "message", "string", NULL, 0, "What is wrong." },
-	{ "remediation", "string", NULL, 0, "What to do about it." },
+	{ "remediation", "string", NULL, 0, "How to fix the problem." },
 };
 static SHAPE(shape_picture_error, "ScreenshotError", picture_error_rows);
 
@@ -156,14 +173,17 @@ static const struct shape_row picture_rows[] = {
 	{ "format", "string", NULL, 0, "png or jpeg." },
 	{ "width", "integer", NULL, 0, NULL },
 	{ "height", "integer", NULL, 0, NULL },
-	{ "settled", "boolean", NULL, 0, "Nothing was about to change any more." },
-	{ "after_ms", "number", NULL, 0, "From the first window to the picture." },
-	{ "since_paint_ms", "number", NULL, 1, "From the last paint to the picture; null when nothing was painted." },
-	{ "windows", "array", &shape_window, 0, "What could be seen, from the bottom up." },
-	{ "note", "string", NULL, 1, "What there is to know about it." },
+	{ "settled", "boolean", NULL, 0, "The screen had stopped changing." },
+	{ "after_ms", "number", NULL, 0, "Time from the first window to the screenshot." },
+	{ "since_paint_ms", "number", NULL, 1,
+		"Time from the last paint to the screenshot; null if nothing was painted." },
+	{ "windows", "array", &shape_window, 0,
+		"The visible windows in stacking order, bottom window first." },
+	{ "note", "string", NULL, 1, "A remark about the screenshot." },
 	{ "data", "string", NULL, 1, "The file in base64." },
-	{ "error", "object", &shape_picture_error, 1, "Why there is none." },
-	{ "end", "any", NULL, 1, "The same when the cell was over, if screenshot.end asked for it." },
+	{ "error", "object", &shape_picture_error, 1, "Why there is no screenshot." },
+	{ "end", "any", NULL, 1,
+		"The screenshot at the end of the cell, if screenshot.end was set." },
 };
 static SHAPE(shape_picture, "Picture", picture_rows);
 
@@ -172,57 +192,77 @@ static const struct shape_row film_rows[] = {
 	{ "frames", "integer", NULL, 0, NULL },
 	{ "duration_ms", "integer", NULL, 0, NULL },
 	{ "data", "string", NULL, 1, "The file, in base64." },
-	{ "error", "object", &shape_picture_error, 1, "Why there is none, and what to do." },
+	{ "error", "object", &shape_picture_error, 1,
+		"Why there is no recording, and how to fix it." },
 };
 static SHAPE(shape_film, "Film", film_rows);
 
 static const struct shape_row death_rows[] = {
 	{ "at", "string", NULL, 0, "RFC 3339, UTC." },
 	{ "why", "string", NULL, 0, NULL },
-	{ "state_lost", "boolean", NULL, 0, "There was no snapshot to go back to: variables were gone before this cell." },
-	{ "rolled_back_to", "integer", NULL, 1, "Else variables are as they were after this cell." },
-	{ "files_rolled_back", "boolean", NULL, 0, "And so are the files." },
-	{ "files_lost", "boolean", NULL, 0, "The session's jail ended with it: /workspace is empty." },
-	{ "remediation", "string", NULL, 0, "What to do." },
+	{ "state_lost", "boolean", NULL, 0,
+		"There was no snapshot to roll back to: the variables were lost before this cell." },
+	{ "rolled_back_to", "integer", NULL, 1,
+		"Number of the cell after which the restored variables were saved; null if the state was lost." },
+	{ "files_rolled_back", "boolean", NULL, 0, "The files were restored too." },
+	{ "files_lost", "boolean", NULL, 0,
+		"The session's jail ended with the interpreter: /workspace is empty." },
+	{ "remediation", "string", NULL, 0, "How to continue." },
 };
 static SHAPE(shape_death, "InterpreterDeath", death_rows);
 
 static const struct shape_row observation_rows[] = {
-	{ "id", "string", NULL, 0, "Of the request." },
+	{ "id", "string", NULL, 0, "Id of the request." },
 	{ "session", "string", NULL, 0, NULL },
-	{ "cell", "integer", NULL, 0, "Counts the session's cells from 1." },
-	{ "status", "string", NULL, 0, "ok, error, timeout, interrupted, out_of_memory, killed, refused or running (left in its main loop)." },
-	{ "exit_code", "integer", NULL, 0, "0 when all went well; what sys.exit() said." },
-	{ "stdout", "string", NULL, 0, "Head and tail when it was longer than limits.output_bytes." },
+	{ "cell", "integer", NULL, 0, "Number of the cell in the session, from 1." },
+	{ "status", "string", NULL, 0,
+		"ok, error, timeout, interrupted, out_of_memory, killed, refused or running (left in its main loop)." },
+	{ "exit_code", "integer", NULL, 0, "0 on success; otherwise the argument of sys.exit()." },
+	{ "stdout", "string", NULL, 0,
+		"Only head and tail if the output was longer than limits.output_bytes." },
 	{ "stderr", "string", NULL, 0, NULL },
 	{ "result", "object", &shape_bundle, 1, "The value of the last expression." },
-	{ "displays", "array", &shape_bundle, 0, "What display() and figures showed." },
+	{ "displays", "array", &shape_bundle, 0, "Objects shown by display(), and figures." },
 	{ "error", "object", &shape_error, 1, NULL },
-	{ "is_final_answer", "boolean", NULL, 0, "The code called final_answer(), FINAL() or FINAL_VAR(), or set a ready `answer`." },
-	{ "final_answer", "any", NULL, 1, "What the code gave to final_answer(): JSON where it can, else its repr. Then "
-		"`final_answer_encoded` has it in smolagents' safe encoding, where it has one." },
-	{ "screenshot", "object", &shape_picture, 1, "When it was asked for." },
-	{ "recording", "integer", NULL, 1, "Id of the recording, when `record` was asked for: GET …/recording/{id}." },
-	{ "film", "object", &shape_film, 1, "The recording itself, of POST /v1/run with `record`." },
-	{ "files", "array", &shape_file, 0, "What the cell created, changed or deleted below /workspace." },
-	{ "state_lost", "boolean", NULL, 0, "The interpreter had to be replaced, by this cell or before it (`interpreter_died`): variables are gone." },
-	{ "packages", "object", &shape_packages, 1, "What became of packages since the cell before." },
-	{ "checkpoints_evicted", "any", NULL, 1, "Ids of checkpoints that had to go since the last answer, for their number or memory." },
-	{ "rolled_back", "boolean", NULL, 0, "The interpreter had to be replaced: variables are as they were before the cell, or were put back before it (`interpreter_died`)." },
-	{ "files_rolled_back", "boolean", NULL, 0, "And so are the files under /workspace, /tmp and /dev/shm." },
-	{ "files_lost", "boolean", NULL, 0, "The session's jail had to be replaced, too: /workspace is empty." },
-	{ "interpreter_died", "object", &shape_death, 1, "The interpreter died between the cell before and this one." },
-	{ "replayed", "integer", NULL, 0, "So many cells were run again, silently, to get back to this state; 0: none." },
-	{ "may_differ", "array", NULL, 0, "Numbers of those cells that may have left another state behind than the first time: they used clocks, random "
-		"numbers, files, programs or threads, or follow one that did." },
+	{ "is_final_answer", "boolean", NULL, 0,
+		"The code called final_answer(), FINAL() or FINAL_VAR(), or set a ready `answer`." },
+	{ "final_answer", "any", NULL, 1,
+		"The value passed to final_answer(): as JSON if possible, else its repr. Then "
+		"`final_answer_encoded` has the value in smolagents' safe encoding, if the encoding supports it." },
+	{ "screenshot", "object", &shape_picture, 1, "The screenshot, if it was requested." },
+	{ "recording", "integer", NULL, 1,
+		"Id of the recording, if `record` was set: GET …/recording/{id}." },
+	{ "film", "object", &shape_film, 1,
+		"The recording itself, of POST /v1/run with `record`." },
+	{ "files", "array", &shape_file, 0,
+		"Files that the cell created, changed or deleted below /workspace." },
+	{ "state_lost", "boolean", NULL, 0,
+		"The interpreter had to be replaced, during this cell or before it (`interpreter_died`), and the variables are lost." },
+	{ "packages", "object", &shape_packages, 1,
+		"Outcome of packages requested since the previous cell." },
+	{ "checkpoints_evicted", "any", NULL, 1,
+		"Ids of checkpoints evicted since the last answer, because of their number or memory." },
+	{ "rolled_back", "boolean", NULL, 0,
+		"The interpreter had to be replaced; the variables were restored to the state before the cell, or before the cell started (`interpreter_died`)." },
+	{ "files_rolled_back", "boolean", NULL, 0,
+		"The files under /workspace, /tmp and /dev/shm were restored too." },
+	{ "files_lost", "boolean", NULL, 0,
+		"The session's jail had to be replaced too: /workspace is empty." },
+	{ "interpreter_died", "object", &shape_death, 1,
+		"Set if the interpreter died between the previous cell and this cell." },
+	{ "replayed", "integer", NULL, 0,
+		"Number of cells that were run again, without output, to restore this state." },
+	{ "may_differ", "array", NULL, 0,
+		"Numbers of the replayed cells whose effects may differ from the first run: they used clocks, random "
+		"numbers, files, programs or threads, or followed such a cell." },
 	{ "truncated", "object", &shape_truncated, 0, NULL },
-	{ "usage", "object", &shape_usage, 0, "Measured, not guessed." },
+	{ "usage", "object", &shape_usage, 0, "Measured resource usage of the cell." },
 };
 SHAPE(shape_observation, "Observation", observation_rows);
 
 static const struct shape_row log_entry_rows[] = {
 	{ "position", "integer", NULL, 0, NULL },
-	{ "cell", "integer", NULL, 0, "0: before the first cell." },
+	{ "cell", "integer", NULL, 0, "Number of the cell; 0: output before the first cell." },
 	{ "stream", "string", NULL, 0, "stdout or stderr." },
 	{ "time", "string", NULL, 0, "RFC 3339, UTC." },
 	{ "text", "string", NULL, 0, NULL },
@@ -232,8 +272,9 @@ static SHAPE(shape_log_entry, "LogEntry", log_entry_rows);
 static const struct shape_row log_rows[] = {
 	{ "entries", "array", &shape_log_entry, 0, NULL },
 	{ "next", "integer", NULL, 0, "`after` of the next page." },
-	{ "end", "boolean", NULL, 0, "There is no more for now." },
-	{ "dropped_bytes", "integer", NULL, 0, "Output beyond limits.log_bytes that was not kept." },
+	{ "end", "boolean", NULL, 0, "There are no further entries at present." },
+	{ "dropped_bytes", "integer", NULL, 0,
+		"Output beyond limits.log_bytes that was not kept." },
 };
 SHAPE(shape_log, "LogPage", log_rows);
 
@@ -247,14 +288,14 @@ static SHAPE(shape_file_entry, "FileEntry", file_rows);
 
 static const struct shape_row file_list_rows[] = {
 	{ "files", "array", &shape_file_entry, 0, NULL },
-	{ "truncated", "boolean", NULL, 0, "There is more than is listed." },
+	{ "truncated", "boolean", NULL, 0, "The list is incomplete." },
 };
 SHAPE(shape_file_list, "FileList", file_list_rows);
 
 static const struct shape_row tool_rows[] = {
 	{ "name", "string", NULL, 0, NULL },
-	{ "calls", "integer", NULL, 0, "How often it was called." },
-	{ "definition", "any", NULL, 0, "As it was given." },
+	{ "calls", "integer", NULL, 0, "Number of calls so far." },
+	{ "definition", "any", NULL, 0, "The definition from the request." },
 };
 static SHAPE(shape_tool, "Tool", tool_rows);
 
@@ -264,9 +305,9 @@ static const struct shape_row tool_list_rows[] = {
 SHAPE(shape_tool_list, "ToolList", tool_list_rows);
 
 static const struct shape_row tool_call_rows[] = {
-	{ "call", "integer", NULL, 0, "Names the call in its answer." },
+	{ "call", "integer", NULL, 0, "Number of the call, to be used in the answer." },
 	{ "tool", "string", NULL, 0, NULL },
-	{ "cell", "integer", NULL, 0, "The cell that waits." },
+	{ "cell", "integer", NULL, 0, "The cell that waits for the answer." },
 	{ "arguments", "any", NULL, 0, "An object; typed values are objects with a `__type__`." },
 };
 static SHAPE(shape_tool_call, "ToolCall", tool_call_rows);
@@ -282,8 +323,10 @@ static const struct shape_row interrupted_rows[] = {
 SHAPE(shape_interrupted, "Interrupted", interrupted_rows);
 
 static const struct shape_row status_rows[] = {
-	{ "status", "string", NULL, 0, "healthy, or ready; installing with 503 while modules of additional-imports are installed." },
-	{ "packages_failed", "array", NULL, 1, "Modules of additional-imports that could not be had, with name and reason; left out when there are none." },
+	{ "status", "string", NULL, 0,
+		"healthy, or ready; installing with 503 while modules of additional-imports are installed." },
+	{ "packages_failed", "array", NULL, 1,
+		"Modules of additional-imports that could not be installed, with name and reason; omitted if there are none." },
 };
 SHAPE(shape_status, "Status", status_rows);
 
@@ -291,23 +334,26 @@ static const struct shape_row version_rows[] = {
 	{ "name", "string", NULL, 0, "glovebox" },
 	{ "version", "string", NULL, 0, NULL },
 	{ "api", "string", NULL, 0, "v1" },
-	{ "layers", "any", NULL, 0, "The layers of the wall around sessions and what each is here: namespaces, mounts, seccomp, landlock, cgroup (v2, v1); \"waived\" for one that is missing." },
-	{ "limits_not_enforced", "array", NULL, 0, "Names of limits that this server cannot keep." },
+	{ "layers", "any", NULL, 0,
+		"The layers of the wall around sessions and what each is here: namespaces, mounts, seccomp, landlock, cgroup (v2, v1); \"waived\" for one that is missing and was waived, \"none\" for control groups that are missing." },
+	{ "limits_not_enforced", "array", NULL, 0,
+		"Names of limits that this server cannot enforce." },
 };
 SHAPE(shape_version, "Version", version_rows);
 
 static const struct shape_row profile_rows[] = {
 	{ "name", "string", NULL, 0, NULL },
-	{ "base", "string", NULL, 0, "The built-in profile it is made of." },
-	{ "own", "boolean", NULL, 0, "It comes from the server's configuration directory." },
+	{ "base", "string", NULL, 0, "The built-in profile on which this profile is based." },
+	{ "own", "boolean", NULL, 0,
+		"The profile comes from the server's configuration directory." },
 	{ "stands_for", "string", NULL, 0, NULL },
 	{ "summary", "string", NULL, 0, NULL },
 	{ "imports", "array", NULL, 0, "Modules that may be imported; * for all." },
-	{ "builtins", "array", NULL, 0, "Empty: all of them." },
-	{ "refuses", "array", NULL, 0, "What it says no to." },
+	{ "builtins", "array", NULL, 0, "Available builtins; empty: all." },
+	{ "refuses", "array", NULL, 0, "Constructs that the profile refuses." },
 	{ "max_operations", "integer", NULL, 0, "0: no limit." },
 	{ "max_while_iterations", "integer", NULL, 0, "0: no limit." },
-	{ "print_chars", "integer", NULL, 0, "0: no limit but that of the output." },
+	{ "print_chars", "integer", NULL, 0, "0: no limit besides limits.output_bytes." },
 	{ "final_answer_stops", "boolean", NULL, 0, "final_answer() ends the cell." },
 	{ "fresh_namespace", "boolean", NULL, 0, "Every cell starts without variables." },
 };
@@ -320,47 +366,55 @@ SHAPE(shape_profile_list, "ProfileList", profile_list_rows);
 
 static const struct shape_row checkpoint_rows[] = {
 	{ "id", "string", NULL, 0, NULL },
-	{ "name", "string", NULL, 1, "Null for one that was kept by itself." },
-	{ "parent", "string", NULL, 1, "The one its state came from." },
-	{ "cell", "integer", NULL, 0, "The last cell it has seen." },
+	{ "name", "string", NULL, 1, "Null for an automatic checkpoint." },
+	{ "parent", "string", NULL, 1, "The checkpoint from which its state was derived." },
+	{ "cell", "integer", NULL, 0, "The last cell before the checkpoint." },
 	{ "created", "string", NULL, 0, "RFC 3339, UTC." },
 	{ "age_s", "number", NULL, 0, NULL },
-	{ "size_bytes", "integer", NULL, 0, "Its share of memory (PSS), in lists; 0: not looked at." },
-	{ "current", "boolean", NULL, 0, "The session's state is this one's or came from it." },
-	{ "files", "boolean", NULL, 0, "It holds the files too." },
+	{ "size_bytes", "integer", NULL, 0,
+		"Its share of memory (PSS), measured in lists only; 0: not measured." },
+	{ "current", "boolean", NULL, 0,
+		"The session's state is the state of this checkpoint or was derived from it." },
+	{ "files", "boolean", NULL, 0, "The checkpoint includes the files." },
 };
 static SHAPE(shape_checkpoint, "Checkpoint", checkpoint_rows);
 
 static const struct shape_row checkpoint_answer_rows[] = {
 	{ "session", "string", NULL, 0, NULL },
 	{ "checkpoint", "object", &shape_checkpoint, 0, NULL },
-	{ "evicted", "array", NULL, 0, "Ids of those that had to go since the last answer." },
+	{ "evicted", "array", NULL, 0, "Ids of checkpoints evicted since the last answer." },
 };
 SHAPE(shape_checkpoint_answer, "CheckpointAnswer", checkpoint_answer_rows);
 
-static const struct shape_row checkpoint_list_rows[] = { { "checkpoints", "array", &shape_checkpoint, 0, NULL } };
+static const struct shape_row checkpoint_list_rows[] = { { "checkpoints", "array",
+	&shape_checkpoint, 0, NULL } };
 SHAPE(shape_checkpoint_list, "CheckpointList", checkpoint_list_rows);
 
 static const struct shape_row rollback_answer_rows[] = {
 	{ "session", "string", NULL, 0, NULL },
-	{ "checkpoint", "object", &shape_checkpoint, 1, "Where the session is now; null: before its first cells." },
-	{ "evicted", "array", NULL, 0, "Ids of those that had to go since the last answer." },
-	{ "replayed", "integer", NULL, 0, "So many cells were run again, silently, to get to this state; 0: none." },
-	{ "may_differ", "array", NULL, 0, "Numbers of those cells that may have left another state behind than the first time: they used clocks, random "
-		"numbers, files, programs or threads, or follow one that did." },
+	{ "checkpoint", "object", &shape_checkpoint, 1,
+		"The checkpoint that the session was rolled back to; null: the state before its first cell." },
+	{ "evicted", "array", NULL, 0, "Ids of checkpoints evicted since the last answer." },
+	{ "replayed", "integer", NULL, 0,
+		"Number of cells that were run again, without output, to reach this state." },
+	{ "may_differ", "array", NULL, 0,
+		"Numbers of the replayed cells whose effects may differ from the first run: they used clocks, random "
+		"numbers, files, programs or threads, or followed such a cell." },
 };
 SHAPE(shape_rollback_answer, "RollbackAnswer", rollback_answer_rows);
 
 static const struct shape_row fork_rows[] = {
 	{ "sessions", "array", &shape_session, 0, NULL },
-	{ "same_numbers", "string", NULL, 0, "What kept the seed of its parent: names of variables and modules." },
+	{ "same_numbers", "string", NULL, 0,
+		"Names of the random number generators (variables and modules) that could not be reseeded." },
 };
 SHAPE(shape_forks, "Forks", fork_rows);
 
 static const struct shape_row recording_cell_rows[] = {
 	{ "cell", "integer", NULL, 0, NULL },
-	{ "from_ms", "integer", NULL, 0, "Its first frame, from the start of the recording." },
-	{ "to_ms", "integer", NULL, 0, "Its last frame." },
+	{ "from_ms", "integer", NULL, 0,
+		"Time of its first frame, from the start of the recording." },
+	{ "to_ms", "integer", NULL, 0, "Time of its last frame." },
 	{ "first_frame", "integer", NULL, 0, "Number of its first frame, from 0." },
 	{ "frames", "integer", NULL, 0, NULL },
 };
@@ -369,118 +423,63 @@ static SHAPE(shape_recording_cell, "RecordingCell", recording_cell_rows);
 static const struct shape_row recording_rows[] = {
 	{ "id", "integer", NULL, 0, NULL },
 	{ "state", "string", NULL, 0, "recording, finishing or done." },
-	{ "ended", "string", NULL, 1, "Why: stopped, cell, max_seconds, frames, bytes, display_gone, no_space." },
-	{ "format", "string", NULL, 0, "What it is fetched as unless another is asked for: apng, webm, mp4 or gif." },
+	{ "ended", "string", NULL, 1,
+		"Why the recording ended: stopped, cell, max_seconds, frames, bytes, display_gone, no_space." },
+	{ "format", "string", NULL, 0,
+		"Default format when the recording is fetched: apng, webm, mp4 or gif." },
 	{ "width", "integer", NULL, 0, "0 before the first frame." },
 	{ "height", "integer", NULL, 0, NULL },
-	{ "frames", "integer", NULL, 0, "Only changes make frames." },
+	{ "frames", "integer", NULL, 0,
+		"Number of frames; frames are taken only when the screen changes." },
 	{ "bytes", "integer", NULL, 0, NULL },
-	{ "duration_ms", "integer", NULL, 0, "From the first frame." },
+	{ "duration_ms", "integer", NULL, 0, "Duration from the first frame." },
 	{ "started", "string", NULL, 0, "RFC 3339, UTC." },
-	{ "cells", "array", &shape_recording_cell, 0, "Cells that ran meanwhile and changed the screen." },
+	{ "cells", "array", &shape_recording_cell, 0,
+		"Cells that changed the screen during the recording." },
 };
 SHAPE(shape_recording, "Recording", recording_rows);
 
-static const struct shape_row recording_list_rows[] = { { "recordings", "array", &shape_recording, 0, NULL } };
+static const struct shape_row recording_list_rows[] = { { "recordings", "array", &shape_recording,
+	0, NULL } };
 SHAPE(shape_recording_list, "RecordingList", recording_list_rows);
 
 static const struct shape_row live_link_rows[] = {
-	{ "url", "string", NULL, 0, "The address, from the server's root on." },
-	{ "control", "boolean", NULL, 0, "Whether it takes mouse and keyboard." },
+	{ "url", "string", NULL, 0, "The path of the link on the server, beginning with /." },
+	{ "control", "boolean", NULL, 0, "Whether the link allows the use of mouse and keyboard." },
 	{ "expires", "string", NULL, 0, "RFC 3339, UTC." },
 };
 SHAPE(shape_live_link, "LiveLink", live_link_rows);
 
 static const struct shape_row input_result_rows[] = {
 	{ "action", "string", NULL, 0, NULL },
-	{ "x", "integer", NULL, 0, "Of cursor_position." },
-	{ "y", "integer", NULL, 0, "Of cursor_position." },
-	{ "screenshot", "object", &shape_picture, 0, "Of screenshot and zoom." },
+	{ "x", "integer", NULL, 0, "Result of cursor_position." },
+	{ "y", "integer", NULL, 0, "Result of cursor_position." },
+	{ "screenshot", "object", &shape_picture, 0, "Result of screenshot and zoom." },
 };
 static SHAPE(shape_input_result, "InputResult", input_result_rows);
 
 static const struct shape_row input_rows[] = {
-	{ "results", "array", &shape_input_result, 0, "One for each action." },
-	{ "acted_ms", "number", NULL, 0, "What the actions took, before the screen settled." },
-	{ "settled", "boolean", NULL, 1, "The screen had settled; null when settle was false." },
-	{ "after_ms", "number", NULL, 1, "How long it took to settle." },
-	{ "screenshot", "object", &shape_picture, 1, "When it was asked for." },
+	{ "results", "array", &shape_input_result, 0, "One result for each action." },
+	{ "acted_ms", "number", NULL, 0,
+		"Duration of the actions, until the last one was performed." },
+	{ "settled", "boolean", NULL, 1,
+		"Whether the screen had settled; null if settle was false." },
+	{ "after_ms", "number", NULL, 1, "Time until the screen had settled." },
+	{ "screenshot", "object", &shape_picture, 1, "The screenshot, if it was requested." },
 };
 SHAPE(shape_input, "InputAnswer", input_rows);
 
-const struct shape *const shapes[] = { &shape_forks, &shape_checkpoint, &shape_checkpoint_answer, &shape_checkpoint_list, &shape_rollback_answer, &shape_problem, &shape_packages, &shape_profile, &shape_profile_list, &shape_session, &shape_session_list, &shape_limits,
-	&shape_observation, &shape_bundle, &shape_error, &shape_file, &shape_truncated, &shape_usage,
-	&shape_log, &shape_log_entry, &shape_file_list, &shape_file_entry, &shape_interrupted, &shape_status,
-	&shape_version, &shape_tool, &shape_tool_list, &shape_tool_call, &shape_call_list, &shape_display, &shape_window, &shape_window_list, &shape_picture, &shape_picture_error, &shape_input, &shape_input_result, &shape_recording, &shape_recording_list, &shape_recording_cell, &shape_film, &shape_death, &shape_live_link, NULL };
-
-/* ---- as JSON Schema ------------------------------------------------------ */
-
-static void put_ref(struct json_writer *w, const struct shape *s)
-{
-	_cleanup_buffer_ struct buffer ref = BUFFER_INIT(0);
-	buffer_printf(&ref, "#/components/schemas/%s", s->name);
-	json_open_object(w);
-	json_field_text(w, "$ref", ref.data, ref.len);
-	json_close(w);
-}
-
-static void put_type(const struct shape_row *row, struct json_writer *w)
-{
-	if (text_eq(row->type, "any"))
-		return;
-	json_key(w, "type");
-	if (row->nullable) {
-		json_open_array(w);
-		json_put_cstr(w, row->type);
-		json_put_cstr(w, "null");
-		json_close(w);
-	} else {
-		json_put_cstr(w, row->type);
-	}
-}
-
-static void put_row(const struct shape_row *row, struct json_writer *w)
-{
-	json_key(w, row->name);
-	json_open_object(w);
-	if (row->of && text_eq(row->type, "object")) {
-		json_key(w, "oneOf");
-		json_open_array(w);
-		put_ref(w, row->of);
-		if (row->nullable)
-			json_put_raw(w, "{\"type\":\"null\"}", sizeof("{\"type\":\"null\"}") - 1);
-		json_close(w);
-	} else {
-		put_type(row, w);
-	}
-	if (row->of && text_eq(row->type, "array")) {
-		json_key(w, "items");
-		put_ref(w, row->of);
-	}
-	if (row->help)
-		json_field_cstr(w, "description", row->help);
-	json_close(w);
-}
-
-void shape_write_schema(const struct shape *s, struct json_writer *w)
-{
-	json_open_object(w);
-	json_field_cstr(w, "type", "object");
-	if (s->open_help) {
-		json_field_cstr(w, "description", s->open_help);
-		json_field_bool(w, "additionalProperties", true);
-		json_close(w);
-		return;
-	}
-	json_key(w, "properties");
-	json_open_object(w);
-	for (size_t i = 0; i < s->n; i++)
-		put_row(&s->row[i], w);
-	json_close(w);
-	json_key(w, "required");
-	json_open_array(w);
-	for (size_t i = 0; i < s->n; i++)
-		json_put_cstr(w, s->row[i].name);
-	json_close(w);
-	json_close(w);
-}
+const struct shape *const shapes[] = { &shape_forks, &shape_checkpoint, &shape_checkpoint_answer,
+	&shape_checkpoint_list, &shape_rollback_answer, &shape_problem, &shape_packages,
+	&shape_profile, &shape_profile_list, &shape_session, &shape_session_list, &shape_limits,
+	&shape_observation, &shape_bundle, &shape_error, &shape_file, &shape_truncated,
+	&shape_usage, &shape_log, &shape_log_entry, &shape_file_list, &shape_file_entry,
+	&shape_interrupted, &shape_status, &shape_version, &shape_tool, &shape_tool_list,
+	&shape_tool_call, &shape_call_list, &shape_display, &shape_window, &shape_window_list,
+	&shape_picture, &shape_picture_error, &shape_input, &shape_input_result, &shape_recording,
+	&shape_recording_list, &shape_recording_cell, &shape_film, &shape_death, &shape_live_link,
+	&shape_value_reference, &shape_cell, &shape_cell_list, &shape_variable,
+	&shape_variable_list, &shape_completion, &shape_session_usage, &shape_unpacked,
+	&shape_inspection, &shape_node, &shape_share, &shape_connection, &shape_network,
+	&shape_batch_line, &shape_verdict, &shape_process, &shape_process_list, &shape_context,
+	&shape_context_list, &shape_port, &shape_port_list, NULL };

@@ -31,11 +31,12 @@ char *pydantic_text(const struct pydantic *p)
 	return json_dumps(p->errors, JSON_COMPACT | JSON_REAL_PRECISION(15));
 }
 
-void pydantic_add(
-	struct pydantic *p, const char *type, const char *field, const char *msg, json_t *input, json_t *ctx)
+void pydantic_add(struct pydantic *p, const char *type, const char *field, const char *msg,
+	json_t *input, json_t *ctx)
 {
 	json_t *error = json_object(), *loc = json_array();
 	char url[128];
+
 	if (p->root)
 		json_array_append_new(loc, json_string(p->root));
 	if (field)
@@ -53,6 +54,7 @@ void pydantic_add(
 		snprintf(url, sizeof(url), "%s%s", documents, type);
 		json_object_set_new(error, "url", json_string(url));
 	}
+
 	json_array_append_new(p->errors, error);
 }
 
@@ -75,12 +77,14 @@ json_t *pydantic_string(
 {
 	json_t *v = json_object_get(object, field);
 	char msg[64];
+
 	if (!v || (nullable && json_is_null(v)))
 		return NULL;
 	if (!json_is_string(v)) {
 		pydantic_add(p, "string_type", field, "Input should be a valid string", v, NULL);
 		return NULL;
 	}
+
 	if (!max_length || characters(v) <= max_length)
 		return v;
 	snprintf(msg, sizeof(msg), "String should have at most %zu characters", max_length);
@@ -132,19 +136,24 @@ static bool seed_value(struct pydantic *p, json_t *v, const char *field, long lo
 		*ret = json_integer_value(v);
 		return true;
 	}
+
 	if (json_is_boolean(v)) { /* True is 1 to pydantic */
 		*ret = json_is_true(v);
 		return true;
 	}
+
 	if (!json_is_real(v)) {
 		pydantic_add(p, "int_type", field, "Input should be a valid integer", v, NULL);
 		return false;
 	}
+
 	if (d != floor(d) || fabs(d) > 9007199254740992.0) {
 		pydantic_add(p, "int_from_float", field,
-			"Input should be a valid integer, got a number with a fractional part", v, NULL);
+			"Input should be a valid integer, got a number with a fractional part", v,
+			NULL);
 		return false;
 	}
+
 	*ret = (long long)d;
 	return true;
 }
@@ -156,7 +165,8 @@ bool pydantic_seed(struct pydantic *p, json_t *object, const char *field, unsign
 	if (!v || json_is_null(v) || !seed_value(p, v, field, &n))
 		return false;
 	if (n < 0) {
-		pydantic_add(p, "greater_than_equal", field, "Input should be greater than or equal to 0", v,
+		pydantic_add(p, "greater_than_equal", field,
+			"Input should be greater than or equal to 0", v,
 			json_pack("{s:i}", "ge", 0));
 		return false;
 	}
@@ -168,20 +178,25 @@ static bool number(struct pydantic *p, json_t *object, const char *field, double
 {
 	json_t *v = json_object_get(object, field);
 	double d;
+
 	if (!v || json_is_null(v))
 		return false;
 	if (json_is_string(v) && text_parse_double(json_string_value(v), -1e300, 1e300, &d) < 0) {
 		pydantic_add(p, "float_parsing", field,
-			"Input should be a valid number, unable to parse string as a number", v, NULL);
+			"Input should be a valid number, unable to parse string as a number", v,
+			NULL);
 		return false;
 	}
+
 	if (!json_is_string(v)) {
 		if (!json_is_number(v) && !json_is_boolean(v)) {
-			pydantic_add(p, "float_type", field, "Input should be a valid number", v, NULL);
+			pydantic_add(
+				p, "float_type", field, "Input should be a valid number", v, NULL);
 			return false;
 		}
 		d = json_is_boolean(v) ? json_is_true(v) : json_number_value(v);
 	}
+
 	*ret = d;
 	return true;
 }
@@ -192,8 +207,8 @@ bool pydantic_positive(struct pydantic *p, json_t *object, const char *field, do
 	if (!number(p, object, field, &d))
 		return false;
 	if (d <= 0) {
-		pydantic_add(p, "greater_than", field, "Input should be greater than 0", json_object_get(object, field),
-			json_pack("{s:f}", "gt", 0.0));
+		pydantic_add(p, "greater_than", field, "Input should be greater than 0",
+			json_object_get(object, field), json_pack("{s:f}", "gt", 0.0));
 		return false;
 	}
 	*ret = d;
@@ -204,15 +219,19 @@ bool pydantic_up_to(struct pydantic *p, json_t *object, const char *field, doubl
 {
 	char text[80];
 	double d;
+
 	if (!number(p, object, field, &d))
 		return false;
 	if (d >= 0 && d <= max) {
 		*ret = d;
 		return true;
 	}
+
 	bool low = d < 0;
-	snprintf(text, sizeof(text), "Input should be %s than or equal to %g", low ? "greater" : "less", low ? 0 : max);
-	pydantic_add(p, low ? "greater_than_equal" : "less_than_equal", field, text, json_object_get(object, field),
+	snprintf(text, sizeof(text), "Input should be %s than or equal to %g",
+		low ? "greater" : "less", low ? 0 : max);
+	pydantic_add(p, low ? "greater_than_equal" : "less_than_equal", field, text,
+		json_object_get(object, field),
 		json_pack("{s:f}", low ? "ge" : "le", low ? 0.0 : max));
 	return false;
 }
@@ -227,7 +246,7 @@ void pydantic_forbid_extra(struct pydantic *p, json_t *object, const char *const
 		while (known[i] && !text_eq(known[i], name))
 			i++;
 		if (!known[i])
-			pydantic_add(
-				p, "extra_forbidden", name, "Extra inputs are not permitted", value, NULL);
+			pydantic_add(p, "extra_forbidden", name, "Extra inputs are not permitted",
+				value, NULL);
 	}
 }

@@ -1,7 +1,6 @@
 /*
- * Validation errors as pydantic 2 words them, for clients that were written against servers which use it. An
- * error is
- * {"type", "loc", "msg", "input", "ctx"?, "url"?}; several are a list.
+ * Validation errors as pydantic 2 words them, for clients that were written against servers which
+ * use it. An error is {"type", "loc", "msg", "input", "ctx"?, "url"?}; several are a list.
  */
 #pragma once
 
@@ -23,15 +22,19 @@ size_t pydantic_count(const struct pydantic *p);
 /* The list as compact JSON, the caller's to free; NULL without memory. */
 char *pydantic_text(const struct pydantic *p);
 
-/* Adds one. `field` may be NULL (the value itself is wrong), `input` is borrowed, `ctx` (may be NULL) is
- * taken over. */
-void pydantic_add(
-	struct pydantic *p, const char *type, const char *field, const char *msg, json_t *input, json_t *ctx);
+/*
+ * Adds one. `field` may be NULL (the value itself is wrong), `input` is borrowed, `ctx` (may be
+ * NULL) is taken over.
+ */
+void pydantic_add(struct pydantic *p, const char *type, const char *field, const char *msg,
+	json_t *input, json_t *ctx);
 
 void pydantic_missing(struct pydantic *p, const char *field, json_t *input);
 
-/* Members of an object as pydantic's models read them. Each returns the member when it is there, not null
- * (where null is allowed) and right; else NULL, with an error added when it is wrong. */
+/*
+ * Members of an object as pydantic's models read them. Each returns the member when it is there,
+ * not null (where null is allowed) and right; else NULL, with an error added when it is wrong.
+ */
 json_t *pydantic_string(
 	struct pydantic *p, json_t *object, const char *field, bool nullable, size_t max_length);
 json_t *pydantic_dict(struct pydantic *p, json_t *object, const char *field, bool required);

@@ -67,6 +67,7 @@ static bool take_number(struct scan *s)
 			return true;
 		}
 	}
+
 	size_t plain = s->at;
 	if (peek(s) == 'e' || peek(s) == 'E') {
 		s->at++;
@@ -74,6 +75,7 @@ static bool take_number(struct scan *s)
 		if (!take_digits(s))
 			s->at = plain;
 	}
+
 	return true;
 }
 
@@ -81,6 +83,7 @@ static bool take_escape(struct scan *s, size_t begin)
 {
 	size_t slash = s->at++;
 	int c = peek(s);
+
 	if (c < 0)
 		return wrong(s, "Unterminated string starting at", begin);
 	s->at++;
@@ -93,6 +96,7 @@ static bool take_escape(struct scan *s, size_t begin)
 		if (c < 0 || !strchr("0123456789abcdefABCDEF", c))
 			return wrong(s, "Invalid \\uXXXX escape", slash + 1);
 	}
+
 	return true;
 }
 
@@ -140,6 +144,7 @@ static bool take_object(struct scan *s)
 		s->at++;
 		return true;
 	}
+
 	do {
 		skip_space(s);
 		if (peek(s) != '"')
@@ -177,8 +182,10 @@ static bool take_array(struct scan *s)
 /* Recursion is bounded: what is deeper than our own reader allows is not looked at. */
 static bool take_value(struct scan *s)
 {
-	static const char *const words[] = { "null", "true", "false", "NaN", "Infinity", "-Infinity" };
+	static const char *const words[] = { "null", "true", "false", "NaN", "Infinity",
+		"-Infinity" };
 	bool sound;
+
 	skip_space(s);
 	int c = peek(s);
 	if (c == '"')
@@ -190,6 +197,7 @@ static bool take_value(struct scan *s)
 		s->depth--;
 		return sound;
 	}
+
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (take_word(s, words[i]))
 			return true;
@@ -250,13 +258,15 @@ int python_json_dumps(struct buffer *out, const char *json, size_t len)
 {
 	bool in_string = false;
 	int r = 0;
+
 	for (size_t i = 0, n; i < len && r >= 0; i += n) {
 		unsigned char c = (unsigned char)json[i];
 		n = 1;
 		if (c >= 0x80) {
 			enum utf8 kind = utf8_step((const unsigned char *)json + i, len - i, &n);
 			r = put_escaped(out,
-				kind == UTF8_VALID ? code_point((const unsigned char *)json + i, n) : 0xfffd);
+				kind == UTF8_VALID ? code_point((const unsigned char *)json + i, n)
+						   : 0xfffd);
 			continue;
 		}
 		if (!in_string && (c == ' ' || c == '\n' || c == '\t' || c == '\r'))
@@ -271,5 +281,6 @@ int python_json_dumps(struct buffer *out, const char *json, size_t len)
 		if (r >= 0 && !in_string && (c == ',' || c == ':'))
 			r = buffer_append_char(out, ' ');
 	}
+
 	return r;
 }

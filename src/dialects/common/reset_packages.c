@@ -48,25 +48,27 @@ static void on_done(void *userdata, const struct packages_answer *a)
 	if (a->error)
 		finish(o, a->error);
 	else if (provision_take(o->api, a, &o->params) < 0)
-		finish(o, (error_set(&e, -ENOMEM, "the server is short of memory"), &e));
+		finish(o, (error_set(&e, -ENOMEM, "out of memory"), &e));
 	else
 		finish(o, NULL);
 }
 
-void reset_packages_begin(
-	struct api *a, struct session_params *params, reset_packages_done done, void *userdata, struct reset_packages **ret)
+void reset_packages_begin(struct api *a, struct session_params *params, reset_packages_done done,
+	void *userdata, struct reset_packages **ret)
 {
 	static const struct packages_listener listener = { .on_done = on_done };
 	struct error e = { 0 };
 	bool over = false;
 	struct reset_packages *o = calloc(1, sizeof(*o));
+
 	*ret = NULL;
 	if (!o) {
-		error_set(&e, -ENOMEM, "the server is short of memory");
+		error_set(&e, -ENOMEM, "out of memory");
 		done(userdata, params, &e);
 		reset_packages_release(params);
 		return;
 	}
+
 	*o = (struct reset_packages){
 		.api = a, .params = *params, .done = done, .userdata = userdata, .over = &over
 	};

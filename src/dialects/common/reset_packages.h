@@ -1,6 +1,7 @@
 /*
- * The packages a dialect's session shall have, before it is made. As provision.h, for askers that are no HTTP
- * request of our own API: parameters go in, and come back with their packages when those are there.
+ * The packages a dialect's session shall have, before it is made. As provision.h, for askers that
+ * are no HTTP request of our own API: parameters go in, and come back with their packages when
+ * those are there.
  */
 #pragma once
 
@@ -17,14 +18,16 @@ bool reset_packages_needed(const struct api *a, const struct session_params *par
 
 /* `params` is the caller's after the call, also when it failed: what it does not take must go to
  * reset_packages_release(). */
-typedef void (*reset_packages_done)(void *userdata, struct session_params *params, const struct error *e);
+typedef void (*reset_packages_done)(
+	void *userdata, struct session_params *params, const struct error *e);
 
 /*
- * Takes the parameters over (they are empty after; `owner` says for whom packages are) and calls done once: now, or in a later turn. *ret is for
- * reset_packages_forget(), and NULL when done was called already.
+ * Takes the parameters over (they are empty after; `owner` says for whom packages are) and calls
+ * done once: now, or in a later turn. *ret is for reset_packages_forget(), and NULL when done was
+ * called already.
  */
-void reset_packages_begin(
-	struct api *a, struct session_params *params, reset_packages_done done, void *userdata, struct reset_packages **ret);
+void reset_packages_begin(struct api *a, struct session_params *params, reset_packages_done done,
+	void *userdata, struct reset_packages **ret);
 
 /* Nobody waits any more: done is not called, all is freed. NULL is fine. */
 void reset_packages_forget(struct reset_packages *o);

@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "dialects/dialect.h"
-#include "dialects/jupyter/jupyter_routes.h"
-#include "dialects/common/uuid.h"
 #include "api/provision.h"
 #include "api/schema/requests.h"
 #include "base/clock.h"
+#include "base/node_id.h"
 #include "base/text.h"
+#include "dialects/dialects.h"
+#include "dialects/jupyter/jupyter_routes.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
 
@@ -28,7 +28,7 @@ static int create(struct api *a, const struct api_config *config, struct error *
 {
 	struct jupyter *j = calloc(1, sizeof(*j));
 	if (!j)
-		return error_set(e, -ENOMEM, "not enough memory");
+		return error_set(e, -ENOMEM, "out of memory");
 	j->api = a;
 	j->timeout_s = config->jupyter_timeout_s;
 	TAILQ_INIT(&j->kernels);
@@ -40,6 +40,7 @@ static void kernel_free(struct kernel *k)
 {
 	TAILQ_REMOVE(&k->home->kernels, k, link);
 	session_unlisten(&k->deaths);
+	kernel_drop_inputs(k);
 	free(k);
 }
 
@@ -53,13 +54,12 @@ static void destroy(void *state)
 	free(j);
 }
 
-static unsigned in_flight(const void *state)
-{
-	const struct jupyter *j = state;
-	return j->requests;
-}
-
-const struct dialect dialect_jupyter = { "jupyter", create, destroy, in_flight };
+const struct dialect dialect_jupyter = {
+	.name = "jupyter",
+	.routes = jupyter_routes,
+	.create = create,
+	.destroy = destroy,
+};
 
 /* ---- kernels --------------------------------------------------------------------- */
 
@@ -119,36 +119,41 @@ static void on_death(void *userdata, const struct session_death *d)
 		kernel_publish_status(userdata, NULL, "restarting");
 }
 
-static int kernel_create(struct jupyter *j, uint64_t owner, struct session_params *params, struct error *e,
-	struct kernel **ret)
+static int kernel_create(struct jupyter *j, uint64_t owner, struct session_params *params,
+	struct error *e, struct kernel **ret)
 {
 	struct session_info info;
 	struct session *s;
 	struct kernel *k = calloc(1, sizeof(*k));
+
 	if (!k)
-		return error_set(e, -ENOMEM, "the server is short of memory");
+		return error_set(e, -ENOMEM, "out of memory");
 	int r = api_check_open(j->api, e);
 	if (!r)
 		r = api_check_quota(j->api, owner, e);
 	if (!r) {
 		params->owner = owner;
+		params->dialect = "jupyter";
 		if (!params->name)
 			params->name = strdup("jupyter");
 		r = session_create(j->api->sessions, params, e, &s);
 	}
+
 	if (r < 0) {
 		free(k);
 		return r;
 	}
+
 	*params = (struct session_params){ 0 };
 	session_info(s, &info);
 	snprintf(k->session, sizeof(k->session), "%s", info.id);
-	uuid_random(k->id);
+	node_make_uuid(k->id);
 	k->home = j;
 	k->owner = owner;
 	k->used_wall_ns = clock_wall_ns();
 	TAILQ_INIT(&k->listeners);
 	TAILQ_INIT(&k->requests);
+	STAILQ_INIT(&k->inputs);
 	TAILQ_INSERT_TAIL(&j->kernels, k, link);
 	k->deaths = (struct session_listener){ .on_death = on_death, .userdata = k };
 	session_listen(s, &k->deaths);
@@ -160,7 +165,7 @@ static int kernel_create(struct jupyter *j, uint64_t owner, struct session_param
 
 static struct jupyter *home(const struct call *c)
 {
-	return dialect_state(c->api, DIALECT_JUPYTER);
+	return dialect_state(c->api, &dialect_jupyter);
 }
 
 /* Errors as Jupyter's servers give them. */
@@ -217,7 +222,8 @@ static struct kernel *asked_kernel(struct call *c)
 
 void handle_jupyter_api(struct call *c)
 {
-	static const char version[] = "{\"version\":\"2.0.0\"}"; /* of the API that clients look for */
+	/* of the API that clients look for */
+	static const char version[] = "{\"version\":\"2.0.0\"}";
 	call_respond_static(c, 200, "application/json", version, sizeof(version) - 1);
 }
 
@@ -265,31 +271,36 @@ void handle_jupyter_list(struct call *c)
 	drop_ended(home(c));
 	json_writer_init(&w, &b);
 	json_open_array(&w);
-	TAILQ_FOREACH(k, &home(c)->kernels, link)
+	TAILQ_FOREACH (k, &home(c)->kernels, link)
 		if (k->owner == c->owner)
 			put_kernel(&w, k);
 	json_close(&w);
 	call_respond(c, 200, &w, &b);
 }
 
-/* {"name": "python3", "env": {…}}: all of it may be left out. Other members of a session's fields count too.
+/*
+ * {"name": "python3", "env": {…}}: all of it may be left out. Other members of a session's fields
+ * count too.
  */
 static int read_params(const char *body, size_t len, struct session_params *params, struct error *e)
 {
 	_cleanup_json_ json_t *tree = NULL, *fields = json_object();
 	int r = len ? json_read(body, len, e, &tree) : 0;
+
 	if (r < 0 || !tree || !fields)
 		return r;
 	if (!json_is_object(tree))
 		return error_set(e, -EINVAL, "the body must be an object");
 	const char *name = json_string_value(json_object_get(tree, "name"));
 	if (name && !text_eq(name, spec_name))
-		return error_set(e, -EINVAL, "there is no kernel spec %.60s, only %s", name, spec_name);
+		return error_set(
+			e, -EINVAL, "there is no kernel spec %.60s, only %s", name, spec_name);
 	for (size_t i = 0; i < session_fields.n; i++) {
 		json_t *v = json_object_get(tree, session_fields.field[i].name);
 		if (v && !text_eq(session_fields.field[i].name, "name"))
 			json_object_set(fields, session_fields.field[i].name, v);
 	}
+
 	return fields_decode(&session_fields, fields, params, e);
 }
 

@@ -1,7 +1,7 @@
 /*
- * The Jupyter dialect (private to its files): the part of the Kernel Gateway that runs code. A kernel is a
- * session with a UUID for a name, and the WebSockets that listen to it. What a cell does is told to all of
- * them ("iopub"); the reply goes to the one that asked.
+ * The Jupyter dialect (private to its files): the part of the Kernel Gateway that runs code. A
+ * kernel is a session with a UUID for a name, and the WebSockets that listen to it. What a cell
+ * does is told to all of them ("iopub"); the reply goes to the one that asked.
  */
 #pragma once
 
@@ -11,8 +11,8 @@
 #include <sys/queue.h>
 
 #include "api/call.h"
-#include "dialects/jupyter/jupyter_message.h"
 #include "base/buffer.h"
+#include "dialects/jupyter/jupyter_message.h"
 
 struct channels; /* one WebSocket */
 struct kernel;
@@ -21,7 +21,6 @@ struct jupyter {
 	struct api *api;
 	double timeout_s;
 	TAILQ_HEAD(, kernel) kernels;
-	unsigned requests; /* not answered yet */
 };
 
 /* A request that a cell or the guest's answer is awaited for. */
@@ -35,8 +34,13 @@ struct kernel_request {
 	struct cell *cell;
 	unsigned count;
 	bool silent, stop_on_error, executing, dead, started;
+	bool stores; /* its code goes into the history */
+	bool completes;
+	json_int_t cursor; /* of a completion or an inspection, in characters */
 	TAILQ_ENTRY(kernel_request) link;
 };
+
+struct kernel_input;
 
 struct kernel {
 	struct jupyter *home;
@@ -50,8 +54,12 @@ struct kernel {
 	TAILQ_HEAD(, channels) listeners;
 	unsigned connections;
 	TAILQ_HEAD(, kernel_request) requests;
-	struct session_listener deaths; /* of its interpreter, between cells */
-	struct kernel_request *check; /* an is_complete_request the guest is asked about */
+	struct session_listener deaths;     /* of its interpreter, between cells */
+	struct kernel_request *check;       /* an is_complete_request the guest is asked about */
+	struct kernel_request *question;    /* a completion or an inspection, the same */
+	STAILQ_HEAD(, kernel_input) inputs; /* its history */
+	unsigned inputs_n;
+	size_t inputs_bytes;
 };
 
 /* ---- kernels (jupyter.c) --------------------------------------------------- */
@@ -59,7 +67,8 @@ struct kernel {
 struct kernel *kernel_find(
 	struct jupyter *j, uint64_t owner, const char *id); /* drops it when its session ended */
 int kernel_session(const struct kernel *k, struct error *e, struct session **ret);
-void kernel_end(struct kernel *k, const char *why); /* with its session; not from a callback of a cell */
+/* with its session; not from a callback of a cell */
+void kernel_end(struct kernel *k, const char *why);
 int kernel_restart(struct kernel *k, struct error *e);
 
 /* ---- running (jupyter_execute.c) --------------------------------------------- */
@@ -68,12 +77,31 @@ struct kernel_request *kernel_request_create(
 	struct kernel *k, struct channels *asker, const char *parent, const char *channel);
 void kernel_request_destroy(struct kernel_request *r);          /* abandons its cell */
 void kernel_execute(struct kernel_request *r, json_t *content); /* takes the request over */
-void kernel_check(struct kernel_request *r, json_t *content);   /* is_complete_request; takes it over */
+/* is_complete_request; takes it over */
+void kernel_check(struct kernel_request *r, json_t *content);
+
+/* ---- questions (jupyter_ask.c); each takes the request over ------------------------ */
+
+void kernel_complete(struct kernel_request *r, json_t *content);
+void kernel_inspect(struct kernel_request *r, json_t *content);
+void kernel_history(struct kernel_request *r, json_t *content);
+void kernel_refuse_comm(struct kernel_request *r, json_t *content);
+void kernel_note_input(struct kernel *k, unsigned count, const char *code, size_t len);
+void kernel_drop_inputs(struct kernel *k);
+void kernel_forget_question(struct kernel *k);
+
+/* ---- media types (jupyter_bundle.c) -------------------------------------------------- */
+
+/* The forms that notebooks show; they stay the bundle's. */
+void bundle_for_notebooks(const struct bundle *b, struct bundle *ret);
+/* What a display is beside its content, a new reference; NULL: an ordinary one. */
+json_t *bundle_control(const struct bundle *b);
 
 /* ---- channels (jupyter_channels.c) --------------------------------------------- */
 
 /* A message to all who listen; `content` is JSON. `parent` may be NULL. */
-void kernel_publish(struct kernel *k, const char *parent, const char *type, const struct buffer *content);
+void kernel_publish(
+	struct kernel *k, const char *parent, const char *type, const struct buffer *content);
 void kernel_publish_status(struct kernel *k, const char *parent, const char *state);
 /* A reply to one. */
 void channels_reply(struct channels *c, struct kernel *k, const char *channel, const char *parent,

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dialects/dialect.h"
-#include "dialects/jupyter/jupyter.h"
-#include "dialects/jupyter/jupyter_routes.h"
 #include "api/outbox.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/interpreter.h"
 #include "base/text.h"
+#include "dialects/dialects.h"
+#include "dialects/jupyter/jupyter.h"
+#include "dialects/jupyter/jupyter_routes.h"
 #include "json/json_write.h"
 
 struct channels {
@@ -46,7 +47,8 @@ static void send_to(struct channels *c, const struct jupyter_message *m)
 }
 
 /* The header's own part of a message of this kernel. */
-static void stamp(struct kernel *k, struct jupyter_message *m, char id[64], char date[CLOCK_TEXT_MAX])
+static void stamp(
+	struct kernel *k, struct jupyter_message *m, char id[64], char date[CLOCK_TEXT_MAX])
 {
 	snprintf(id, 64, "%s_%llu", k->id, (unsigned long long)++k->messages);
 	m->id = id;
@@ -54,7 +56,8 @@ static void stamp(struct kernel *k, struct jupyter_message *m, char id[64], char
 	m->date = clock_format(clock_wall_ns(), date);
 }
 
-void kernel_publish(struct kernel *k, const char *parent, const char *type, const struct buffer *content)
+void kernel_publish(
+	struct kernel *k, const char *parent, const char *type, const struct buffer *content)
 {
 	char id[64], date[CLOCK_TEXT_MAX];
 	struct channels *c;
@@ -108,36 +111,17 @@ static void answer(const struct asked *a, const char *type, const char *content)
 
 static void kernel_info(const struct asked *a)
 {
-	answer(a, "kernel_info_reply",
+	char text[1024];
+	const char *python = interpreter_version();
+	snprintf(text, sizeof(text),
 		"{\"status\":\"ok\",\"protocol_version\":\"5.3\",\"implementation\":\"glovebox\","
 		"\"implementation_version\":\"" GLOVEBOX_VERSION
-		"\",\"language_info\":{\"name\":\"python\",\"version\":\"" GLOVEBOX_PYTHON
-		"\",\"mimetype\":\"text/"
+		"\",\"language_info\":{\"name\":\"python\",\"version\":\"%s\",\"mimetype\":\"text/"
 		"x-python\",\"file_extension\":\".py\",\"pygments_lexer\":\"ipython3\","
 		"\"codemirror_mode\":{\"name\":\"ipython\",\"version\":3},\"nbconvert_exporter\":\"python\"},"
-		"\"banner\":\"Python " GLOVEBOX_PYTHON
-		" in a Glovebox session\",\"help_links\":[],\"supported_features\":[]}");
-}
-
-static void complete(const struct asked *a)
-{
-	char text[160];
-	json_int_t at = json_integer_value(json_object_get(a->request->content, "cursor_pos"));
-	snprintf(text, sizeof(text),
-		"{\"status\":\"ok\",\"matches\":[],\"cursor_start\":%lld,\"cursor_end\":%lld,\"metadata\":{}"
-		"}",
-		(long long)at, (long long)at);
-	answer(a, "complete_reply", text);
-}
-
-static void inspect(const struct asked *a)
-{
-	answer(a, "inspect_reply", "{\"status\":\"ok\",\"found\":false,\"data\":{},\"metadata\":{}}");
-}
-
-static void history(const struct asked *a)
-{
-	answer(a, "history_reply", "{\"status\":\"ok\",\"history\":[]}");
+		"\"banner\":\"Python %s in a Glovebox session\",\"help_links\":[],\"supported_features\":[]}",
+		python, python);
+	answer(a, "kernel_info_reply", text);
 }
 
 static void comm_info(const struct asked *a)
@@ -158,7 +142,8 @@ static void shut_down(const struct asked *a)
 	struct error e = { 0 };
 	bool restart = json_is_true(json_object_get(a->request->content, "restart"));
 	answer(a, "shutdown_reply",
-		restart ? "{\"status\":\"ok\",\"restart\":true}" : "{\"status\":\"ok\",\"restart\":false}");
+		restart ? "{\"status\":\"ok\",\"restart\":true}"
+			: "{\"status\":\"ok\",\"restart\":false}");
 	if (!restart)
 		kernel_end(a->k, "its kernel was shut down");
 	else
@@ -169,11 +154,12 @@ static void shut_down(const struct asked *a)
 
 static void start(const struct asked *a, void (*take)(struct kernel_request *, json_t *))
 {
-	struct kernel_request *r = kernel_request_create(a->k, a->c, a->parent, a->request->channel);
+	struct kernel_request *r = kernel_request_create(
+		a->k, a->c, a->parent, a->request->channel);
 	if (r)
 		take(r, a->request->content);
 	else
-		http_ws_close(a->c->ws, 1011, "the server is short of memory");
+		http_ws_close(a->c->ws, 1011, "out of memory");
 }
 
 static void execute(const struct asked *a)
@@ -184,6 +170,33 @@ static void execute(const struct asked *a)
 static void is_complete(const struct asked *a)
 {
 	start(a, kernel_check);
+}
+
+static void complete(const struct asked *a)
+{
+	start(a, kernel_complete);
+}
+
+static void inspect(const struct asked *a)
+{
+	start(a, kernel_inspect);
+}
+
+static void history(const struct asked *a)
+{
+	start(a, kernel_history);
+}
+
+static void comm_open(const struct asked *a)
+{
+	start(a, kernel_refuse_comm);
+}
+
+/* About a comm that is not there. */
+static void comm_other(const struct asked *a)
+{
+	kernel_publish_status(a->k, a->parent, "busy");
+	kernel_publish_status(a->k, a->parent, "idle");
 }
 
 static const struct {
@@ -197,6 +210,9 @@ static const struct {
 	{ "inspect_request", inspect },
 	{ "history_request", history },
 	{ "comm_info_request", comm_info },
+	{ "comm_open", comm_open },
+	{ "comm_msg", comm_other },
+	{ "comm_close", comm_other },
 	{ "interrupt_request", interrupt },
 	{ "shutdown_request", shut_down },
 };
@@ -205,11 +221,16 @@ static void handle(struct channels *c, struct jupyter_request *request)
 {
 	_cleanup_free_ char *parent = json_dumps(request->header, JSON_COMPACT);
 	struct asked a = { c, c->kernel, request, parent };
+
 	if (!parent || strlen(parent) > LIMIT_JUPYTER_HEADER_BYTES) {
 		http_ws_close(c->ws, 1008, "the header of the message is too long");
 		return;
 	}
-	/* What is not here (comms, input replies, a debugger's requests) is let pass, as kernels do. */
+
+	/*
+	 * What is not here (comms, input replies, a debugger's requests) is let pass, as kernels
+	 * do.
+	 */
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		if (text_eq(kinds[i].type, request->type)) {
 			kinds[i].handle(&a);
@@ -332,25 +353,30 @@ static void attach(struct channels *c, struct kernel *k)
 
 void handle_jupyter_channels(struct call *call)
 {
-	static const struct http_ws_handler handler = { on_message, on_drained, on_closed, on_shutdown,
-		on_binary };
-	struct kernel *k = kernel_find(dialect_state(call->api, DIALECT_JUPYTER), call->owner, call->id);
+	static const struct http_ws_handler handler = { on_message, on_drained, on_closed,
+		on_shutdown, on_binary };
+	struct kernel *k = kernel_find(
+		dialect_state(call->api, &dialect_jupyter), call->owner, call->id);
+
 	if (!k) {
 		call_problem(call, 404, "kernel_not_found", "there is no such kernel",
 			"Start one with POST /api/kernels.");
 		return;
 	}
+
 	if (!http_wants_websocket(call->x)) {
 		http_add_header(call->x, "Upgrade", "websocket");
 		call_problem(call, 426, "upgrade_required", "this address speaks WebSocket only",
 			"Use a WebSocket client.");
 		return;
 	}
+
 	struct channels *c = calloc(1, sizeof(*c));
 	if (!c) {
-		call_problem(call, 503, "no_memory", "the server is short of memory", "Try again later.");
+		call_problem(call, 503, "no_memory", "out of memory", "Try again later.");
 		return;
 	}
+
 	c->binary = offers_v1(call);
 	outbox_init(&c->out, c->binary ? send_binary : send_text, c);
 	struct http_exchange *x = call->x;

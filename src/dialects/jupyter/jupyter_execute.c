@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "api/answers.h"
-#include "dialects/jupyter/jupyter.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "dialects/jupyter/jupyter.h"
+#include "json/json_read.h"
 #include "json/json_write.h"
 
 /* ---- life ------------------------------------------------------------------------ */
@@ -27,7 +28,6 @@ struct kernel_request *kernel_request_create(
 	r->asker = asker;
 	snprintf(r->channel, sizeof(r->channel), "%s", channel);
 	TAILQ_INSERT_TAIL(&k->requests, r, link);
-	k->home->requests++;
 	return r;
 }
 
@@ -37,12 +37,14 @@ void kernel_request_destroy(struct kernel_request *r)
 		r->dead = true;
 		return;
 	}
+
 	if (r->cell)
 		cell_abandon(r->cell);
 	if (r->kernel->check == r)
 		r->kernel->check = NULL;
+	if (r->kernel->question == r)
+		kernel_forget_question(r->kernel);
 	TAILQ_REMOVE(&r->kernel->requests, r, link);
-	r->kernel->home->requests--;
 	if (r->asker)
 		channels_settle(r->asker);
 	json_decref(r->code);
@@ -84,8 +86,10 @@ static void reply(struct kernel_request *r, const char *type, struct draft *d)
 
 static void put_bundle(struct draft *d, const struct bundle *b)
 {
+	struct bundle shown;
+	bundle_for_notebooks(b, &shown);
 	json_key(&d->w, "data");
-	answer_put_bundle(&d->w, b);
+	answer_put_bundle(&d->w, &shown);
 	json_field_raw(&d->w, "metadata", "{}", 2);
 }
 
@@ -107,14 +111,17 @@ static void put_lines(struct json_writer *w, const struct cell_error *e)
 		json_put_text(w, at, n);
 		at += n + 1;
 	}
+
 	/* What the server decided (a time limit, a kill) is in no traceback. */
-	if (!memmem(e->traceback, e->traceback_len, e->message, e->message_len) || !e->traceback_len) {
+	if (!memmem(e->traceback, e->traceback_len, e->message, e->message_len) ||
+		!e->traceback_len) {
 		json_string_begin(w);
 		json_string_append(w, e->type, strlen(e->type));
 		json_string_append(w, ": ", 2);
 		json_string_append(w, e->message, e->message_len);
 		json_string_end(w);
 	}
+
 	json_close(w);
 }
 
@@ -132,11 +139,15 @@ static void on_started(void *userdata, unsigned cell)
 {
 	struct kernel_request *r = userdata;
 	struct draft d;
+
 	r->started = true;
 	kernel_publish_status(r->kernel, r->parent, "busy");
 	if (r->silent)
 		return;
 	r->count = ++r->kernel->execution_count;
+	if (r->stores)
+		kernel_note_input(r->kernel, r->count, json_string_value(r->code),
+			json_string_length(r->code));
 	draft_init(&d);
 	json_field_text(&d.w, "code", json_string_value(r->code), json_string_length(r->code));
 	json_field_uint(&d.w, "execution_count", r->count);
@@ -160,13 +171,36 @@ static void on_died(void *userdata, const struct session_death *died)
 	on_output(userdata, STREAM_STDERR, line, strlen(line));
 }
 
-static void on_display(void *userdata, const struct bundle *b)
+static void publish_clear(struct kernel_request *r, const json_t *control)
 {
 	struct draft d;
 	draft_init(&d);
+	json_field_bool(&d.w, "wait", json_is_true(json_object_get(control, "wait")));
+	publish(r, "clear_output", &d);
+}
+
+static void on_display(void *userdata, const struct bundle *b)
+{
+	_cleanup_json_ json_t *control = bundle_control(b);
+	const char *id = json_string_value(json_object_get(control, "display_id"));
+	struct draft d;
+
+	if (json_is_true(json_object_get(control, "clear"))) {
+		publish_clear(userdata, control);
+		return;
+	}
+
+	draft_init(&d);
 	put_bundle(&d, b);
-	json_field_raw(&d.w, "transient", "{}", 2);
-	publish(userdata, "display_data", &d);
+	json_key(&d.w, "transient");
+	json_open_object(&d.w);
+	if (id)
+		json_field_cstr(&d.w, "display_id", id);
+	json_close(&d.w);
+	publish(userdata,
+		json_is_true(json_object_get(control, "update")) ? "update_display_data"
+								 : "display_data",
+		&d);
 }
 
 static void publish_result(struct kernel_request *r, const struct bundle *result)
@@ -200,8 +234,9 @@ static void reply_executed(struct kernel_request *r, const char *status, const s
 }
 
 /*
- * After an error the requests that wait are not run, unless they said so. Their cells leave the session's
- * queue here, in the callback of the one that failed: its successor would start when we return.
+ * After an error the requests that wait are not run, unless they said so. Their cells leave the
+ * session's queue here, in the callback of the one that failed: its successor would start when we
+ * return.
  */
 static void abort_waiting(struct kernel_request *failed)
 {
@@ -222,6 +257,7 @@ static void on_done(void *userdata, const struct observation *o)
 	struct kernel_request *r = userdata;
 	struct kernel *k = r->kernel;
 	bool failed = o->status != CELL_OK && o->error;
+
 	r->cell = NULL;
 	k->used_wall_ns = clock_wall_ns();
 	if (!r->started) /* its session ended before it could run */
@@ -231,7 +267,8 @@ static void on_done(void *userdata, const struct observation *o)
 	if (failed)
 		publish_error(r, o->error);
 	reply_executed(r, failed ? "error" : "ok", failed ? o->error : NULL);
-	if (o->state_lost && !(o->died && o->died->state_lost)) /* that one was told when it happened */
+	/* that one was told when it happened */
+	if (o->state_lost && !(o->died && o->died->state_lost))
 		kernel_publish_status(k, NULL, "restarting");
 	kernel_publish_status(k, r->parent, "idle");
 	if (failed && r->stop_on_error)
@@ -259,25 +296,33 @@ static void fail(struct kernel_request *r, const struct error *e)
 
 static int start(struct kernel_request *r, struct error *e)
 {
-	static const struct cell_observer observer = { .on_started = on_started, .on_output = on_output, .on_display = on_display, .on_done = on_done, .on_died = on_died };
+	static const struct cell_observer observer = { .on_started = on_started,
+		.on_output = on_output,
+		.on_display = on_display,
+		.on_done = on_done,
+		.on_died = on_died };
 	const char *code = json_string_value(r->code);
 	size_t len = json_string_length(r->code);
 	struct session *s;
-	if (!code || memchr(code, '\0', len) || len > LIMIT_CODE_BYTES)
-		return error_set(e, -EINVAL, "content.code must be text without NUL of at most %d bytes",
+
+	if (!code || len > LIMIT_CODE_BYTES)
+		return error_set(e, -EINVAL, "content.code must be text of at most %d bytes",
 			LIMIT_CODE_BYTES);
 	int result = api_check_open(r->kernel->home->api, e);
 	if (!result && hold_set(&r->held, len) < 0) {
-		error_set(e, -ENOBUFS, "the server holds as much for its clients as it may, and has no room for this code; try again in a second");
+		error_set(e, -ENOBUFS,
+			"the server has reached its limit on memory held for clients; try again in a second");
 		result = error_slug(e, "server_memory");
 	}
+
 	if (!result)
 		result = kernel_session(r->kernel, e, &s);
 	if (result < 0)
 		return result;
-	struct cell_request request = {
-		.code = code, .code_len = len, .timeout_s = r->kernel->home->timeout_s
-	};
+	struct cell_request request = { .code = code,
+		.code_len = len,
+		.timeout_s = r->kernel->home->timeout_s,
+		.dialect = "jupyter" };
 	r->executing = true;
 	result = session_execute(s, NULL, &request, &observer, r, e, &r->cell);
 	r->executing = false;
@@ -285,6 +330,7 @@ static int start(struct kernel_request *r, struct error *e)
 		r->cell = NULL;
 		kernel_request_destroy(r);
 	}
+
 	return result;
 }
 
@@ -293,6 +339,7 @@ void kernel_execute(struct kernel_request *r, json_t *content)
 	struct error e = { 0 };
 	r->code = json_incref(json_object_get(content, "code"));
 	r->silent = json_is_true(json_object_get(content, "silent"));
+	r->stores = !r->silent && !json_is_false(json_object_get(content, "store_history"));
 	r->stop_on_error = !json_is_false(json_object_get(content, "stop_on_error"));
 	r->kernel->used_wall_ns = clock_wall_ns();
 	if (start(r, &e) < 0)
@@ -330,6 +377,7 @@ void kernel_check(struct kernel_request *r, json_t *content)
 		return;
 	}
 	k->check = r;
-	if (session_check(s, json_string_value(code), json_string_length(code), on_verdict, k, NULL) < 0)
+	if (session_check(
+		    s, json_string_value(code), json_string_length(code), on_verdict, k, NULL) < 0)
 		reply_complete(r, "unknown"); /* a cell runs: nobody can say now */
 }

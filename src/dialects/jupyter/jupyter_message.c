@@ -38,6 +38,7 @@ int jupyter_write_text(struct buffer *out, const struct jupyter_message *m)
 {
 	const char *parent = m->parent ? m->parent : "{}";
 	struct json_writer w;
+
 	json_writer_init(&w, out);
 	json_open_object(&w);
 	json_key(&w, "header");
@@ -64,6 +65,7 @@ int jupyter_write_binary(struct buffer *out, const struct jupyter_message *m)
 	_cleanup_buffer_ struct buffer header = BUFFER_INIT(0);
 	const char *parent = m->parent ? m->parent : "{}";
 	struct json_writer w;
+
 	json_writer_init(&w, &header);
 	put_header(&w, m);
 	int r = json_writer_end(&w);
@@ -97,10 +99,12 @@ void jupyter_request_finish(struct jupyter_request *r)
 static int check(struct jupyter_request *r, struct error *e)
 {
 	r->type = json_string_value(json_object_get(r->header, "msg_type"));
-	if (r->type && json_is_string(json_object_get(r->header, "msg_id")) && json_is_object(r->content))
+	if (r->type && json_is_string(json_object_get(r->header, "msg_id")) &&
+		json_is_object(r->content))
 		return 0;
 	jupyter_request_finish(r);
-	return error_set(e, -EINVAL, "a message needs a header with msg_id and msg_type, and content");
+	return error_set(
+		e, -EINVAL, "a message needs a header with msg_id and msg_type, and content");
 }
 
 static void take_channel(struct jupyter_request *r, const char *name, size_t len)
@@ -126,22 +130,25 @@ int jupyter_read_text(const char *text, size_t len, struct error *e, struct jupy
 }
 
 /* Part i of a binary message whose offsets are in order and inside it. */
-static int read_offsets(const char *data, size_t len, uint64_t offsets[OFFSETS_MAX], struct error *e)
+static int read_offsets(
+	const char *data, size_t len, uint64_t offsets[OFFSETS_MAX], struct error *e)
 {
 	uint64_t n = 0;
 	if (len >= OFFSET_BYTES)
 		memcpy(&n, data, sizeof(n));
 	n = le64toh(n);
 	if (n < PART_COUNT + 1 || n > OFFSETS_MAX || len < OFFSET_BYTES * (1 + n))
-		return error_set(e, -EINVAL, "the offsets of the binary message are not sound");
+		return error_set(e, -EINVAL, "the offsets of the binary message are invalid");
 	uint64_t before = OFFSET_BYTES * (1 + n);
 	for (size_t i = 0; i < n; i++) {
 		memcpy(&offsets[i], data + OFFSET_BYTES * (1 + i), sizeof(offsets[i]));
 		offsets[i] = le64toh(offsets[i]);
 		if (offsets[i] < before || offsets[i] > len)
-			return error_set(e, -EINVAL, "the offsets of the binary message are not sound");
+			return error_set(
+				e, -EINVAL, "the offsets of the binary message are invalid");
 		before = offsets[i];
 	}
+
 	return 0;
 }
 
@@ -152,15 +159,17 @@ int jupyter_read_binary(const char *data, size_t len, struct error *e, struct ju
 	int r = read_offsets(data, len, offsets, e);
 	if (r < 0)
 		return r;
-	take_channel(ret, data + offsets[PART_CHANNEL], offsets[PART_HEADER] - offsets[PART_CHANNEL]);
-	r = json_read(
-		data + offsets[PART_HEADER], offsets[PART_PARENT] - offsets[PART_HEADER], e, &ret->header);
+	take_channel(
+		ret, data + offsets[PART_CHANNEL], offsets[PART_HEADER] - offsets[PART_CHANNEL]);
+	r = json_read(data + offsets[PART_HEADER], offsets[PART_PARENT] - offsets[PART_HEADER], e,
+		&ret->header);
 	if (r >= 0)
-		r = json_read(data + offsets[PART_CONTENT], offsets[PART_COUNT] - offsets[PART_CONTENT], e,
-			&ret->content);
+		r = json_read(data + offsets[PART_CONTENT],
+			offsets[PART_COUNT] - offsets[PART_CONTENT], e, &ret->content);
 	if (r < 0) {
 		jupyter_request_finish(ret);
 		return r;
 	}
+
 	return check(ret, e);
 }

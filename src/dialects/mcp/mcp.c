@@ -1,4 +1,4 @@
-/* MCP requests: their life, the methods, and progress. Transports are in mcp_http.c and mcp_stream.c. */
+/* MCP requests: their life and the methods. Transports are in mcp_http.c and mcp_stream.c. */
 #include "dialects/mcp/mcp.h"
 
 #include <errno.h>
@@ -7,23 +7,24 @@
 #include <string.h>
 
 #include "api/call.h"
-#include "dialects/dialect.h"
-#include "dialects/common/reset_packages.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "dialects/common/reset_packages.h"
+#include "dialects/dialects.h"
+#include "dialects/mcp/mcp_routes.h"
 
 enum {
 	TICK_MS = 100,
-	HEARTBEAT_MS = 5000,       /* of silence, then a request with a progress token says that it still runs */
-	PROGRESS_BYTES = 4096,     /* of output in one progress message */
-	CACHE_MS = 300 * 1000,     /* for which clients may keep the list of tools */
+	VERSION_SHOWN = 64,    /* bytes of an unknown version in its error */
+	CACHE_MS = 300 * 1000, /* for which clients may keep the list of tools */
 };
 
 static const char instructions[] =
-	"Glovebox runs Python in sandboxed sessions. Call run_python without session_id to start a session; the result "
-	"names its id. Pass that id to later calls: variables, imports and files in /workspace are kept. The value of the "
-	"last expression and matplotlib figures are returned. Sessions have no network unless the operator allows it.";
+	"Glovebox runs Python and shell commands in sandboxed sessions. Call run_python without session_id to start a session; the "
+	"result says its id. Pass that id to later calls: variables, imports and files in /workspace are kept. The value of the last "
+	"expression and matplotlib figures are returned. Use rollback to undo a call, fork_session to try alternatives, read_file to "
+	"page through long output that was written to a file, and close_session when a session is not needed any more.";
 
 /* ---- the dialect ------------------------------------------------------------------- */
 
@@ -33,10 +34,11 @@ static int create(struct api *a, const struct api_config *config, struct error *
 {
 	struct mcp *m = calloc(1, sizeof(*m));
 	if (!m)
-		return error_set(e, -ENOMEM, "not enough memory");
+		return error_set(e, -ENOMEM, "out of memory");
 
 	m->api = a;
-	m->config = config->mcp;
+	m->configs = config->mcp;
+	m->n_configs = config->n_mcp;
 	TAILQ_INIT(&m->clients);
 	TAILQ_INIT(&m->requests);
 	TAILQ_INIT(&m->tasks);
@@ -65,22 +67,37 @@ static void destroy(void *state)
 	uv_close((uv_handle_t *)&m->tick, free_home);
 }
 
-static unsigned in_flight(const void *state)
+static void drain(void *state)
 {
-	(void)state;
-	return 0; /* requests are calls of the API, which counts them itself */
+	mcp_clients_drain(state);
 }
 
-const struct dialect dialect_mcp = { .name = "mcp", .create = create, .destroy = destroy, .in_flight = in_flight };
+const struct dialect dialect_mcp = {
+	.name = "mcp",
+	.routes = mcp_routes,
+	.create = create,
+	.drain = drain,
+	.destroy = destroy,
+};
 
 struct mcp *mcp_home(const struct api *a)
 {
-	return dialect_state(a, DIALECT_MCP);
+	return dialect_state(a, &dialect_mcp);
+}
+
+const struct mcp_config *mcp_config_of(const struct mcp_request *r)
+{
+	static const struct mcp_config plain = { .timeout_s = 30,
+		.max_timeout_s = 3600,
+		.idle_timeout_s = 3600,
+		.memory_bytes = 2ULL << 30 };
+	return r->owner < r->home->n_configs ? &r->home->configs[r->owner] : &plain;
 }
 
 /* ---- the life of a request ---------------------------------------------------------- */
 
-struct mcp_request *mcp_request_create(struct mcp *home, json_t *message, const struct mcp_sink *sink, void *target)
+struct mcp_request *mcp_request_create(
+	struct mcp *home, json_t *message, const struct mcp_sink *sink, void *target)
 {
 	struct mcp_request *r = calloc(1, sizeof(*r));
 	if (!r) {
@@ -100,15 +117,13 @@ struct mcp_request *mcp_request_create(struct mcp *home, json_t *message, const 
 	if (json_is_string(token) || json_is_integer(token))
 		r->progress_token = token;
 	r->started_ns = r->told_ns = clock_now_ns();
-	buffer_init(&r->output, PROGRESS_BYTES);
+	buffer_init(&r->output, MCP_PROGRESS_BYTES);
 
 	TAILQ_INSERT_TAIL(&home->requests, r, link);
 	if (!uv_is_active((uv_handle_t *)&home->tick))
 		uv_timer_start(&home->tick, on_tick, TICK_MS, TICK_MS);
 	return r;
 }
-
-extern const struct fields mcp_all_fields;
 
 static void request_free(struct mcp_request *r)
 {
@@ -187,7 +202,8 @@ static void put_id(struct json_writer *w, const json_t *id)
 	mcp_put_value(w, json_is_string(id) || json_is_integer(id) ? id : NULL);
 }
 
-void mcp_put_error(struct json_writer *w, const json_t *id, int code, const char *text, const char *data)
+void mcp_put_error(
+	struct json_writer *w, const json_t *id, int code, const char *text, const char *data)
 {
 	json_open_object(w);
 	json_field_cstr(w, "jsonrpc", "2.0");
@@ -248,7 +264,7 @@ void mcp_respond(struct mcp_request *r, struct json_writer *w, struct buffer *b)
 	json_close(w);
 	if (json_writer_end(w) < 0) {
 		buffer_finish(b);
-		mcp_fail(r, MCP_INTERNAL, 503, "the server is out of memory", NULL);
+		mcp_fail(r, MCP_INTERNAL, 503, "out of memory", NULL);
 		return;
 	}
 	send_last(r, b, 200);
@@ -263,55 +279,7 @@ void mcp_fail(struct mcp_request *r, int code, int status, const char *text, con
 	send_last(r, &b, r->modern ? status : 200);
 }
 
-/* ---- progress --------------------------------------------------------------------------- */
-
-void mcp_tell_output(struct mcp_request *r, const char *data, size_t len)
-{
-	if (!r->progress_token)
-		return;
-	if (len > PROGRESS_BYTES) {
-		data += len - PROGRESS_BYTES;
-		len = PROGRESS_BYTES;
-	}
-	if (r->output.len + len > PROGRESS_BYTES) /* the newest output is the one worth telling */
-		buffer_consume(&r->output, r->output.len + len - PROGRESS_BYTES);
-	buffer_append(&r->output, data, len);
-}
-
-static void send_progress(struct mcp_request *r, const char *text, size_t len)
-{
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
-	struct json_writer w;
-
-	json_writer_init(&w, &b);
-	json_open_object(&w);
-	json_field_cstr(&w, "jsonrpc", "2.0");
-	json_field_cstr(&w, "method", "notifications/progress");
-	json_key(&w, "params");
-	json_open_object(&w);
-	json_key(&w, "progressToken");
-	mcp_put_value(&w, r->progress_token);
-	json_field_uint(&w, "progress", ++r->progress);
-	json_field_text(&w, "message", text, len);
-	json_close(&w);
-	json_close(&w);
-
-	r->told_ns = clock_now_ns();
-	if (json_writer_end(&w) == 0)
-		r->sink->send(r, &b, false, 200);
-}
-
-static void tell_progress(struct mcp_request *r, uint64_t now_ns)
-{
-	char text[64];
-	if (r->output.len) {
-		send_progress(r, r->output.data, r->output.len);
-		buffer_consume(&r->output, r->output.len);
-	} else if (now_ns - r->told_ns > (uint64_t)HEARTBEAT_MS * 1000000) {
-		int n = snprintf(text, sizeof(text), "still running after %.0f s", (double)(now_ns - r->started_ns) / 1e9);
-		send_progress(r, text, (size_t)n);
-	}
-}
+/* ---- the tick ----------------------------------------------------------------------------- */
 
 static void wait_for_files(struct mcp_request *r)
 {
@@ -339,12 +307,14 @@ static void on_tick(uv_timer_t *timer)
 		next = TAILQ_NEXT(r, link);
 		uint64_t age_ms = (now_ns - r->started_ns) / 1000000;
 		if (r->progress_token)
-			tell_progress(r, now_ns);
+			mcp_tell_progress(r, now_ns);
 		if (r->sink->tick)
 			r->sink->tick(r, age_ms);
 		if (r->then)
 			wait_for_files(r); /* may free it */
 	}
+	if (m->api->draining)
+		mcp_clients_drain(m);
 	if (TAILQ_EMPTY(&m->requests))
 		uv_timer_stop(&m->tick);
 }
@@ -359,7 +329,8 @@ static void put_capabilities(struct json_writer *w, const struct mcp_request *r)
 	if (!r->client || !r->client->python_tool)
 		json_field_raw(w, "resources", "{}", 2);
 	if (r->modern)
-		json_field_raw(w, "extensions", "{\"" MCP_META "tasks\":{}}", strlen("{\"" MCP_META "tasks\":{}}"));
+		json_field_raw(w, "extensions", "{\"" MCP_META "tasks\":{}}",
+			strlen("{\"" MCP_META "tasks\":{}}"));
 	json_close(w);
 }
 
@@ -373,7 +344,8 @@ static void ping(struct mcp_request *r)
 
 static const char *negotiate(const json_t *params)
 {
-	static const char *const known[] = { "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05" };
+	static const char *const known[] = { "2025-11-25", "2025-06-18", "2025-03-26",
+		"2024-11-05" };
 	const char *asked = json_string_value(json_object_get(params, "protocolVersion"));
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		if (text_eq(asked, known[i]))
@@ -426,7 +398,7 @@ static const struct method {
 	{ .name = "resources/read", .eras = ERA_BOTH, .answer = mcp_resources_read },
 	{ .name = "tasks/get", .eras = ERA_MODERN, .answer = mcp_tasks_get },
 	{ .name = "tasks/cancel", .eras = ERA_MODERN, .answer = mcp_tasks_cancel },
-	{ .name = "tasks/update", .eras = ERA_MODERN, .answer = mcp_tasks_get },
+	{ .name = "tasks/update", .eras = ERA_MODERN, .answer = mcp_tasks_update },
 };
 
 static const struct method *find_method(const struct mcp_request *r, const char *name)
@@ -438,24 +410,43 @@ static const struct method *find_method(const struct mcp_request *r, const char 
 	return NULL;
 }
 
+static void refuse_version(struct mcp_request *r, const char *version)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	json_writer_init(&w, &b);
+	json_open_object(&w);
+	json_field_raw(&w, "supported", "[\"" MCP_MODERN_VERSION "\"]",
+		strlen("[\"" MCP_MODERN_VERSION "\"]"));
+	json_field_text(&w, "requested", version, strnlen(version, VERSION_SHOWN));
+	json_close(&w);
+	mcp_fail(r, MCP_UNKNOWN_VERSION, 400, "unsupported protocol version", buffer_cstr(&b));
+}
+
 /* The modern era's checks of `_meta`. False: the request was answered. */
 static bool check_meta(struct mcp_request *r)
 {
-	char data[160];
-	const char *version = json_string_value(json_object_get(r->meta, MCP_META "protocolVersion"));
+	const char *version = json_string_value(
+		json_object_get(r->meta, MCP_META "protocolVersion"));
+	const json_t *token = json_object_get(r->meta, "progressToken");
 
 	if (!version) {
-		mcp_fail(r, MCP_INVALID_PARAMS, 400, "_meta[\"" MCP_META "protocolVersion\"] must be a string", NULL);
+		mcp_fail(r, MCP_INVALID_PARAMS, 400,
+			"_meta[\"" MCP_META "protocolVersion\"] must be a string", NULL);
 		return false;
 	}
 	if (!text_eq(version, MCP_MODERN_VERSION)) {
-		snprintf(data, sizeof(data), "{\"supported\":[\"" MCP_MODERN_VERSION "\"],\"requested\":\"%.40s\"}",
-			strspn(version, "0123456789-.") == strlen(version) ? version : "?");
-		mcp_fail(r, MCP_UNKNOWN_VERSION, 400, "unsupported protocol version", data);
+		refuse_version(r, version);
 		return false;
 	}
 	if (!json_is_object(json_object_get(r->meta, MCP_META "clientCapabilities"))) {
-		mcp_fail(r, MCP_INVALID_PARAMS, 400, "_meta[\"" MCP_META "clientCapabilities\"] must be an object", NULL);
+		mcp_fail(r, MCP_INVALID_PARAMS, 400,
+			"_meta[\"" MCP_META "clientCapabilities\"] must be an object", NULL);
+		return false;
+	}
+	if (token && !r->progress_token) {
+		mcp_fail(r, MCP_INVALID_REQUEST, 400,
+			"_meta.progressToken must be a string or an integer", NULL);
 		return false;
 	}
 	return true;

@@ -3,16 +3,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "api/call.h"
-#include "dialects/mcp/mcp.h"
-#include "dialects/mcp/mcp_routes.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/node_id.h"
 #include "base/text.h"
+#include "dialects/mcp/mcp.h"
+#include "dialects/mcp/mcp_routes.h"
 
-/* Makes room for one more client of the token, among that token's own. False: all of them have a stream. */
+/*
+ * Makes room for one more client of the token, among that token's own. False: all of them have a
+ * stream.
+ */
 static bool make_room(struct mcp *home, uint64_t owner)
 {
 	struct mcp_client *c, *oldest = NULL;
@@ -32,15 +35,10 @@ static bool make_room(struct mcp *home, uint64_t owner)
 
 struct mcp_client *mcp_client_create(struct mcp *home, uint64_t owner)
 {
-	uint8_t random[MCP_CLIENT_ID / 2];
-	if (!make_room(home, owner) || getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return NULL;
-
-	struct mcp_client *c = calloc(1, sizeof(*c));
+	struct mcp_client *c = make_room(home, owner) ? calloc(1, sizeof(*c)) : NULL;
 	if (!c)
 		return NULL;
-	for (size_t i = 0; i < sizeof(random); i++)
-		snprintf(c->id + 2 * i, 3, "%02x", random[i]);
+	node_make_id(c->id, MCP_CLIENT_ID);
 	c->home = home;
 	c->owner = owner;
 	c->used_ns = clock_now_ns();
@@ -113,6 +111,30 @@ void mcp_client_destroy(struct mcp_client *c)
 	free(c);
 }
 
+static bool is_waiting(const struct mcp_client *c)
+{
+	struct mcp_request *r;
+	TAILQ_FOREACH (r, &c->home->requests, link)
+		if (r->client == c)
+			return true;
+	return c->stream && !outbox_empty(&c->out);
+}
+
+void mcp_clients_drain(struct mcp *home)
+{
+	struct mcp_client *c, *next;
+	for (c = TAILQ_FIRST(&home->clients); c; c = next) {
+		struct call *stream = c->stream;
+		next = TAILQ_NEXT(c, link);
+		if (!stream || is_waiting(c))
+			continue;
+		stream->work = NULL;
+		stream->ops = NULL;
+		mcp_client_destroy(c);
+		call_finish_stream(stream);
+	}
+}
+
 /* ---- the lease --------------------------------------------------------------------------- */
 
 static void on_gone(struct call *call)
@@ -132,9 +154,15 @@ static const struct call_ops lease_ops = { .on_gone = on_gone };
 
 void handle_mcp_lease(struct call *call)
 {
+	struct error e = { 0 };
+	if (api_check_open(call->api, &e) < 0) {
+		call_error(call, &e);
+		return;
+	}
+
 	struct mcp_client *c = mcp_client_create(mcp_home(call->api), call->owner);
 	if (!c) {
-		call_problem(call, 503, "no_memory", "the server is out of memory", "Try again later.");
+		call_problem(call, 503, "no_memory", "out of memory", "Try again later.");
 		return;
 	}
 

@@ -1,27 +1,48 @@
 /* Tools about files below /workspace, and the content that a file becomes. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "api/call.h"
-#include "dialects/mcp/mcp.h"
-#include "dialects/mcp/mcp_files.h"
 #include "api/workspace.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "dialects/common/picture_job.h"
+#include "dialects/mcp/mcp.h"
+#include "dialects/mcp/mcp_files.h"
+#include "dialects/mcp/mcp_gallery.h"
+#include "http/http_client.h"
 
-enum { READ_DEFAULT = 30000, LIST_MAX = 1000, LIST_SCAN = 2048 };
+enum {
+	READ_DEFAULT = 30000,
+	LIST_MAX = 1000,
+	LIST_SCAN = 2048,
+	PICTURE_BYTES = 16 * 1024 * 1024 /* of a picture file that is read */
+};
 
-/* "/workspace/a", "./a" and "a" are the same file. */
-static const char *below(const char *path)
+/*
+ * "/workspace/a", "./a" and "a" are the same file. NULL for an absolute path elsewhere, which was
+ * answered.
+ */
+static const char *below(struct mcp_request *r, const char *path)
 {
 	static const char root[] = "/workspace";
 	size_t n = sizeof(root) - 1;
-	if (!strncmp(path, root, n) && (!path[n] || path[n] == '/'))
+	char text[128];
+
+	if (!strncmp(path, root, n) && (!path[n] || path[n] == '/')) {
 		path += n;
+	} else if (*path == '/') {
+		snprintf(text, sizeof(text), "%.80s is not below /workspace", path);
+		mcp_tool_error(r, text,
+			"Give a path below /workspace, such as data/a.csv; reach other files with run_shell.");
+		return NULL;
+	}
+
 	while (*path == '/' || (path[0] == '.' && path[1] == '/'))
 		path += *path == '/' ? 1 : 2;
 	return path;
@@ -42,7 +63,8 @@ static void end_structured(struct json_writer *w)
 
 /* ---- write_file ---------------------------------------------------------------------------- */
 
-static int put_file(struct session *s, const char *path, const char *data, size_t len, struct error *e)
+static int put_file(
+	struct session *s, const char *path, const char *data, size_t len, struct error *e)
 {
 	struct workspace_upload u = WORKSPACE_UPLOAD_INIT;
 	uid_t uid;
@@ -67,23 +89,27 @@ static int put_file(struct session *s, const char *path, const char *data, size_
 
 static void write_in(struct mcp_request *r, struct session *s)
 {
-	_cleanup_buffer_ struct buffer bytes = BUFFER_INIT(0), text = BUFFER_INIT(0), structured = BUFFER_INIT(0);
+	_cleanup_buffer_ struct buffer bytes = BUFFER_INIT(0), text = BUFFER_INIT(0),
+				       structured = BUFFER_INIT(0);
 	const struct mcp_arguments *a = r->arguments;
-	const char *data = a->content.data, *path = below(a->path);
+	const char *data = a->content.data, *path = below(r, a->path);
 	size_t len = a->content.len;
 	struct error e = { 0 };
 	struct json_writer w;
 
+	if (!path)
+		return;
 	if (a->encoding == 1) {
 		if (text_base64_decode(&bytes, data, len) < 0) {
-			mcp_tool_error(r, "content is not base64", "Encode the bytes in standard base64 with padding, or leave encoding out.");
+			mcp_tool_error(r, "content is not base64",
+				"Encode the bytes in standard base64 with padding, or leave encoding out.");
 			return;
 		}
 		data = bytes.data ? bytes.data : "";
 		len = bytes.len;
 	}
 	if (put_file(s, path, data, len, &e) < 0) {
-		mcp_tool_error(r, e.text, e.remedy);
+		mcp_tool_error_of(r, &e);
 		return;
 	}
 
@@ -98,36 +124,21 @@ static void write_in(struct mcp_request *r, struct session *s)
 void mcp_call_write_file(struct mcp_request *r, struct session *s)
 {
 	(void)s;
-	mcp_with_session(r, true, write_in);
+	if (below(r, r->arguments->path)) /* before a session is made for it */
+		mcp_with_session(r, true, write_in);
 }
 
-/* ---- reading ---------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------ */
 
 void mcp_file_finish(struct mcp_file *f)
 {
 	buffer_finish(&f->data);
 }
 
-static const char *picture_type(const struct buffer *b)
-{
-	static const struct {
-		const char *magic, *mime;
-		size_t len;
-	} types[] = {
-		{ "\x89PNG\r\n\x1a\n", "image/png", 8 },
-		{ "\xff\xd8\xff", "image/jpeg", 3 },
-		{ "GIF8", "image/gif", 4 },
-	};
-	for (size_t i = 0; i < ARRAY_LEN(types); i++)
-		if (b->len >= types[i].len && !memcmp(b->data, types[i].magic, types[i].len))
-			return types[i].mime;
-	return b->len >= 12 && !memcmp(b->data, "RIFF", 4) && !memcmp(b->data + 8, "WEBP", 4) ? "image/webp" : NULL;
-}
-
 static int read_part(int fd, uint64_t offset, size_t limit, struct buffer *b, struct error *e)
 {
 	if (buffer_reserve(b, limit) < 0)
-		return error_set(e, -ENOMEM, "the server is out of memory");
+		return error_set(e, -ENOMEM, "out of memory");
 	while (b->len < limit) {
 		ssize_t n = pread(fd, b->data + b->len, limit - b->len, (off_t)(offset + b->len));
 		if (n < 0 && errno == EINTR)
@@ -141,7 +152,34 @@ static int read_part(int fd, uint64_t offset, size_t limit, struct buffer *b, st
 	return 0;
 }
 
-int mcp_file_read(struct session *s, const char *path, uint64_t offset, uint64_t limit, struct mcp_file *ret, struct error *e)
+static bool looks_like_picture(const struct buffer *b)
+{
+	static const char *const magic[] = { "\x89PNG", "\xff\xd8\xff", "GIF8", "RIFF" };
+	for (size_t i = 0; i < ARRAY_LEN(magic); i++)
+		if (b->len > strlen(magic[i]) && !memcmp(b->data, magic[i], strlen(magic[i])))
+			return true;
+	return false;
+}
+
+/* A picture is read whole, also where other files are read in pages. */
+static int read_picture(int fd, struct mcp_file *f, struct error *e)
+{
+	uint32_t width, height;
+	size_t page = f->data.len;
+	if (!looks_like_picture(&f->data) || f->size > PICTURE_BYTES)
+		return 0;
+
+	int r = page < f->size ? read_part(fd, 0, (size_t)f->size, &f->data, e) : 0;
+	if (r < 0)
+		return r;
+	f->mime = picture_size((const uint8_t *)f->data.data, f->data.len, &width, &height);
+	if (!f->mime)
+		f->data.len = page;
+	return 0;
+}
+
+int mcp_file_read(struct session *s, const char *path, uint64_t offset, uint64_t limit,
+	struct mcp_file *ret, struct error *e)
 {
 	_cleanup_fd_ int fd = -1;
 	struct stat st;
@@ -153,105 +191,162 @@ int mcp_file_read(struct session *s, const char *path, uint64_t offset, uint64_t
 
 	ret->size = (uint64_t)st.st_size;
 	ret->offset = offset;
-	bool whole = !offset && !limit;
-	size_t most = whole && ret->size <= MCP_IMAGE_MAX * 3 / 4 ? (size_t)ret->size : limit ? (size_t)limit : READ_DEFAULT;
-	r = read_part(fd, offset, most, &ret->data, e);
+	bool whole = !offset && (!limit || limit >= ret->size);
+	r = read_part(fd, offset, limit ? (size_t)limit : READ_DEFAULT, &ret->data, e);
 	if (r < 0)
 		return r;
-	ret->mime = whole && ret->data.len == ret->size ? picture_type(&ret->data) : NULL;
-	if (!ret->mime && whole && ret->data.len > READ_DEFAULT)
-		ret->data.len = READ_DEFAULT;
+	if (whole)
+		r = read_picture(fd, ret, e);
+	if (r < 0)
+		return r;
 	size_t fit = json_utf8_whole(ret->data.data, ret->data.len);
-	if (!ret->mime && fit && offset + ret->data.len < ret->size) /* a page must not end inside a character */
+	/* a page must not end inside a character */
+	if (!ret->mime && fit && offset + ret->data.len < ret->size)
 		ret->data.len = fit;
 	ret->truncated = offset + ret->data.len < ret->size;
-	ret->is_text = !ret->mime && text_is_utf8(ret->data.data ? ret->data.data : "", ret->data.len) &&
+	ret->is_text = !ret->mime &&
+		       text_is_utf8(ret->data.data ? ret->data.data : "", ret->data.len) &&
 		       !(ret->data.len && memchr(ret->data.data, '\0', ret->data.len));
 	return 0;
 }
 
-static void put_blob(struct json_writer *w, const struct mcp_request *r, const char *path, const struct mcp_file *f)
+int mcp_file_uri(struct buffer *b, const char *session, const char *path)
 {
-	char uri[SESSION_ID_LEN + LIMIT_PATH_BYTES + 16];
-	snprintf(uri, sizeof(uri), "glovebox://%s/%s", r->session, path);
+	char part[NAME_MAX + 1];
+	int r = buffer_printf(b, MCP_SCHEME "%s", session);
+	while (!r && *path) {
+		size_t n = strcspn(path, "/");
+		snprintf(part, sizeof(part), "%.*s", (int)n, path);
+		r = buffer_append_char(b, '/');
+		if (!r)
+			r = http_percent_encode(b, part);
+		path += n + (path[n] == '/');
+	}
+	return r;
+}
+
+static void put_blob(struct json_writer *w, const struct mcp_request *r, const char *path,
+	const struct mcp_file *f)
+{
+	_cleanup_buffer_ struct buffer uri = BUFFER_INIT(0);
+	mcp_file_uri(&uri, r->session, path);
 	json_open_object(w);
 	json_field_cstr(w, "type", "resource");
 	json_key(w, "resource");
 	json_open_object(w);
-	json_field_text(w, "uri", uri, strlen(uri));
+	json_field_text(w, "uri", uri.data, uri.len);
 	json_field_cstr(w, "mimeType", "application/octet-stream");
 	json_field_base64(w, "blob", f->data.data, f->data.len);
 	json_close(w);
 	json_close(w);
 }
 
-static void put_file_content(struct json_writer *w, const struct mcp_request *r, const char *path, const struct mcp_file *f)
+static void put_file_content(struct json_writer *w, const struct mcp_request *r, const char *path,
+	const struct mcp_file *f)
 {
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0), note = BUFFER_INIT(0);
-	if (f->mime && text_base64(&b, f->data.data, f->data.len) == 0)
-		mcp_put_image(w, f->mime, b.data, b.len);
-	else if (f->is_text)
+	_cleanup_buffer_ struct buffer note = BUFFER_INIT(0);
+	if (f->is_text)
 		mcp_put_text(w, f->data.data ? f->data.data : "", f->data.len);
 	else
 		put_blob(w, r, path, f);
-	if (f->truncated) {
-		buffer_printf(&note, "%zu of %" PRIu64 " bytes; read on with offset %" PRIu64, f->data.len, f->size, f->offset + f->data.len);
+	if (f->offset >= f->size && f->size) {
+		buffer_printf(&note,
+			"offset %" PRIu64 " is beyond the end: the file has %" PRIu64 " bytes",
+			f->offset, f->size);
+		mcp_put_text(w, note.data, note.len);
+	} else if (f->truncated) {
+		buffer_printf(&note, "%zu of %" PRIu64 " bytes; read on with offset %" PRIu64,
+			f->data.len, f->size, f->offset + f->data.len);
 		mcp_put_text(w, note.data, note.len);
 	}
 }
 
-void mcp_call_read_file(struct mcp_request *r, struct session *s)
+static void send_file(struct mcp_request *r, const char *path, const struct mcp_file *f)
 {
 	_cleanup_buffer_ struct buffer content = BUFFER_INIT(0), structured = BUFFER_INIT(0);
-	struct mcp_file f = { 0 };
-	const char *path = below(r->arguments->path);
-	struct error e = { 0 };
 	struct json_writer w;
 
-	if (session_workspace_fd(s) < 0) {
-		mcp_with_session(r, true, mcp_call_read_file);
-		return;
-	}
-	if (mcp_file_read(s, path, r->arguments->offset, r->arguments->limit, &f, &e) < 0) {
-		mcp_file_finish(&f);
-		mcp_tool_error(r, e.text, e.remedy);
+	begin_structured(r, &w, &structured);
+	json_field_cstr(&w, "path", path);
+	json_field_uint(&w, "size", f->size);
+	json_field_uint(&w, "offset", f->offset);
+	json_field_bool(&w, "truncated", f->truncated);
+	end_structured(&w);
+	if (f->mime) {
+		struct mcp_gallery *g = mcp_gallery_create();
+		mcp_gallery_add(g, f->data.data, f->data.len);
+		mcp_gallery_send(r, g, NULL, &structured, false);
 		return;
 	}
 
 	json_writer_init(&w, &content);
 	json_open_array(&w);
-	put_file_content(&w, r, path, &f);
+	put_file_content(&w, r, path, f);
 	json_close(&w);
-	begin_structured(r, &w, &structured);
-	json_field_cstr(&w, "path", path);
-	json_field_uint(&w, "size", f.size);
-	json_field_uint(&w, "offset", f.offset);
-	json_field_bool(&w, "truncated", f.truncated);
-	end_structured(&w);
-	mcp_file_finish(&f);
 	mcp_send_result(r, &content, &structured, false);
 }
 
-/* ---- list_files -------------------------------------------------------------------------------- */
-
-static void put_entries(struct workspace_walk *walk, struct buffer *text, struct json_writer *w)
+/* A page that would make the result too long ends earlier. */
+static void fit_page(struct mcp_file *f)
 {
+	size_t fit = f->is_text ? mcp_json_fit(f->data.data, f->data.len, MCP_CONTENT_JSON)
+				: MCP_CONTENT_JSON / 4 * 3;
+	if (f->mime || fit >= f->data.len)
+		return;
+	f->data.len = fit;
+	f->truncated = true;
+}
+
+void mcp_call_read_file(struct mcp_request *r, struct session *s)
+{
+	struct mcp_file f = { 0 };
+	const char *path = below(r, r->arguments->path);
+	struct error e = { 0 };
+
+	if (!path)
+		return;
+	if (session_workspace_fd(s) < 0) {
+		mcp_with_session(r, true, mcp_call_read_file);
+		return;
+	}
+	if (mcp_file_read(s, path, r->arguments->offset, r->arguments->limit, &f, &e) < 0) {
+		mcp_tool_error_of(r, &e);
+	} else {
+		fit_page(&f);
+		send_file(r, path, &f);
+	}
+	mcp_file_finish(&f);
+}
+
+/* ---- list_files --------------------------------------------------------------------- */
+
+/* False: some entries are left. */
+static bool put_entries(struct workspace_walk *walk, struct buffer *text, struct json_writer *w,
+	const struct buffer *written)
+{
+	const struct workspace_entry *entry;
+	size_t n = 0;
+
 	json_key(w, "files");
 	json_open_array(w);
-	for (size_t i = 0; i < LIST_MAX; i++) {
-		const struct workspace_entry *entry = workspace_walk_next(walk);
-		if (!entry)
+	while ((entry = workspace_walk_next(walk))) {
+		/* the text has the paths once more */
+		if (n++ == LIST_MAX || written->len > MCP_CONTENT_JSON / 2)
 			break;
-		buffer_printf(text, entry->kind == WORKSPACE_DIRECTORY ? "%s/\n" : "%s (%" PRIu64 " B)\n", entry->path, entry->size);
+		buffer_printf(text,
+			entry->kind == WORKSPACE_DIRECTORY ? "%s/\n" : "%s (%" PRIu64 " B)\n",
+			entry->path, entry->size);
 		json_open_object(w);
 		json_field_text(w, "path", entry->path, strlen(entry->path));
 		json_field_uint(w, "size", entry->size);
 		json_field_cstr(w, "type", workspace_kind_name(entry->kind));
 		json_close(w);
 	}
+
 	json_close(w);
 	if (!workspace_walk_count(walk))
 		buffer_append_str(text, "(no files)\n");
+	return !entry;
 }
 
 void mcp_call_list_files(struct mcp_request *r, struct session *s)
@@ -261,25 +356,29 @@ void mcp_call_list_files(struct mcp_request *r, struct session *s)
 	struct error e = { 0 };
 	struct json_writer w;
 	bool recursive = !r->arguments->has_recursive || r->arguments->recursive;
+	const char *path = r->arguments->path ? below(r, r->arguments->path) : "";
 
+	if (!path)
+		return;
 	if (session_workspace_fd(s) < 0) {
 		mcp_with_session(r, true, mcp_call_list_files);
 		return;
 	}
-	if (workspace_walk_create(session_workspace_fd(s), r->arguments->path ? below(r->arguments->path) : "", recursive, &e, &walk) < 0) {
-		mcp_tool_error(r, e.text, e.remedy);
+	if (workspace_walk_create(session_workspace_fd(s), path, recursive, &e, &walk) < 0) {
+		mcp_tool_error_of(r, &e);
 		return;
 	}
-	if (workspace_walk_step(walk, LIST_SCAN) != 0) /* more than a model reads, and than one turn of the loop should take */
+	/* more than a model reads, and than one turn of the loop should take */
+	if (workspace_walk_step(walk, LIST_SCAN) != 0)
 		workspace_walk_stop(walk);
 
-	bool cut = workspace_walk_truncated(walk) || workspace_walk_count(walk) > LIST_MAX;
 	begin_structured(r, &w, &structured);
-	put_entries(walk, &text, &w);
+	bool cut = !put_entries(walk, &text, &w, &structured) || workspace_walk_truncated(walk);
 	json_field_bool(&w, "truncated", cut);
 	end_structured(&w);
 	if (cut)
-		buffer_append_str(&text, "… there are more files; list a directory of them with path\n");
+		buffer_append_str(
+			&text, "… there are more files; list a directory of them with path\n");
 	workspace_walk_destroy(walk);
 	mcp_tool_done(r, &text, &structured, false);
 }

@@ -10,6 +10,14 @@ struct mcp_file {
 	const char *mime; /* of a whole picture, else NULL */
 };
 
-/* Reads at most `limit` bytes (0: a default) from a path below /workspace. End it with mcp_file_finish(), also after an error. */
-int mcp_file_read(struct session *s, const char *path, uint64_t offset, uint64_t limit, struct mcp_file *ret, struct error *e);
+/*
+ * Reads at most `limit` bytes (0: a default) from a path below /workspace. End it with
+ * mcp_file_finish(), also after an error.
+ */
+int mcp_file_read(struct session *s, const char *path, uint64_t offset, uint64_t limit,
+	struct mcp_file *ret, struct error *e);
 void mcp_file_finish(struct mcp_file *f);
+
+/* "glovebox://SESSION/PATH" with the path percent-encoded. */
+#define MCP_SCHEME "glovebox://"
+int mcp_file_uri(struct buffer *b, const char *session, const char *path);

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "api/call.h"
-#include "dialects/mcp/mcp.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "dialects/mcp/mcp.h"
 
 /* A pending rollback or fork whose client left is no longer told about. */
 static void abandon(struct mcp_request *r)
@@ -18,7 +18,7 @@ static void abandon(struct mcp_request *r)
 		session_history_abandon(s, r);
 }
 
-static void on_rolled_back(void *userdata, const struct error *e, const struct arrival *a)
+static void on_rolled_back(void *userdata, const struct error *e, const struct checkpoint_result *a)
 {
 	struct mcp_request *r = userdata;
 	const struct checkpoint_info *c = a ? a->checkpoint : NULL;
@@ -27,15 +27,19 @@ static void on_rolled_back(void *userdata, const struct error *e, const struct a
 
 	r->release = NULL;
 	if (e) {
-		mcp_tool_error(r, e->text, e->remedy);
+		mcp_tool_error_of(r, e);
 		return;
 	}
+
 	if (c)
-		buffer_printf(&text, "rolled back to checkpoint %s, after cell %u\n", c->name ? c->name : c->id, c->cell);
+		buffer_printf(&text, "rolled back to checkpoint %s, after cell %u\n",
+			c->name ? c->name : c->id, c->cell);
 	else
 		buffer_append_str(&text, "rolled back to the state before the last cell\n");
 	if (a->replayed.n)
-		buffer_printf(&text, "%u cells were run again to get there; results that depend on time or chance may differ\n", a->replayed.n);
+		buffer_printf(&text,
+			"%u cells were run again to get there; results that depend on time or chance may differ\n",
+			a->replayed.n);
 	buffer_printf(&text, "session_id: %s", r->session);
 	json_writer_init(&w, &structured);
 	json_open_object(&w);
@@ -50,7 +54,10 @@ static void on_rolled_back(void *userdata, const struct error *e, const struct a
 	mcp_tool_done(r, &text, &structured, false);
 }
 
-/* `done` may be called before the call returns: the flag `executing` keeps the request alive until then. */
+/*
+ * `done` may be called before the call returns: the flag `executing` keeps the request alive until
+ * then.
+ */
 static void finish_start(struct mcp_request *r, int err, const struct error *e)
 {
 	r->executing = false;
@@ -58,7 +65,7 @@ static void finish_start(struct mcp_request *r, int err, const struct error *e)
 		mcp_request_finish(r);
 	else if (err < 0) {
 		r->release = NULL;
-		mcp_tool_error(r, e->text, e->remedy);
+		mcp_tool_error_of(r, e);
 	}
 }
 
@@ -73,7 +80,8 @@ void mcp_call_rollback(struct mcp_request *r, struct session *s)
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
-static void on_forked(void *userdata, const struct error *e, struct session *const *sessions, unsigned n)
+static void on_forked(
+	void *userdata, const struct error *e, struct session *const *sessions, unsigned n)
 {
 	struct mcp_request *r = userdata;
 	_cleanup_buffer_ struct buffer text = BUFFER_INIT(0), structured = BUFFER_INIT(0);
@@ -82,7 +90,7 @@ static void on_forked(void *userdata, const struct error *e, struct session *con
 
 	r->release = NULL;
 	if (e) {
-		mcp_tool_error(r, e->text, e->remedy);
+		mcp_tool_error_of(r, e);
 		return;
 	}
 	buffer_append_str(&text, "session_ids:");
@@ -106,11 +114,12 @@ static void on_forked(void *userdata, const struct error *e, struct session *con
 
 void mcp_call_fork(struct mcp_request *r, struct session *s)
 {
-	struct fork_request q = { .count = r->arguments->count ? (unsigned)r->arguments->count : 1 };
+	struct fork_request q = { .count = r->arguments->count ? (unsigned)r->arguments->count
+							       : 1 };
 	struct error e = { 0 };
 	int err = api_check_quota_for(r->home->api, r->owner, q.count, &e);
 	if (err < 0) {
-		mcp_tool_error(r, e.text, e.remedy);
+		mcp_tool_error_of(r, &e);
 		return;
 	}
 	r->release = abandon;

@@ -1,12 +1,18 @@
-/* The observation of a cell as the result of a tool: a text that stands alone, pictures, and the same facts as JSON. */
+/*
+ * The observation of a cell as the result of a tool: a text that stands alone, pictures, and the
+ * same facts as JSON.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/answers.h"
-#include "dialects/mcp/mcp.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "dialects/mcp/mcp.h"
+#include "dialects/mcp/mcp_gallery.h"
+
+enum { SHORTEST = 512 }; /* bytes that are left of a text in any case */
 
 static bool is_shell(const struct mcp_request *r)
 {
@@ -37,33 +43,50 @@ static bool failed(const struct mcp_request *r, const struct observation *o)
 
 /* ---- text ------------------------------------------------------------------------------- */
 
+/* The most bytes up to `max` that end (begin) with a whole character. */
+static size_t whole_head(const char *s, size_t len, size_t max)
+{
+	size_t n = len < max ? len : max;
+	while (n && n < len && ((unsigned char)s[n] & 0xc0) == 0x80)
+		n--;
+	return n;
+}
+
+static size_t whole_tail(const char *s, size_t len, size_t max)
+{
+	size_t n = len < max ? len : max;
+	while (n && n < len && ((unsigned char)s[len - n] & 0xc0) == 0x80)
+		n--;
+	return n;
+}
+
 /* At most `max` bytes: the head and the tail, and how many bytes are missing between them. */
 static void append_captured(struct buffer *b, const struct captured *c, size_t max)
 {
-	size_t head = c->head_len, tail = c->tail_len;
-	uint64_t missing = c->left_out;
+	size_t head = c->head_len, tail = c->tail_len, all = head + tail;
+	const char *end = c->tail;
 
-	if (head + tail > max) {
-		size_t keep_head = head < max / 2 ? head : max / 2;
-		size_t keep_tail = tail < max - keep_head ? tail : max - keep_head;
+	if (all > max) {
 		if (!tail) { /* all in one piece: split it */
-			keep_tail = max - keep_head;
-			missing += head - keep_head - keep_tail;
-			buffer_append(b, c->head, keep_head);
-			buffer_printf(b, "\n… %" PRIu64 " bytes left out …\n", missing);
-			buffer_append(b, c->head + head - keep_tail, keep_tail);
-			return;
+			end = c->head;
+			tail = head;
 		}
-		missing += head + tail - keep_head - keep_tail;
-		buffer_append(b, c->head, keep_head);
-		buffer_printf(b, "\n… %" PRIu64 " bytes left out …\n", missing);
-		buffer_append(b, c->tail + tail - keep_tail, keep_tail);
-		return;
+		size_t keep = whole_head(c->head, head, max / 2);
+		size_t rest = whole_tail(end, tail, max - keep);
+		end += tail - rest;
+		head = keep;
+		tail = rest;
 	}
 	buffer_append(b, c->head, head);
-	if (missing)
-		buffer_printf(b, "\n… %" PRIu64 " bytes left out …\n", missing);
-	buffer_append(b, c->tail, tail);
+	if (c->left_out || all > head + tail)
+		buffer_printf(
+			b, "\n… %" PRIu64 " bytes left out …\n", c->left_out + all - head - tail);
+	buffer_append(b, end, tail);
+}
+
+static void append_cut(struct buffer *b, const char *data, size_t len, size_t max)
+{
+	append_captured(b, &(struct captured){ .head = data, .head_len = len }, max);
 }
 
 static bool is_cut(const struct captured *c, size_t max)
@@ -77,42 +100,59 @@ static void end_line(struct buffer *b)
 		buffer_append_char(b, '\n');
 }
 
-static void append_stream(struct buffer *b, const char *title, const struct captured *c)
+static void append_stream(struct buffer *b, const char *title, const struct captured *c, size_t max)
 {
 	if (!c->head_len && !c->tail_len)
 		return;
 	end_line(b);
 	if (title)
 		buffer_printf(b, "%s:\n", title);
-	append_captured(b, c, MCP_TEXT_MAX);
+	append_captured(b, c, max);
 }
 
-static void append_error(struct buffer *b, const struct cell_error *e)
+/* Does the traceback end with the error already? */
+static bool says_error(const struct cell_error *e)
 {
+	return memmem(e->traceback, e->traceback_len, e->type, strlen(e->type)) &&
+	       (text_eq(e->type, "SyntaxError") || text_eq(e->type, "IndentationError") ||
+		       memmem(e->traceback, e->traceback_len, e->message, e->message_len));
+}
+
+/* The traceback of a command would be that of the code which starts it. */
+static void append_error(
+	const struct mcp_request *r, struct buffer *b, const struct cell_error *e, size_t max)
+{
+	const char *remedy = mcp_remedy(r, e->code, e->type, e->message, e->remedy);
 	end_line(b);
-	buffer_append(b, e->traceback, e->traceback_len);
+	if (!is_shell(r))
+		append_cut(b, e->traceback, e->traceback_len, max);
 	end_line(b);
-	if (!memmem(e->traceback, e->traceback_len, e->message, e->message_len)) {
+	if (is_shell(r) || !says_error(e)) {
 		buffer_printf(b, "%s: ", e->type);
-		buffer_append(b, e->message, e->message_len);
+		append_cut(b, e->message, e->message_len, max);
 		end_line(b);
 	}
-	if (*e->remedy)
-		buffer_printf(b, "%s\n", e->remedy);
+	if (*remedy)
+		buffer_printf(b, "%s\n", remedy);
 }
 
-static const char *const changes[] = { [FILE_CREATED] = "created", [FILE_MODIFIED] = "modified", [FILE_DELETED] = "deleted" };
+static const char *const changes[] = {
+	[FILE_CREATED] = "created", [FILE_MODIFIED] = "modified", [FILE_DELETED] = "deleted"
+};
 
 static void append_files(struct buffer *b, const struct observation *o)
 {
-	enum { SHOWN = 40 };
+	enum { SHOWN = 40, SHOWN_BYTES = 8000 };
+	unsigned i = 0;
 	if (!o->n_files)
 		return;
 	end_line(b);
 	buffer_append_str(b, "files:");
-	for (unsigned i = 0; i < o->n_files && i < SHOWN; i++)
-		buffer_printf(b, "%s %s (%" PRIu64 " B, %s)", i ? "," : "", o->files[i].path, o->files[i].size, changes[o->files[i].change]);
-	if (o->n_files > SHOWN || o->files_cut)
+	for (size_t start = b->len; i < o->n_files && i < SHOWN && b->len - start < SHOWN_BYTES;
+		i++)
+		buffer_printf(b, "%s %s (%" PRIu64 " B, %s)", i ? "," : "", o->files[i].path,
+			o->files[i].size, changes[o->files[i].change]);
+	if (i < o->n_files || o->files_cut)
 		buffer_append_str(b, ", … (list_files names all)");
 	buffer_append_char(b, '\n');
 }
@@ -123,37 +163,79 @@ static void append_state(struct buffer *b, const struct observation *o)
 	if (o->died)
 		buffer_printf(b, "The interpreter died before this call: %s.\n", o->died->why);
 	if (o->files_lost)
-		buffer_append_str(b, "The sandbox was restarted: all variables and files are gone.\n");
+		buffer_append_str(
+			b, "The sandbox was restarted: all variables and files are gone.\n");
 	else if (o->state_lost)
 		buffer_append_str(b, "The interpreter was restarted: all variables are gone.\n");
 	else if (o->rolled_back)
-		buffer_printf(b, "The session was rolled back: variables are as after cell %u.\n", o->rolled_back_to);
+		buffer_printf(b, "The session was rolled back: variables are as after cell %u.\n",
+			o->rolled_back_to);
 }
 
-static void write_text(const struct mcp_request *r, const struct observation *o, struct buffer *b)
+static bool has_pictures(const struct observation *o)
+{
+	return o->n_displays || o->screenshot || o->result;
+}
+
+/* Is anything of the observation longer than `max`? */
+static bool is_shortened(const struct mcp_request *r, const struct observation *o, size_t max)
+{
+	const struct bundle_item *value = form(o->result, "text/plain");
+	const struct cell_error *e = error_of(r, o);
+	return is_cut(&o->out, max) || is_cut(&o->err, max) || (value && value->len > max) ||
+	       (o->answer && o->answer->len > max) ||
+	       (e && (e->message_len > max || (!is_shell(r) && e->traceback_len > max)));
+}
+
+/* The output and the value, each at most `max` bytes. */
+static void append_outcome(
+	const struct mcp_request *r, const struct observation *o, struct buffer *b, size_t max)
 {
 	const struct bundle_item *value = form(o->result, "text/plain");
 	const struct cell_error *e = error_of(r, o);
 
-	append_stream(b, NULL, &o->out);
-	append_stream(b, "stderr", &o->err);
+	append_stream(b, NULL, &o->out, max);
+	append_stream(b, "stderr", &o->err, max);
 	if (value) {
 		end_line(b);
 		buffer_append_str(b, "result: ");
-		buffer_append(b, value->data, value->len < MCP_TEXT_MAX ? value->len : MCP_TEXT_MAX);
+		append_cut(b, value->data, value->len, max);
+	}
+	if (o->answer) {
+		end_line(b);
+		buffer_append_str(b, "final answer: ");
+		append_cut(b, o->answer->data, o->answer->len, max);
 	}
 	if (e)
-		append_error(b, e);
+		append_error(r, b, e, max);
+}
+
+static void write_text(
+	const struct mcp_request *r, const struct observation *o, struct buffer *b, size_t max)
+{
+	append_outcome(r, o, b, max);
 	if (is_shell(r) && o->exit_code) {
 		end_line(b);
 		buffer_printf(b, "exit code: %d\n", o->exit_code);
 	}
+
 	append_files(b, o);
 	append_state(b, o);
-	if (is_cut(&o->out, MCP_TEXT_MAX) || is_cut(&o->err, MCP_TEXT_MAX)) {
+	if (is_shortened(r, o, max)) {
 		end_line(b);
-		buffer_append_str(b, "Output was shortened. Write it to a file in /workspace and page through it with read_file.\n");
+		buffer_append_str(b,
+			"Output was shortened. Write it to a file in /workspace and page through it with read_file.\n");
 	}
+
+	if (o->status == CELL_RUNNING) {
+		end_line(b);
+		buffer_append_str(b,
+			"The code waits in the main loop of its windows, which stay open. Look at them with screenshot, use them with "
+			"computer, and run more code in this session: it runs inside that loop.\n");
+	}
+
+	if (!b->len && !has_pictures(o))
+		buffer_append_str(b, "(no output)\n");
 	if (!r->client || !r->client->python_tool) {
 		end_line(b);
 		buffer_printf(b, "session_id: %s", r->session);
@@ -174,86 +256,71 @@ static const struct bundle_item *picture_of(const struct bundle *b)
 	return NULL;
 }
 
-static void put_note(struct json_writer *w, const char *text)
+static void add_screenshot(struct mcp_gallery *g, const struct screenshot *s)
 {
-	mcp_put_text(w, text, strlen(text));
-}
-
-static void put_picture(struct json_writer *w, const struct bundle_item *item, unsigned *n)
-{
-	char text[160];
-	if (*n >= MCP_RESULT_IMAGES)
-		return;
-	(*n)++;
-	if (item->len > MCP_IMAGE_MAX) {
-		snprintf(text, sizeof(text), "A picture of %zu kB was left out. Draw it with a smaller figsize or dpi.", item->len * 3 / 4 / 1000);
-		put_note(w, text);
-		return;
-	}
-	mcp_put_image(w, item->mime, item->data, item->len);
-}
-
-static void put_screenshot(struct json_writer *w, const struct screenshot *s)
-{
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
-	if (!s->data) {
-		put_note(w, s->text ? s->text : "There is no screenshot.");
-		return;
-	}
-	if (text_base64(&b, s->data, s->len) == 0 && b.len <= MCP_IMAGE_MAX)
-		mcp_put_image(w, s->info.format == SHOT_JPEG ? "image/jpeg" : "image/png", b.data, b.len);
+	if (s->data)
+		mcp_gallery_add(g, s->data, s->len);
 	else
-		put_note(w, "The screenshot was too large and was left out.");
-	if (s->no_window)
-		put_note(w, "No window was open when the screenshot was taken.");
+		mcp_gallery_note(g, s->text ? s->text : "There is no screenshot.");
+	if (s->data && s->no_window)
+		mcp_gallery_note(g, "No window was open when the screenshot was taken.");
 }
 
-static void put_pictures(struct json_writer *w, const struct observation *o)
+static void add_pictures(struct mcp_gallery *g, const struct observation *o)
 {
 	const struct bundle_item *item = picture_of(o->result);
-	unsigned n = 0;
 	if (item)
-		put_picture(w, item, &n);
+		mcp_gallery_add_base64(g, item->data, item->len);
 	for (unsigned i = 0; i < o->n_displays; i++)
 		if ((item = picture_of(&o->displays[i])))
-			put_picture(w, item, &n);
+			mcp_gallery_add_base64(g, item->data, item->len);
 	if (o->screenshot)
-		put_screenshot(w, o->screenshot);
+		add_screenshot(g, o->screenshot);
 }
 
 /* ---- structuredContent ---------------------------------------------------------------------- */
 
-static void put_captured(struct json_writer *w, const char *key, const struct captured *c)
+static void put_captured(
+	struct json_writer *w, const char *key, const struct captured *c, size_t max)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
-	append_captured(&b, c, MCP_FIELD_MAX);
+	append_captured(&b, c, max);
 	json_field_text(w, key, b.data ? b.data : "", b.len);
 }
 
-static void put_error(struct json_writer *w, const struct cell_error *e)
+static void put_cut(
+	struct json_writer *w, const char *key, const char *data, size_t len, size_t max)
+{
+	put_captured(w, key, &(struct captured){ .head = data, .head_len = len }, max);
+}
+
+static void put_error(
+	const struct mcp_request *r, struct json_writer *w, const struct cell_error *e, size_t max)
 {
 	json_key(w, "error");
 	if (!e) {
 		json_put_null(w);
 		return;
 	}
+
 	json_open_object(w);
 	json_field_cstr(w, "type", e->type);
-	json_field_text(w, "message", e->message, e->message_len);
-	json_field_text(w, "traceback", e->traceback, e->traceback_len);
+	put_cut(w, "message", e->message, e->message_len, max);
+	put_cut(w, "traceback", e->traceback, is_shell(r) ? 0 : e->traceback_len, max);
 	if (e->line)
 		json_field_int(w, "line", e->line);
 	else
 		json_field_null(w, "line");
-	json_field_cstr(w, "remediation", e->remedy);
+	json_field_cstr(w, "remediation", mcp_remedy(r, e->code, e->type, e->message, e->remedy));
 	json_close(w);
 }
 
-static void put_files(struct json_writer *w, const struct observation *o)
+static void put_files(struct json_writer *w, const struct observation *o, size_t max)
 {
+	enum { FILE_SHARE = 100 }; /* bytes for which a file counts */
 	json_key(w, "files");
 	json_open_array(w);
-	for (unsigned i = 0; i < o->n_files; i++) {
+	for (unsigned i = 0; i < o->n_files && i < max / FILE_SHARE; i++) {
 		json_open_object(w);
 		json_field_text(w, "path", o->files[i].path, strlen(o->files[i].path));
 		json_field_uint(w, "size", o->files[i].size);
@@ -270,7 +337,8 @@ static const char *status_of(const struct mcp_request *r, const struct observati
 	return cell_status_name(o->status);
 }
 
-static void write_structured(const struct mcp_request *r, const struct observation *o, struct buffer *b)
+static void write_structured(
+	const struct mcp_request *r, const struct observation *o, struct buffer *b, size_t max)
 {
 	const struct bundle_item *value = form(o->result, "text/plain");
 	struct json_writer w;
@@ -280,31 +348,57 @@ static void write_structured(const struct mcp_request *r, const struct observati
 	json_field_cstr(&w, "session_id", r->session);
 	json_field_cstr(&w, "status", status_of(r, o));
 	json_field_int(&w, "exit_code", o->exit_code);
-	put_captured(&w, "stdout", &o->out);
-	put_captured(&w, "stderr", &o->err);
+	put_captured(&w, "stdout", &o->out, max);
+	put_captured(&w, "stderr", &o->err, max);
 	if (value)
-		json_field_text(&w, "result", value->data, value->len < MCP_FIELD_MAX ? value->len : MCP_FIELD_MAX);
+		put_cut(&w, "result", value->data, value->len, max);
 	else
 		json_field_null(&w, "result");
-	put_error(&w, error_of(r, o));
-	put_files(&w, o);
+	if (o->answer)
+		put_cut(&w, "final_answer", o->answer->data, o->answer->len, max);
+	put_error(r, &w, error_of(r, o), max);
+	put_files(&w, o, max);
 	json_field_bool(&w, "state_lost", o->state_lost);
 	json_field_bool(&w, "rolled_back", o->rolled_back);
-	json_field_bool(&w, "truncated", is_cut(&o->out, MCP_FIELD_MAX) || is_cut(&o->err, MCP_FIELD_MAX));
+	json_field_bool(&w, "truncated", is_shortened(r, o, max));
 	json_close(&w);
+}
+
+/* ---- both, below their maximum ------------------------------------------------------ */
+
+/*
+ * Control characters become six bytes each in JSON: what is too long as JSON is written again,
+ * shorter.
+ */
+static void fit_text(const struct mcp_request *r, const struct observation *o, struct buffer *b)
+{
+	for (size_t max = MCP_TEXT_MAX; max >= SHORTEST; max /= 2) {
+		b->len = 0;
+		write_text(r, o, b, max);
+		if (mcp_json_fit(b->data, b->len, MCP_TEXT_JSON) == b->len)
+			return;
+	}
+}
+
+static void fit_structured(
+	const struct mcp_request *r, const struct observation *o, struct buffer *b)
+{
+	for (size_t max = MCP_FIELD_MAX; max >= SHORTEST; max /= 2) {
+		b->len = 0;
+		write_structured(r, o, b, max);
+		if (b->len <= MCP_STRUCTURED_JSON)
+			return;
+	}
 }
 
 void mcp_run_done(struct mcp_request *r, const struct observation *o)
 {
-	_cleanup_buffer_ struct buffer text = BUFFER_INIT(0), content = BUFFER_INIT(0), structured = BUFFER_INIT(0);
-	struct json_writer w;
+	_cleanup_buffer_ struct buffer text = BUFFER_INIT(0), structured = BUFFER_INIT(0);
+	struct mcp_gallery *g = mcp_gallery_create();
 
-	write_text(r, o, &text);
-	json_writer_init(&w, &content);
-	json_open_array(&w);
-	mcp_put_text(&w, text.data ? text.data : "", text.len);
-	put_pictures(&w, o);
-	json_close(&w);
-	write_structured(r, o, &structured);
-	mcp_send_result(r, &content, &structured, failed(r, o));
+	fit_text(r, o, &text);
+	fit_structured(r, o, &structured);
+	if (g)
+		add_pictures(g, o);
+	mcp_gallery_send(r, g, &text, &structured, failed(r, o));
 }

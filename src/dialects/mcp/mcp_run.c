@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "api/call.h"
-#include "dialects/mcp/mcp.h"
-#include "dialects/common/reset_packages.h"
 #include "api/provision.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "dialects/common/reset_packages.h"
+#include "dialects/mcp/mcp.h"
 
 /* ---- the session ------------------------------------------------------------------------- */
 
@@ -29,12 +29,14 @@ static char **copy_words(char *const *list)
 /* The operator's choice for sessions that MCP makes, and the packages that this call names. */
 static void fill_params(struct mcp_request *r, struct session_params *p)
 {
-	static char pictures[] = "MPLBACKEND=agg"; /* figures are pictures; a window would prevent a snapshot */
-	const struct mcp_config *c = &r->home->config;
+	/* figures are pictures; a window would prevent a snapshot */
+	static char pictures[] = "MPLBACKEND=agg";
+	const struct mcp_config *c = mcp_config_of(r);
 	p->owner = r->owner;
 	p->name = strdup("mcp");
 	p->profile = c->profile ? strdup(c->profile) : NULL;
 	p->has_display = c->display;
+	p->display.lazy = true; /* most sessions open no window */
 	if (c->display)
 		p->env = copy_words((char *const[]){ pictures, NULL });
 	if (r->arguments->packages)
@@ -43,9 +45,15 @@ static void fill_params(struct mcp_request *r, struct session_params *p)
 		p->want_packages = copy_words(c->packages);
 	if (c->network)
 		network_policy_copy(c->network, &p->network);
+	p->idle_timeout_s = c->idle_timeout_s;
+	p->limits.timeout_s = c->timeout_s;
+	p->limits.memory_bytes = c->memory_bytes;
+	p->limits.cpus = c->cpus;
+	p->limits.processes = c->processes;
 }
 
-static void go_on(struct mcp_request *r, struct session *s, void (*then)(struct mcp_request *r, struct session *s), bool files)
+static void go_on(struct mcp_request *r, struct session *s,
+	void (*then)(struct mcp_request *r, struct session *s), bool files)
 {
 	if (files && session_workspace_fd(s) < 0)
 		r->then = then, r->files_ns = clock_now_ns(); /* the tick calls it */
@@ -59,10 +67,12 @@ struct start {
 	bool files;
 };
 
-static int make_session(struct mcp_request *r, struct session_params *params, struct error *e, struct session **ret)
+static int make_session(
+	struct mcp_request *r, struct session_params *params, struct error *e, struct session **ret)
 {
 	struct session_info info;
 	int err = api_check_quota(r->home->api, r->owner, e);
+	params->dialect = "mcp";
 	if (!err)
 		err = session_create(r->home->api->sessions, params, e, ret);
 	if (err < 0)
@@ -94,14 +104,15 @@ static void on_packages(void *userdata, struct session_params *params, const str
 	r->release = NULL;
 	free_start(r);
 	if (e)
-		mcp_tool_error(r, e->text, e->remedy);
+		mcp_tool_error_of(r, e);
 	else if (make_session(r, params, &err, &s) < 0)
-		mcp_tool_error(r, err.text, err.remedy);
+		mcp_tool_error_of(r, &err);
 	else
 		go_on(r, s, start.then, start.files);
 }
 
-static void start_session(struct mcp_request *r, bool files, void (*then)(struct mcp_request *r, struct session *s))
+static void start_session(
+	struct mcp_request *r, bool files, void (*then)(struct mcp_request *r, struct session *s))
 {
 	struct session_params params = { 0 };
 	struct error e = { 0 };
@@ -112,7 +123,7 @@ static void start_session(struct mcp_request *r, bool files, void (*then)(struct
 		struct start *start = calloc(1, sizeof(*start));
 		if (!start) {
 			reset_packages_release(&params);
-			mcp_tool_error(r, "the server is out of memory", "Try again later.");
+			mcp_tool_error(r, "out of memory", "Try again later.");
 			return;
 		}
 		*start = (struct start){ then, files };
@@ -121,20 +132,24 @@ static void start_session(struct mcp_request *r, bool files, void (*then)(struct
 		reset_packages_begin(r->home->api, &params, on_packages, r, &r->packages);
 		return;
 	}
+
 	if (params.want_packages && params.want_packages[0]) {
 		reset_packages_release(&params);
-		mcp_tool_error(r, "this server installs no packages", "Leave packages out, or use what is installed.");
+		mcp_tool_error(r, "this server installs no packages",
+			"Leave packages out, or use what is installed.");
 		return;
 	}
+
 	int err = make_session(r, &params, &e, &s);
 	reset_packages_release(&params);
 	if (err < 0)
-		mcp_tool_error(r, e.text, e.remedy);
+		mcp_tool_error_of(r, &e);
 	else
 		go_on(r, s, then, files);
 }
 
-void mcp_with_session(struct mcp_request *r, bool files, void (*then)(struct mcp_request *r, struct session *s))
+void mcp_with_session(
+	struct mcp_request *r, bool files, void (*then)(struct mcp_request *r, struct session *s))
 {
 	struct error e = { 0 };
 	struct session *s;
@@ -162,6 +177,7 @@ static void on_done(void *userdata, const struct observation *o)
 {
 	struct mcp_request *r = userdata;
 	r->cell = NULL;
+	r->done = true;
 	mcp_run_done(r, o);
 }
 
@@ -179,23 +195,29 @@ static void execute(struct mcp_request *r, struct session *s, const struct cell_
 		mcp_request_finish(r);
 	else if (err < 0)
 		mcp_tool_error_of(r, &e);
-	else
+	else if (!r->done)
 		r->cell = cell;
 }
 
-/* ---- run_python ------------------------------------------------------------------------------- */
+/* ---- run_python --------------------------------------------------------------------- */
 
 static void run_code(struct mcp_request *r, struct session *s)
 {
 	const struct mcp_arguments *a = r->arguments;
 	struct session_info info;
+
 	session_info(s, &info);
 	struct cell_request q = {
+		.dialect = "mcp",
 		.code = a->code.data,
 		.code_len = a->code.len,
 		.timeout_s = a->timeout_s,
 		.has_screenshot = a->screenshot,
-		.on_block = info.has_display ? ON_BLOCK_CLOSE : ON_BLOCK_AUTO, /* an open window must not hold the call until its limit */
+		/*
+		 * an open window must not hold the call until its limit; it stays for the tool
+		 * computer
+		 */
+		.on_block = info.has_display ? ON_BLOCK_LEAVE : ON_BLOCK_AUTO,
 	};
 	execute(r, s, &q);
 }
@@ -211,9 +233,10 @@ static void install_first(struct mcp_request *r, struct session *s)
 	buffer_append(&code, r->arguments->code.data, r->arguments->code.len);
 	char *joined = strndup(code.data ? code.data : "", code.len);
 	if (!joined) {
-		mcp_tool_error(r, "the server is out of memory", "Try again later.");
+		mcp_tool_error(r, "out of memory", "Try again later.");
 		return;
 	}
+
 	free(r->arguments->code.data);
 	r->arguments->code.data = joined;
 	r->arguments->code.len = strlen(joined);
@@ -229,6 +252,18 @@ static void run_in(struct mcp_request *r, struct session *s)
 		run_code(r, s);
 }
 
+/* The operator's most; a session's own limit is checked by the session. */
+static bool check_timeout(struct mcp_request *r)
+{
+	double most = mcp_config_of(r)->max_timeout_s;
+	char text[96];
+	if (r->arguments->timeout_s <= most)
+		return true;
+	snprintf(text, sizeof(text), "$.timeout_s: must be at most %g", most);
+	mcp_tool_error(r, text, "Ask for less, and split the work over several calls.");
+	return false;
+}
+
 /* A package's name must stay one word of the line that installs it. */
 static bool sane_packages(char *const *packages)
 {
@@ -242,23 +277,37 @@ void mcp_call_run_python(struct mcp_request *r, struct session *s)
 {
 	(void)s;
 	if (!sane_packages(r->arguments->packages)) {
-		mcp_tool_error(r, "packages: a name has a character that no package has", "Name packages such as \"rich\" or \"pandas>=2\".");
+		mcp_tool_error(r, "packages: a name has a character that no package has",
+			"Name packages such as \"rich\" or \"pandas>=2\".");
 		return;
 	}
-	if (r->arguments->screenshot && !r->home->config.display) {
-		mcp_tool_error(r, "sessions of this server have no screen", "Leave screenshot out; matplotlib figures are returned without it.");
+
+	if (r->arguments->screenshot && !mcp_config_of(r)->display) {
+		mcp_tool_error(r, "sessions of this server have no screen",
+			"Leave screenshot out; matplotlib figures are returned without it.");
 		return;
 	}
+
+	if (r->arguments->detach && r->modern && !mcp_wants_task(r)) {
+		mcp_fail(r, MCP_MISSING_CAPABILITY, 400,
+			"detach needs a client that declares the extension " MCP_META "tasks",
+			"{\"requiredCapabilities\":{\"extensions\":{\"" MCP_META "tasks\":{}}}}");
+		return;
+	}
+
 	if (r->arguments->detach && !mcp_wants_task(r)) {
-		mcp_tool_error(r, "detach needs a client that declares the extension " MCP_META "tasks", "Leave detach out and wait for the result.");
+		mcp_tool_error(r,
+			"detach needs a client that declares the extension " MCP_META "tasks",
+			"Leave detach out and wait for the result.");
 		return;
 	}
-	if (r->arguments->detach && !mcp_task_begin(r))
+
+	if (!check_timeout(r) || (r->arguments->detach && !mcp_task_begin(r)))
 		return;
 	mcp_with_session(r, false, run_in);
 }
 
-/* ---- run_shell -------------------------------------------------------------------------------- */
+/* ---- run_shell ---------------------------------------------------------------------- */
 
 /* Text as a Python string literal of ASCII characters. */
 static void append_literal(struct buffer *b, const char *s, size_t len)
@@ -274,36 +323,46 @@ static void append_literal(struct buffer *b, const char *s, size_t len)
 	buffer_append_str(b, "'");
 }
 
-/* The command as a cell that defines no name: the interpreter waits for bash and takes over its exit code. */
+/*
+ * The command as a cell that defines no name: the interpreter waits for bash and takes over its
+ * exit code (128 + N for the signal N).
+ */
 static void run_command(struct mcp_request *r, struct session *s)
 {
 	const struct mcp_arguments *a = r->arguments;
 	_cleanup_buffer_ struct buffer code = BUFFER_INIT(0);
 	const char *cwd = a->cwd && *a->cwd ? a->cwd : "/workspace";
 
-	buffer_append_str(&code, "raise SystemExit(__import__('subprocess').call([b'/bin/bash', b'-c', ");
+	buffer_append_str(&code,
+		"raise SystemExit((lambda n: n if n >= 0 else 128 - n)(__import__('subprocess').call([b'/bin/bash', b'-c', ");
 	append_literal(&code, a->command.data, a->command.len);
 	buffer_append_str(&code, "], stdin=-3, cwd=");
 	append_literal(&code, cwd, strlen(cwd));
-	if (buffer_append_str(&code, "))\n") < 0) {
-		mcp_tool_error(r, "the server is out of memory", "Try again later.");
+	if (buffer_append_str(&code, ")))\n") < 0) {
+		mcp_tool_error(r, "out of memory", "Try again later.");
 		return;
 	}
-	execute(r, s, &(struct cell_request){ .code = code.data, .code_len = code.len, .timeout_s = a->timeout_s });
+	execute(r, s,
+		&(struct cell_request){ .dialect = "mcp",
+			.code = code.data,
+			.code_len = code.len,
+			.timeout_s = a->timeout_s });
 }
 
 void mcp_call_run_shell(struct mcp_request *r, struct session *s)
 {
 	(void)s;
-	mcp_with_session(r, false, run_command);
+	if (check_timeout(r))
+		mcp_with_session(r, false, run_command);
 }
 
-/* ---- python, for GET /sse ------------------------------------------------------------------------ */
+/* ---- python, for GET /sse ----------------------------------------------------------- */
 
 static void run_in_own(struct mcp_request *r, struct session *s)
 {
 	if (r->client && *r->client->session && !text_eq(r->client->session, r->session))
-		api_end_later(r->home->api, r->client->session); /* made at the same time by another call: one is enough */
+		/* made at the same time by another call: one is enough */
+		api_end_later(r->home->api, r->client->session);
 	if (r->client)
 		snprintf(r->client->session, sizeof(r->client->session), "%s", r->session);
 	run_code(r, s);
@@ -312,7 +371,8 @@ static void run_in_own(struct mcp_request *r, struct session *s)
 void mcp_call_python(struct mcp_request *r, struct session *s)
 {
 	struct error e = { 0 };
-	if (*r->client->session && api_session(r->home->api, r->client->session, r->owner, &e, &s) == 0)
+	if (*r->client->session &&
+		api_session(r->home->api, r->client->session, r->owner, &e, &s) == 0)
 		r->arguments->session_id = strdup(r->client->session);
 	mcp_with_session(r, false, run_in_own);
 }

@@ -1,16 +1,17 @@
 /*
- * MCP of revision 2024-11-05: GET /sse is an event stream on which answers come, POST /messages has the requests. Served for
- * clients that know nothing else: vLLM's tool server, which wants one tool named `python` in a session of its own.
+ * MCP of revision 2024-11-05: GET /sse is an event stream on which answers come, POST /messages has
+ * the requests. Served for clients that know nothing else: vLLM's tool server, which wants one tool
+ * named `python` in a session of its own.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/call.h"
-#include "dialects/mcp/mcp.h"
-#include "dialects/mcp/mcp_routes.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "dialects/mcp/mcp.h"
+#include "dialects/mcp/mcp_routes.h"
 #include "json/json_read.h"
 
 static int send_piece(void *target, const char *data, size_t len)
@@ -63,9 +64,15 @@ static const struct call_ops stream_ops = { .on_gone = on_gone, .on_drained = on
 void handle_mcp_sse(struct call *call)
 {
 	char address[64];
+	struct error e = { 0 };
+	if (api_check_open(call->api, &e) < 0) {
+		call_error(call, &e);
+		return;
+	}
+
 	struct mcp_client *c = mcp_client_create(mcp_home(call->api), call->owner);
 	if (!c) {
-		call_problem(call, 503, "no_memory", "the server is out of memory", "Try again later.");
+		call_problem(call, 503, "no_memory", "out of memory", "Try again later.");
 		return;
 	}
 	c->stream = call;
@@ -78,24 +85,46 @@ void handle_mcp_sse(struct call *call)
 	send_event(c, "endpoint", address, (size_t)n);
 }
 
-/* ---- messages --------------------------------------------------------------------------------- */
+/* ---- messages ----------------------------------------------------------------------- */
+
+static void send_error(struct mcp_client *c, const json_t *message, const char *text)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	json_writer_init(&w, &b);
+	mcp_put_error(&w, json_object_get(message, "id"), MCP_INVALID_REQUEST, text, NULL);
+	if (json_writer_end(&w) == 0)
+		send_event(c, "message", b.data, b.len);
+}
 
 static void take_message(struct mcp_client *c, json_t *message, size_t len)
 {
 	const char *method = json_string_value(json_object_get(message, "method"));
+	const char *wrong = mcp_check_shape(message);
 	struct mcp_request *r;
-	if (!json_object_get(message, "id")) {
-		if (text_eq(method, "notifications/cancelled"))
-			mcp_cancel_id(c->home, c, json_object_get(json_object_get(message, "params"), "requestId"));
+
+	if (wrong) {
+		send_error(c, message, wrong);
 		return;
 	}
-	if (!method || !(r = mcp_request_create(c->home, json_incref(message), &stream_sink, c)))
+
+	if (mcp_is_notification(message)) {
+		if (text_eq(method, "notifications/cancelled"))
+			mcp_cancel_id(c->home, c,
+				json_object_get(json_object_get(message, "params"), "requestId"));
+		return;
+	}
+
+	r = mcp_request_create(c->home, json_incref(message), &stream_sink, c);
+	if (!r)
 		return;
 	r->modern = false;
 	r->client = c;
 	r->owner = c->owner;
 	if (hold_set(&r->held, len) < 0)
-		mcp_fail(r, MCP_INTERNAL, 503, "the server holds as much for its clients as it may: try again in a second", NULL);
+		mcp_fail(r, MCP_INTERNAL, 503,
+			"the server has reached its limit on memory held for clients: try again in a second",
+			NULL);
 	else
 		mcp_dispatch(r);
 }
@@ -111,12 +140,17 @@ void handle_mcp_messages(struct call *call)
 	if (http_query_param(call->x, "sessionId", id, sizeof(id)) == 1)
 		c = mcp_client_find(mcp_home(call->api), call->owner, id);
 	if (!c || !c->stream || !c->python_tool) {
-		call_problem(call, 404, "client_not_found", "no event stream has this sessionId", "Open GET /sse first and use the address it names.");
+		call_problem(call, 404, "client_not_found", "no event stream has this sessionId",
+			"Open GET /sse first and use the address it names.");
 		return;
 	}
 	const char *body = http_body(call->x, &len);
-	if (json_read(body, len, &e, &message) < 0 || !json_is_object(message)) {
-		call_problem(call, 400, "malformed_json", *e.text ? e.text : "a JSON-RPC message must be an object", "Send one JSON-RPC message.");
+	if (json_read(body, len, &e, &message) < 0) {
+		mcp_answer_error(call, 400, NULL, MCP_PARSE_ERROR, e.text);
+		return;
+	}
+	if (!json_is_object(message)) {
+		mcp_answer_error(call, 400, NULL, MCP_INVALID_REQUEST, mcp_check_shape(message));
 		return;
 	}
 	static const char accepted[] = "Accepted";

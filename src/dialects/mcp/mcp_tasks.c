@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
-#include "dialects/mcp/mcp.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/memory_account.h"
+#include "base/node_id.h"
 #include "base/text.h"
+#include "dialects/mcp/mcp.h"
 
 enum { TASK_ID = 32, POLL_MS = 500, KEEP_MS = 3600 * 1000 };
 
@@ -42,12 +42,16 @@ void mcp_tasks_free(struct mcp *home)
 bool mcp_wants_task(const struct mcp_request *r)
 {
 	const json_t *capabilities = json_object_get(r->meta, MCP_META "clientCapabilities");
-	return r->modern && json_object_get(json_object_get(capabilities, "extensions"), MCP_META "tasks");
+	return r->modern &&
+	       json_object_get(json_object_get(capabilities, "extensions"), MCP_META "tasks");
 }
 
 /* ---- the record ------------------------------------------------------------------------------ */
 
-/* Makes room for one more task of the token: its ended tasks whose time is over, then its oldest ended one. */
+/*
+ * Makes room for one more task of the token: its ended tasks whose time is over, then its oldest
+ * ended one.
+ */
 static bool make_room(struct mcp *home, uint64_t owner)
 {
 	uint64_t now_ns = clock_wall_ns();
@@ -73,14 +77,11 @@ static bool make_room(struct mcp *home, uint64_t owner)
 
 static struct mcp_task *task_create(struct mcp_request *r)
 {
-	uint8_t random[TASK_ID / 2];
 	struct mcp_task *t = make_room(r->home, r->owner) ? calloc(1, sizeof(*t)) : NULL;
-	if (!t || getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
-		free(t);
+	if (!t)
 		return NULL;
-	}
-	for (size_t i = 0; i < sizeof(random); i++)
-		snprintf(t->id + 2 * i, 3, "%02x", random[i]);
+
+	node_make_id(t->id, TASK_ID);
 	t->owner = r->owner;
 	t->created_ns = t->updated_ns = clock_wall_ns();
 	t->request = r;
@@ -105,7 +106,7 @@ static void put_task(struct json_writer *w, const struct mcp_task *t)
 	json_field_uint(w, "pollIntervalMs", POLL_MS);
 }
 
-/* ---- a request becomes a task ----------------------------------------------------------------- */
+/* ---- a request becomes a task ------------------------------------------------------- */
 
 /* The request's answer goes to the task, not to a client. */
 static void on_send(struct mcp_request *r, struct buffer *message, bool last, int status)
@@ -129,7 +130,8 @@ bool mcp_task_begin(struct mcp_request *r)
 	struct json_writer w;
 	struct mcp_task *t = task_create(r);
 	if (!t) {
-		mcp_tool_error(r, "too many tasks are under way", "Wait for one of them to end, or leave detach out.");
+		mcp_tool_error(r, "too many tasks are under way",
+			"Wait for one of them to end, or leave detach out.");
 		return false;
 	}
 
@@ -145,7 +147,10 @@ bool mcp_task_begin(struct mcp_request *r)
 	json_close(&w);
 	json_close(&w);
 
-	/* From here on the client of the call has its answer, and the request lives for the task alone. */
+	/*
+	 * From here on the client of the call has its answer, and the request lives for the task
+	 * alone.
+	 */
 	r->sink->send(r, &b, true, 200);
 	r->sink = &task_sink;
 	r->target = NULL;
@@ -158,8 +163,9 @@ bool mcp_task_begin(struct mcp_request *r)
 
 void mcp_task_take(struct mcp_request *r, struct buffer *result)
 {
-	static const char full[] = "{\"content\":[{\"type\":\"text\",\"text\":\"The server is out of memory: the result was dropped. Run the code again.\"}],"
-				   "\"structuredContent\":{\"error\":{\"type\":\"ToolError\",\"message\":\"out of memory\"}},\"isError\":true}";
+	static const char full[] =
+		"{\"content\":[{\"type\":\"text\",\"text\":\"The server is out of memory: the result was dropped. Run the code again.\"}],"
+		"\"structuredContent\":{\"error\":{\"type\":\"ToolError\",\"message\":\"out of memory\"}},\"isError\":true}";
 	struct mcp_task *t = r->task;
 	t->updated_ns = clock_wall_ns();
 	if (hold_set(&t->held, result->len) < 0) {
@@ -170,7 +176,7 @@ void mcp_task_take(struct mcp_request *r, struct buffer *result)
 	*result = (struct buffer){ 0 };
 }
 
-/* ---- methods ------------------------------------------------------------------------------------- */
+/* ---- methods ------------------------------------------------------------------------ */
 
 static struct mcp_task *find_task(struct mcp_request *r)
 {
@@ -209,6 +215,16 @@ void mcp_tasks_cancel(struct mcp_request *r)
 		t->updated_ns = clock_wall_ns();
 		mcp_cancel(t->request);
 	}
+	mcp_begin_result(r, &w, &b);
+	mcp_respond(r, &w, &b);
+}
+
+void mcp_tasks_update(struct mcp_request *r)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct json_writer w;
+	if (!find_task(r))
+		return;
 	mcp_begin_result(r, &w, &b);
 	mcp_respond(r, &w, &b);
 }

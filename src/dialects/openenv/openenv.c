@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dialects/dialect.h"
-#include "dialects/openenv/openenv_web.h"
-#include "dialects/common/reset_packages.h"
-#include "dialects/common/uuid.h"
 #include "api/schema/requests.h"
 #include "base/clock.h"
+#include "base/node_id.h"
 #include "base/text.h"
+#include "dialects/common/reset_packages.h"
+#include "dialects/dialects.h"
+#include "dialects/openenv/openenv_routes.h"
+#include "dialects/openenv/openenv_web.h"
 #include "json/json_write.h"
 
 enum { SWEEP_MS = 1000 };
@@ -26,18 +27,18 @@ static int create(struct api *a, const struct api_config *config, struct error *
 {
 	struct openenv *o = calloc(1, sizeof(*o));
 	if (!o)
-		return error_set(e, -ENOMEM, "not enough memory");
+		return error_set(e, -ENOMEM, "out of memory");
 	o->api = a;
 	o->config = config->openenv;
 	TAILQ_INIT(&o->envs);
 	TAILQ_INIT(&o->sockets);
 	TAILQ_INIT(&o->views);
 	uv_timer_init(config->loop, &o->sweep);
-	uv_timer_init(config->loop, &o->kick);
+	uv_timer_init(config->loop, &o->more);
 	/* They only serve what others keep alive: the loop may end with them running. */
 	uv_unref((uv_handle_t *)&o->sweep);
-	uv_unref((uv_handle_t *)&o->kick);
-	o->sweep.data = o->kick.data = o;
+	uv_unref((uv_handle_t *)&o->more);
+	o->sweep.data = o->more.data = o;
 	o->handles = 2;
 	*ret_state = o;
 	return 0;
@@ -53,7 +54,7 @@ static void on_handle_closed(uv_handle_t *h)
 static void env_free(struct env *e)
 {
 	TAILQ_REMOVE(&e->home->envs, e, link);
-	env_packages_destroy(e->outfit);
+	env_packages_destroy(e->packages);
 	env_history_free(e);
 	free(e->reset_id);
 	free(e->answered_id);
@@ -70,16 +71,15 @@ static void destroy(void *state)
 	while ((e = TAILQ_FIRST(&o->envs)))
 		env_free(e);
 	uv_close((uv_handle_t *)&o->sweep, on_handle_closed);
-	uv_close((uv_handle_t *)&o->kick, on_handle_closed);
+	uv_close((uv_handle_t *)&o->more, on_handle_closed);
 }
 
-static unsigned in_flight(const void *state)
-{
-	const struct openenv *o = state;
-	return o->ws_steps;
-}
-
-const struct dialect dialect_openenv = { "openenv", create, destroy, in_flight };
+const struct dialect dialect_openenv = {
+	.name = "openenv",
+	.routes = openenv_routes,
+	.create = create,
+	.destroy = destroy,
+};
 
 /* ---- life of an env -------------------------------------------------------- */
 
@@ -126,13 +126,16 @@ void env_destroy(struct env *e, const char *why)
 	e->ending = true;
 	if (e->socket)
 		env_socket_drop(e->socket, 1000, why);
-	/* Those of requests are answered by the end of the session, those of sockets have nobody who listens.
+	/*
+	 * Those of requests are answered by the end of the session, those of sockets have nobody
+	 * who listens.
 	 */
 	for (struct step *next = TAILQ_FIRST(&e->steps); (s = next);) {
 		next = TAILQ_NEXT(s, link);
 		if (s->target == e)
 			step_abandon(s);
 	}
+
 	env_history_forget(e);
 	end_session(e, why);
 	env_packages_cancel(e, why);
@@ -148,6 +151,7 @@ static void on_sweep(uv_timer_t *timer)
 	uint64_t now = clock_now_ns();
 	bool named = false;
 	struct session *s;
+
 	if (o->api->draining)
 		return; /* sessions end with the server */
 	for (struct env *e = TAILQ_FIRST(&o->envs), *next; e; e = next) {
@@ -155,13 +159,15 @@ static void on_sweep(uv_timer_t *timer)
 		if (!*e->name)
 			continue;
 		bool left = !e->socket && e->lease_until_ns && now > e->lease_until_ns;
-		bool gone = !e->socket && !e->outfit && TAILQ_EMPTY(&e->steps) &&
-			    (!*e->session || session_find(o->api->sessions, e->session, NULL, &s) < 0);
+		bool gone = !e->socket && !e->packages && TAILQ_EMPTY(&e->steps) &&
+			    (!*e->session ||
+				    session_find(o->api->sessions, e->session, NULL, &s) < 0);
 		if (left || gone)
 			env_destroy(e, "nobody came back to its environment");
 		else
 			named = true;
 	}
+
 	if (!named)
 		uv_timer_stop(timer);
 }
@@ -227,11 +233,14 @@ void openenv_add_field_error(struct pydantic *p, json_t *fields, const struct er
 	const char *text = text_starts(err->text, "$.") ? err->text + 2 : NULL;
 	if (text)
 		snprintf(field, sizeof(field), "%.*s", (int)strcspn(text, ".[:"), text);
-	pydantic_add(
-		p, "value_error", *field ? field : NULL, err->text, json_object_get(fields, field), NULL);
+	pydantic_add(p, "value_error", *field ? field : NULL, err->text,
+		json_object_get(fields, field), NULL);
 }
 
-/* coding_env's X server always runs: so every environment has a screen, whose X server starts when something connects to it. */
+/*
+ * coding_env's X server always runs: so every environment has a screen, whose X server starts when
+ * something connects to it.
+ */
 static void give_screen(const struct reset_request *r, struct session_params *params)
 {
 	bool refused = r && json_is_false(json_object_get(r->session, "display"));
@@ -239,8 +248,8 @@ static void give_screen(const struct reset_request *r, struct session_params *pa
 		params->has_display = params->display.lazy = true;
 }
 
-int reset_read_params(
-	const struct reset_request *r, struct pydantic *p, struct error *err, struct session_params *params)
+int reset_read_params(const struct reset_request *r, struct pydantic *p, struct error *err,
+	struct session_params *params)
 {
 	int result = 0;
 	if (r && r->given) {
@@ -249,6 +258,7 @@ int reset_read_params(
 	} else if (r && r->session) {
 		result = fields_decode(&session_fields, r->session, params, err);
 	}
+
 	if (result < 0 && p)
 		openenv_add_field_error(p, r->session, err);
 	give_screen(r, params);
@@ -256,16 +266,24 @@ int reset_read_params(
 		params->has_seed = true;
 		params->seed = r->seed;
 	}
+
 	return result;
 }
 
-int openenv_session(struct openenv *o, uint64_t owner, const char *name, const struct reset_request *r,
-	struct pydantic *p, struct error *err, char ret_id[SESSION_ID_LEN + 1])
+bool openenv_is_full(const struct error *e)
+{
+	return text_eq(e->slug, "too_many_sessions") || text_eq(e->slug, "server_full");
+}
+
+int openenv_session(struct openenv *o, uint64_t owner, const char *name,
+	const struct reset_request *r, struct pydantic *p, struct error *err,
+	char ret_id[SESSION_ID_LEN + 1])
 {
 	struct session_params params = { 0 };
 	struct session_info info;
 	struct session *s;
 	int result = api_check_open(o->api, err);
+
 	if (!result)
 		result = reset_read_params(r, p, err, &params);
 	if (!result)
@@ -278,10 +296,12 @@ int openenv_session(struct openenv *o, uint64_t owner, const char *name, const s
 		params.name = strdup(*name ? name : "openenv");
 	if (!result) {
 		params.owner = owner;
+		params.dialect = "openenv";
 		result = session_create(o->api->sessions, &params, err, &s);
 		if (!result)
 			params = (struct session_params){ 0 };
 	}
+
 	reset_packages_release(&params);
 	if (result < 0)
 		return result;
@@ -290,7 +310,8 @@ int openenv_session(struct openenv *o, uint64_t owner, const char *name, const s
 	return 0;
 }
 
-int env_make_session(struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err)
+int env_make_session(
+	struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err)
 {
 	char id[SESSION_ID_LEN + 1];
 	/* The old one goes first: its place may be the only one there is. */
@@ -326,10 +347,11 @@ int env_reset(struct env *e, const struct reset_request *r, struct pydantic *p, 
 		if (result < 0)
 			return result;
 	}
+
 	if (r->episode)
 		snprintf(e->episode, sizeof(e->episode), "%s", r->episode);
 	else
-		uuid_random(e->episode);
+		node_make_uuid(e->episode);
 	if (r->has_rewards)
 		e->rewards = r->rewards;
 	e->step_count = 0;

@@ -1,14 +1,15 @@
 /*
  * The OpenEnv dialect (private to its files): environments over sessions.
  *
- * An env is what OpenEnv calls one environment: an episode with its counters, and the session that runs its
- * code. A reset gives it a new session, taken from the guests that are ready, so nothing of the last episode
- * is left, not even files. Envs come in two kinds. One without a name belongs to its WebSocket and ends with
- * it, as OpenEnv's own do. One with a name is found again by it: by requests that carry the name, and by a
- * WebSocket that comes back within the lease after its connection broke.
+ * An env is what OpenEnv calls one environment: an episode with its counters, and the session that
+ * runs its code. A reset gives it a new session, taken from the guests that are ready, so nothing
+ * of the last episode is left, not even files. Envs come in two kinds. One without a name belongs
+ * to its WebSocket and ends with it, as OpenEnv's own do. One with a name is found again by it: by
+ * requests that carry the name, and by a WebSocket that comes back within the lease after its
+ * connection broke.
  *
- * A step is one cell somebody waits for; its sink hears of it. The env owns its steps: ending the env
- * abandons them.
+ * A step is one cell somebody waits for; its sink hears of it. The env owns its steps: ending the
+ * env abandons them.
  */
 #pragma once
 
@@ -20,9 +21,9 @@
 
 #include "api/api.h"
 #include "api/call.h"
-#include "dialects/common/pydantic.h"
 #include "api/schema/requests.h"
 #include "base/buffer.h"
+#include "dialects/common/pydantic.h"
 
 struct env;
 struct env_packages;
@@ -38,10 +39,9 @@ struct openenv {
 	struct api *api;
 	struct openenv_config config;
 	TAILQ_HEAD(, env) envs;
-	uv_timer_t sweep;  /* runs while there are envs with a name */
-	uv_timer_t kick;   /* another turn for sockets that have messages waiting */
-	unsigned handles;  /* not closed yet */
-	unsigned ws_steps; /* for in_flight */
+	uv_timer_t sweep; /* runs while there are envs with a name */
+	uv_timer_t more;  /* another turn for sockets that have messages waiting */
+	unsigned handles; /* not closed yet */
 	TAILQ_HEAD(, env_socket) sockets;
 	TAILQ_HEAD(, web_view) views; /* of the web interface */
 };
@@ -49,7 +49,8 @@ struct openenv {
 /* What a reset asks for, checked: errors go to p. The seed counts when has_seed. */
 struct reset_request {
 	bool has_seed, has_rewards, rewards;
-	struct session_params *given; /* the session's fields as read already, with their packages; taken; or NULL */
+	/* the session's fields as read already, with their packages; taken; or NULL */
+	struct session_params *given;
 	unsigned long long seed;
 	const char *episode; /* or NULL; points into the data */
 	json_t *session;     /* new reference: the session's fields among the data, or NULL */
@@ -64,18 +65,21 @@ struct env {
 	char episode[ENV_EPISODE_MAX + 1]; /* "" before the first reset */
 	unsigned step_count;
 	int last_exit_code;
-	bool ran;         /* its session has run something */
-	bool plain;       /* its session has no parameters of its own */
-	struct env_packages *outfit;   /* a reset waits for its packages */
-	struct env_history *travel;   /* a checkpoint, rollback or fork that its socket waits for */
-	char *reset_id;              /* JSON text of the id of the message that asked for it, or NULL */
+	bool ran;                      /* its session has run something */
+	bool plain;                    /* its session has no parameters of its own */
+	struct env_packages *packages; /* a reset waits for its packages */
+	struct env_history *history; /* a checkpoint, rollback or fork that its socket waits for */
+	/* JSON text of the id of the message that asked for it, or NULL */
+	char *reset_id;
 	bool ending;
 	bool rewards;
 	TAILQ_HEAD(, step) steps;
 	unsigned ws_steps;
 	struct env_socket *socket;
 	uint64_t lease_until_ns; /* of one whose socket broke; 0: none */
-	/* The last answer to a message with an id, for a client that lost it with its connection. */
+	/*
+	 * The last answer to a message with an id, for a client that lost it with its connection.
+	 */
 	char *answered_id;
 	struct buffer answer;
 	struct web_log *log; /* of the web interface's environment; else NULL */
@@ -83,7 +87,8 @@ struct env {
 
 /* What a step's asker hears; exactly one call, after which the step is gone. */
 struct step_sink {
-	void (*on_output)(struct step *s, enum stream stream, const char *data, size_t len); /* may be NULL */
+	/* may be NULL */
+	void (*on_output)(struct step *s, enum stream stream, const char *data, size_t len);
 	void (*on_done)(struct step *s, const struct observation *o);
 };
 
@@ -114,32 +119,57 @@ void env_destroy(struct env *e, const char *why);
 void reset_read(json_t *data, struct pydantic *p, struct reset_request *ret);
 void reset_finish(struct reset_request *r);
 
-/* openenv_fields.c. Adds an error for every member of a reset that is not known, with the list of those that are. */
+/*
+ * openenv_fields.c. Adds an error for every member of a reset that is not known, with the list of
+ * those that are.
+ */
 void reset_check_names(json_t *data, struct pydantic *p);
 
 /* Whether a session can be made of it; nothing is made. Errors as env_reset(). */
-int openenv_check_reset(const struct openenv *o, const struct reset_request *r, struct pydantic *p, struct error *err);
+int openenv_check_reset(const struct openenv *o, const struct reset_request *r, struct pydantic *p,
+	struct error *err);
 
-/* The answer to a reset. `e`: the environment that was reset, NULL when nothing is kept. Its metadata tells of modules that could not be had. */
+/*
+ * The answer to a reset. `e`: the environment that was reset, NULL when nothing is kept. Its
+ * metadata tells of modules that could not be had.
+ */
 void openenv_put_first(struct json_writer *w, const struct env *e, bool rewards);
 
-/* Adds what every environment may import, and allows what is safe below each of its additional imports. -ENOMEM. */
+/*
+ * Adds what every environment may import, and allows what is safe below each of its additional
+ * imports. -ENOMEM.
+ */
 int openenv_add_imports(struct session_params *params);
 
-/* A new episode in a new session. `p` hears of session fields that are wrong (and -EINVAL is returned). */
+/*
+ * A new episode in a new session. `p` hears of session fields that are wrong (and -EINVAL is
+ * returned).
+ */
 int env_reset(struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err);
 int env_open(struct env *e, struct error *err); /* a session without an episode yet */
-int env_make_session(struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err);
-int reset_read_params(const struct reset_request *r, struct pydantic *p, struct error *err, struct session_params *params);
+int env_make_session(
+	struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err);
+int reset_read_params(const struct reset_request *r, struct pydantic *p, struct error *err,
+	struct session_params *params);
 
-/* What one of our own tables said, as pydantic would. Its error names a path, such as $.limits.timeout_s: the first member is the field. */
+/*
+ * What one of our own tables said, as pydantic would. Its error names a path, such as
+ * $.limits.timeout_s: the first member is the field.
+ */
 void openenv_add_field_error(struct pydantic *p, json_t *fields, const struct error *err);
 
 /* Makes a session for this dialect; `fields` may be NULL. */
-int openenv_session(struct openenv *o, uint64_t owner, const char *name, const struct reset_request *r,
-	struct pydantic *p, struct error *err, char ret_id[SESSION_ID_LEN + 1]);
+int openenv_session(struct openenv *o, uint64_t owner, const char *name,
+	const struct reset_request *r, struct pydantic *p, struct error *err,
+	char ret_id[SESSION_ID_LEN + 1]);
 
-/* The name in the query, `session` or `session_id`: 1, 0 without one, negative when it does not fit. */
+/* Was no session made because the server has no room for one, or the token's quota is used up? */
+bool openenv_is_full(const struct error *e);
+
+/*
+ * The name in the query, `session` or `session_id`: 1, 0 without one, negative when it does not
+ * fit.
+ */
 int env_name_asked(const struct call *c, char out[ENV_NAME_MAX + 2]);
 
 /* May this be the name of an env? Letters, digits, '.', '_', '-'. */
@@ -150,12 +180,15 @@ void env_put_state(struct json_writer *w, const struct env *e);
 /* ---- envs whose sessions need packages (openenv_packages.c) ------------------------ */
 
 /*
- * As env_reset(), for a request that may have to wait for packages: `done` is called once, now or later, with what env_reset() returned,
- * or -EIDRM when the env ends first. Only one reset of an env waits at a time: another is -EBUSY.
+ * As env_reset(), for a request that may have to wait for packages: `done` is called once, now or
+ * later, with what env_reset() returned, or -EIDRM when the env ends first. Only one reset of an
+ * env waits at a time: another is -EBUSY.
  */
-typedef void (*env_reset_done)(struct env *e, void *userdata, int result, struct pydantic *p, const struct error *err);
-void env_reset_with_packages(struct env *e, const struct reset_request *r, struct pydantic *p, env_reset_done done, void *userdata);
-void env_packages_forget(struct env *e); /* the asker left: done is not called */
+typedef void (*env_reset_done)(
+	struct env *e, void *userdata, int result, struct pydantic *p, const struct error *err);
+void env_reset_with_packages(struct env *e, const struct reset_request *r, struct pydantic *p,
+	env_reset_done done, void *userdata);
+void env_packages_forget(struct env *e);                  /* the asker left: done is not called */
 void env_packages_cancel(struct env *e, const char *why); /* the env ends: its asker hears it */
 void env_packages_destroy(struct env_packages *o);
 
@@ -179,8 +212,10 @@ struct action {
 void action_read(json_t *data, struct pydantic *p, struct action *ret);
 void action_finish(struct action *a);
 
-/* `env` or, for a single run, the id of a session. Takes nothing over; `id` and the action are copied. 0: the
- * sink will hear of it, or has already. */
+/*
+ * `env` or, for a single run, the id of a session. Takes nothing over; `id` and the action are
+ * copied. 0: the sink will hear of it, or has already.
+ */
 int step_start(struct openenv *o, struct env *env, const char *session, const struct action *a,
 	const char *id, bool extras, bool detach, const struct step_sink *sink, void *target,
 	struct error *err, struct step **ret);
@@ -188,8 +223,10 @@ void step_abandon(struct step *s); /* frees it; its cell is interrupted */
 
 /* {"observation":…,"reward":…,"done":…}, as OpenEnv's clients read it. */
 void step_put_observation(struct json_writer *w, const struct step *s, const struct observation *o);
-void step_put_outcome(struct json_writer *w, const struct step *s, const struct observation *o); /* those three members */
-void step_put_seen(struct json_writer *w, const struct step *s, const struct observation *o); /* the first one's value */
+/* those three members */
+void step_put_outcome(struct json_writer *w, const struct step *s, const struct observation *o);
+/* the first one's value */
+void step_put_seen(struct json_writer *w, const struct step *s, const struct observation *o);
 
 void step_put_reward(struct json_writer *w, bool rewards, double reward);
 
@@ -205,7 +242,8 @@ void openenv_put_rpc(struct json_writer *w, const struct rpc *rpc);
 
 /* ---- sockets (openenv_socket.c) ---------------------------------------------- */
 
-void env_socket_drop(struct env_socket *s, unsigned code, const char *why); /* its env is gone or another's */
+/* its env is gone or another's */
+void env_socket_drop(struct env_socket *s, unsigned code, const char *why);
 void openenv_resume(struct openenv *o);
 
 /* ---- handlers ---------------------------------------------------------------- */

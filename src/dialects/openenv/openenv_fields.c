@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dialects/openenv/openenv.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "json/json_write.h"
+#include "dialects/common/dialect_words.h"
+#include "dialects/openenv/openenv.h"
 #include "profile/profiles.h"
+#include "json/json_write.h"
 
 enum { NAMES_MAX = 48, KNOWN_BYTES = 640 };
 
@@ -38,23 +39,29 @@ void reset_check_names(json_t *data, struct pydantic *p)
 	const char *names[NAMES_MAX + 1], *name;
 	char words[KNOWN_BYTES];
 	json_t *value;
-	size_t n = known_names(names), len = (size_t)snprintf(words, sizeof(words), "Extra inputs are not permitted. Known fields: ");
+	size_t n = known_names(names), len = (size_t)snprintf(words, sizeof(words),
+					       "Extra inputs are not permitted. Known fields: ");
 	for (size_t i = 0; i < n && len < sizeof(words); i++)
-		len += (size_t)snprintf(words + len, sizeof(words) - len, "%s%s", i ? ", " : "", names[i]);
+		len += (size_t)snprintf(
+			words + len, sizeof(words) - len, "%s%s", i ? ", " : "", names[i]);
 
-	json_object_foreach(data, name, value)
-		if (!is_known(names, name))
-			pydantic_add(p, "extra_forbidden", name, words, value, NULL);
+	json_object_foreach(data, name, value) if (!is_known(names, name))
+		pydantic_add(p, "extra_forbidden", name, words, value, NULL);
 }
 
-/* coding_env authorises these whatever ADDITIONAL_IMPORTS says: pictures are taken of what they show. */
+/*
+ * coding_env authorises these whatever ADDITIONAL_IMPORTS says: pictures are taken of what they
+ * show.
+ */
 int openenv_add_imports(struct session_params *params)
 {
 	static const char *const always[] = { "tkinter", "matplotlib" };
 	size_t n = 0;
+
 	while (params->additional_imports && params->additional_imports[n])
 		n++;
-	char **grown = realloc(params->additional_imports, (n + ARRAY_LEN(always) + 1) * sizeof(*grown));
+	char **grown = realloc(
+		params->additional_imports, (n + ARRAY_LEN(always) + 1) * sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	params->additional_imports = grown;
@@ -64,26 +71,34 @@ int openenv_add_imports(struct session_params *params)
 			n++;
 		grown[n] = NULL;
 	}
+
 	return 0;
 }
 
 /* A profile that does not exist is wrong in the field that named it. */
-static int check_profile(const struct openenv *o, const struct reset_request *r, const struct session_params *params, struct pydantic *p, struct error *err)
+static int check_profile(const struct openenv *o, const struct reset_request *r,
+	const struct session_params *params, struct pydantic *p, struct error *err)
 {
 	_cleanup_(profile_choice_finish) struct profile_choice choice = { 0 };
 	const char *field = json_object_get(r->session, "profile") ? "profile" : "executor_backend";
-	char words[ERROR_TEXT_MAX + ERROR_REMEDY_MAX + 2];
+	char words[ERROR_TEXT_MAX + EDGE_TEXT_MAX + 2], remedy[EDGE_TEXT_MAX];
+
 	if (!params->profile)
 		return 0;
-	int result = profiles_choose(o->api->profiles, params->profile, NULL, params->additional_imports, true, err, &choice);
+	int result = profiles_choose(o->api->profiles, params->profile, NULL,
+		params->additional_imports, true, err, &choice);
 	if (result < 0 && p) {
-		snprintf(words, sizeof(words), "%s. %s", err->text, err->remedy);
-		pydantic_add(p, "value_error", field, words, json_object_get(r->session, field), NULL);
+		snprintf(words, sizeof(words), "%s. %s", err->text,
+			edge_expand(&dialect_words, err->remedy, remedy, sizeof(remedy)));
+		pydantic_add(
+			p, "value_error", field, words, json_object_get(r->session, field), NULL);
 	}
+
 	return result;
 }
 
-int openenv_check_reset(const struct openenv *o, const struct reset_request *r, struct pydantic *p, struct error *err)
+int openenv_check_reset(const struct openenv *o, const struct reset_request *r, struct pydantic *p,
+	struct error *err)
 {
 	struct session_params probe = { 0 };
 	int result = r->given ? 0 : reset_read_params(r, p, err, &probe);

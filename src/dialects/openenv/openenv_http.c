@@ -1,28 +1,30 @@
 /*
- * OpenEnv over HTTP. As OpenEnv does it, each request is an environment of its own: nothing is kept. Requests
- * that carry the name of an environment (header, cookie or query) share that one instead.
+ * OpenEnv over HTTP. As OpenEnv does it, each request is an environment of its own: nothing is
+ * kept. Requests that carry the name of an environment (header, cookie or query) share that one
+ * instead.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dialects/dialect.h"
-#include "dialects/openenv/openenv.h"
-#include "dialects/openenv/openenv_web.h"
-#include "dialects/common/python_json.h"
 #include "api/routes.h"
 #include "base/cleanup.h"
+#include "base/node_id.h"
 #include "base/text.h"
+#include "dialects/common/python_json.h"
+#include "dialects/dialects.h"
+#include "dialects/openenv/openenv.h"
+#include "dialects/openenv/openenv_web.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
 
-static const char cookie_name[] = "openenv_session=";
+static const char cookie_name[] = "openenv_session";
 static const char header_name[] = "X-Session-Id", openenv_header_name[] = "X-OpenEnv-Session-Id";
 
 static struct openenv *home(const struct call *c)
 {
-	return dialect_state(c->api, DIALECT_OPENENV);
+	return dialect_state(c->api, &dialect_openenv);
 }
 
 /* ---- errors as FastAPI gives them ------------------------------------------ */
@@ -45,11 +47,13 @@ static void respond_bad_json(struct call *c, const char *text, size_t len, const
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct python_json_error at = { .message = e->text };
 	struct json_writer w;
+
 	if (!text_is_utf8(text, len)) {
 		static const char body[] = "{\"detail\":\"There was an error parsing the body\"}";
 		call_respond_static(c, 400, "application/json", body, sizeof(body) - 1);
 		return;
 	}
+
 	python_json_error(text, len, &at);
 	json_writer_init(&w, &b);
 	json_open_object(&w);
@@ -100,26 +104,12 @@ static bool is_model(json_t *body, struct pydantic *p)
 
 /* ---- whose environment -------------------------------------------------------- */
 
-static bool cookie_value(const char *header, char *out, size_t size)
-{
-	while (header && *header) {
-		header += strspn(header, " ;");
-		size_t n = strcspn(header, ";");
-		if (!strncmp(header, cookie_name, sizeof(cookie_name) - 1)) {
-			snprintf(out, size, "%.*s", (int)(n - sizeof(cookie_name) + 1),
-				header + sizeof(cookie_name) - 1);
-			return true;
-		}
-		header += n;
-	}
-	return false;
-}
-
 /* The name the request carries, "" for none; -EINVAL when it cannot be one. */
 static int asked_name(const struct call *c, char out[ENV_NAME_MAX + 2])
 {
 	size_t size = ENV_NAME_MAX + 2;
 	const char *header = http_header(c->x, header_name);
+
 	if (!header)
 		header = http_header(c->x, openenv_header_name);
 	/* OpenEnv's web interface has one environment for all its pages. */
@@ -129,10 +119,11 @@ static int asked_name(const struct call *c, char out[ENV_NAME_MAX + 2])
 		snprintf(out, size, "web");
 	} else if (!r && header) {
 		snprintf(out, size, "%s", header);
-	} else if (!r && !cookie_value(http_header(c->x, "Cookie"), out, size)) {
+	} else if (!r && !http_cookie(c->x, cookie_name, out, size)) {
 		out[0] = '\0';
 		return 0;
 	}
+
 	return r < 0 || !env_name_is_sound(out) ? -EINVAL : 0;
 }
 
@@ -143,31 +134,40 @@ static void tell_name(struct call *c, const char *name, bool made)
 	http_add_header(c->x, header_name, name);
 	if (!made)
 		return;
-	snprintf(cookie, sizeof(cookie), "%s%s; Path=/; HttpOnly; SameSite=Strict", cookie_name, name);
+	snprintf(cookie, sizeof(cookie), "%s=%s; Path=/; HttpOnly; SameSite=Strict", cookie_name,
+		name);
 	http_add_header(c->x, "Set-Cookie", cookie);
 }
 
-/* The environment of the request: *ret stays NULL for one that keeps nothing. False: answered already. */
+/*
+ * The environment of the request: *ret stays NULL for one that keeps nothing. False: answered
+ * already.
+ */
 static bool find_env(struct call *c, bool make, struct env **ret)
 {
 	char name[ENV_NAME_MAX + 2];
 	bool made = false;
+
 	if (asked_name(c, name) < 0) {
-		call_problem(c, 400, "invalid_session_name", "the name of the environment is not a sound one",
-			"Use 1 to 64 letters, digits, '.', '_' and '-', or `new` to be given one.");
+		call_problem(c, 400, "invalid_session_name",
+			"the name of the environment is invalid",
+			"Use 1 to 64 letters, digits, '.', '_' and '-', or `new` to get a new name.");
 		return false;
 	}
+
 	if (!*name)
 		return true;
 	if (text_eq(name, "new") && make) {
 		made = true;
-		text_random_id(name, 26);
+		node_make_id(name, 26);
 	}
+
 	*ret = env_find(home(c), c->owner, name);
 	if (!*ret && make && !(*ret = env_create(home(c), c->owner, name))) {
-		call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
+		call_problem(c, 503, "no_memory", "out of memory", "Try again later.");
 		return false;
 	}
+
 	tell_name(c, name, made);
 	return true;
 }
@@ -183,10 +183,12 @@ static void respond_first(struct call *c, const struct env *e, bool rewards)
 	call_respond(c, 200, &w, &b);
 }
 
-static void on_reset(struct env *e, void *userdata, int result, struct pydantic *p, const struct error *err)
+static void on_reset(
+	struct env *e, void *userdata, int result, struct pydantic *p, const struct error *err)
 {
 	struct call *c = userdata;
 	bool rewards = e->rewards;
+
 	c->work = NULL;
 	c->ops = NULL;
 	if (result < 0 && !*e->session)
@@ -210,7 +212,8 @@ static void on_reset_gone(struct call *c)
 
 static const struct call_ops reset_ops = { .on_gone = on_reset_gone };
 
-static void reset_env(struct call *c, struct env *e, const struct reset_request *r, struct pydantic *p)
+static void reset_env(
+	struct call *c, struct env *e, const struct reset_request *r, struct pydantic *p)
 {
 	c->work = e;
 	c->ops = &reset_ops;
@@ -235,6 +238,7 @@ static void reset_with(struct call *c, json_t *body)
 	struct pydantic p;
 	struct reset_request r = { 0 };
 	struct env *e = NULL;
+
 	pydantic_init(&p, "body", false);
 	if (!body || is_model(body, &p))
 		reset_read(body, &p, &r);
@@ -246,6 +250,7 @@ static void reset_with(struct call *c, json_t *body)
 		else
 			reset_nothing(c, &r, &p);
 	}
+
 	reset_finish(&r);
 	pydantic_finish(&p);
 }
@@ -307,8 +312,8 @@ static void on_gone(struct call *c)
 
 static const struct call_ops step_ops = { .on_gone = on_gone };
 
-static int choose_session(
-	struct call *c, struct env *e, const struct action *a, struct http_step *h, struct error *err)
+static int choose_session(struct call *c, struct env *e, const struct action *a,
+	struct http_step *h, struct error *err)
 {
 	struct reset_request fresh = { 0 };
 	if (!e) {
@@ -324,10 +329,12 @@ static void start(struct call *c, struct env *e, const struct action *a, bool ex
 {
 	struct error err = { 0 };
 	struct http_step *h = calloc(1, sizeof(*h));
+
 	if (!h) {
-		call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
+		call_problem(c, 503, "no_memory", "out of memory", "Try again later.");
 		return;
 	}
+
 	h->call = c;
 	if (openenv_is_web(c) && (h->code = strndup(a->code, a->code_len)))
 		h->code_len = a->code_len;
@@ -337,7 +344,8 @@ static void start(struct call *c, struct env *e, const struct action *a, bool ex
 	if (!r)
 		r = choose_session(c, e, a, h, &err);
 	if (!r)
-		r = step_start(home(c), e, h->session, a, NULL, extras, false, &sink, h, &err, &h->step);
+		r = step_start(
+			home(c), e, h->session, a, NULL, extras, false, &sink, h, &err, &h->step);
 	if (!r)
 		return;
 	h->step = NULL;
@@ -372,10 +380,12 @@ static void step_with(struct call *c, json_t *body, struct pydantic *p)
 	struct action a;
 	struct env *e = NULL;
 	double timeout_s = 0;
+
 	if (!read_request(body, p, &data, &timeout_s)) {
 		respond_errors(c, p);
 		return;
 	}
+
 	/* The action is the environment's to check, and pydantic's own words are answered. */
 	p->root = NULL;
 	p->urls = true;
@@ -427,6 +437,6 @@ void handle_openenv_close(struct call *c)
 	bool closed = e != NULL;
 	env_destroy(e, "it was closed");
 	static const char yes[] = "{\"closed\":true}", no[] = "{\"closed\":false}";
-	call_respond_static(
-		c, 200, "application/json", closed ? yes : no, closed ? sizeof(yes) - 1 : sizeof(no) - 1);
+	call_respond_static(c, 200, "application/json", closed ? yes : no,
+		closed ? sizeof(yes) - 1 : sizeof(no) - 1);
 }

@@ -1,16 +1,17 @@
 /*
- * What is said over an OpenEnv WebSocket. A member `id` of a message, which OpenEnv itself does not know, is
- * given back in all that is said about it.
+ * What is said over an OpenEnv WebSocket. A member `id` of a message, which OpenEnv itself does not
+ * know, is given back in all that is said about it.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dialects/openenv/openenv_socket.h"
-#include "dialects/common/python_json.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "dialects/common/dialect_words.h"
+#include "dialects/common/python_json.h"
+#include "dialects/openenv/openenv_socket.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
 
@@ -33,7 +34,8 @@ void message_finish(struct env_socket *s, struct json_writer *w, struct buffer *
 		http_ws_close(s->ws, 1008, "too slow");
 }
 
-static void begin_error(struct json_writer *w, struct buffer *b, const char *message, const char *code)
+static void begin_error(
+	struct json_writer *w, struct buffer *b, const char *message, const char *code)
 {
 	message_begin(w, b, "error");
 	json_open_object(w);
@@ -41,7 +43,8 @@ static void begin_error(struct json_writer *w, struct buffer *b, const char *mes
 	json_field_cstr(w, "code", code);
 }
 
-void message_send_error(struct env_socket *s, const struct message *m, const char *message, const char *code)
+void message_send_error(
+	struct env_socket *s, const struct message *m, const char *message, const char *code)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
@@ -81,13 +84,16 @@ static void send_capacity(struct env_socket *s, const char *id)
 /* What kept a session from being made or a step from being run. */
 void message_send_failure(struct env_socket *s, const struct message *m, const struct error *e)
 {
-	char text[ERROR_TEXT_MAX + ERROR_REMEDY_MAX + 2];
-	bool session = (e->err == -ENOENT || e->err == -EIDRM) && !text_eq(e->slug, "checkpoint_not_found") && !text_eq(e->slug, "nothing_to_undo");
-	if (text_eq(e->slug, "too_many_sessions")) {
+	char text[ERROR_TEXT_MAX + EDGE_TEXT_MAX + 2], remedy[EDGE_TEXT_MAX];
+	bool session = (e->err == -ENOENT || e->err == -EIDRM) &&
+		       !text_eq(e->slug, "checkpoint_not_found") &&
+		       !text_eq(e->slug, "nothing_to_undo");
+	if (openenv_is_full(e)) {
 		send_capacity(s, m->id);
 		return;
 	}
-	snprintf(text, sizeof(text), "%s%s%s", e->text, *e->remedy ? ". " : "", e->remedy);
+	snprintf(text, sizeof(text), "%s%s%s", e->text, *e->remedy ? ". " : "",
+		edge_expand(&dialect_words, e->remedy, remedy, sizeof(remedy)));
 	message_send_error(s, m, text, session ? "SESSION_ERROR" : "EXECUTION_ERROR");
 }
 
@@ -124,6 +130,7 @@ static void on_done(struct step *s, const struct observation *o)
 	struct env_socket *socket = e->socket;
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
+
 	message_begin(&w, &b, "observation");
 	step_put_observation(&w, s, o);
 	if (s->id)
@@ -147,8 +154,8 @@ static const struct step_sink streaming_sink = { .on_output = on_output, .on_don
 
 /* ---- messages ------------------------------------------------------------------- */
 
-bool message_check(struct env_socket *s, const struct message *m, const char *const *known, bool needs_data,
-	json_t **ret_data)
+bool message_check(struct env_socket *s, const struct message *m, const char *const *known,
+	bool needs_data, json_t **ret_data)
 {
 	struct pydantic p;
 	pydantic_init(&p, NULL, true);
@@ -162,12 +169,14 @@ bool message_check(struct env_socket *s, const struct message *m, const char *co
 	return sound;
 }
 
-static void on_reset(struct env *e, void *userdata, int result, struct pydantic *p, const struct error *err)
+static void on_reset(
+	struct env *e, void *userdata, int result, struct pydantic *p, const struct error *err)
 {
 	const struct message m = { .id = e->reset_id };
 	struct env_socket *s = e->socket;
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
+
 	if (!s)
 		return; /* it broke meanwhile, and whoever comes back starts anew */
 	if (!result) {
@@ -179,6 +188,7 @@ static void on_reset(struct env *e, void *userdata, int result, struct pydantic 
 	} else {
 		message_send_failure(s, &m, err);
 	}
+
 	if (s->leaving || !STAILQ_EMPTY(&s->waiting))
 		openenv_resume(e->home);
 }
@@ -189,6 +199,7 @@ static void reset(struct env_socket *s, const struct message *m)
 	struct reset_request r;
 	struct pydantic p;
 	json_t *data;
+
 	if (!message_check(s, m, known, false, &data))
 		return;
 	pydantic_init(&p, NULL, true);
@@ -200,6 +211,7 @@ static void reset(struct env_socket *s, const struct message *m)
 		s->env->reset_id = m->id ? strdup(m->id) : NULL;
 		env_reset_with_packages(s->env, &r, &p, on_reset, NULL);
 	}
+
 	reset_finish(&r);
 	pydantic_finish(&p);
 }
@@ -221,7 +233,8 @@ static bool flag(const struct message *m, const char *name, bool otherwise)
 	return json_is_boolean(v) ? json_is_true(v) : otherwise;
 }
 
-static int run(struct env_socket *s, const struct message *m, const struct action *a, struct error *err)
+static int run(
+	struct env_socket *s, const struct message *m, const struct action *a, struct error *err)
 {
 	const struct step_sink *sink = flag(m, "stream", s->stream) ? &streaming_sink : &quiet_sink;
 	struct env *e = s->env;
@@ -234,11 +247,13 @@ static int run(struct env_socket *s, const struct message *m, const struct actio
 
 static void step(struct env_socket *s, const struct message *m)
 {
-	static const char *const known[] = { "type", "data", "id", "timeout_s", "stream", "extras", NULL };
+	static const char *const known[] = { "type", "data", "id", "timeout_s", "stream", "extras",
+		NULL };
 	struct action a;
 	struct error err = { 0 };
 	struct pydantic p;
 	json_t *data;
+
 	if (!message_check(s, m, known, true, &data) || repeat_answer(s, m))
 		return;
 	pydantic_init(&p, NULL, true);
@@ -287,8 +302,9 @@ static void mcp(struct env_socket *s, const struct message *m)
 static const struct {
 	const char *type;
 	void (*handle)(struct env_socket *s, const struct message *m);
-} kinds[] = { { "reset", reset }, { "step", step }, { "state", state }, { "close", leave }, { "mcp", mcp },
-	{ "checkpoint", openenv_checkpoint }, { "checkpoints", openenv_checkpoints }, { "rollback", openenv_rollback },
+} kinds[] = { { "reset", reset }, { "step", step }, { "state", state }, { "close", leave },
+	{ "mcp", mcp }, { "checkpoint", openenv_checkpoint },
+	{ "checkpoints", openenv_checkpoints }, { "rollback", openenv_rollback },
 	{ "undo", openenv_undo }, { "fork", openenv_fork } };
 
 static void handle_typed(struct env_socket *s, const struct message *m)
@@ -296,14 +312,17 @@ static void handle_typed(struct env_socket *s, const struct message *m)
 	json_t *type = json_object_get(m->tree, "type");
 	const char *word = json_is_string(type) ? json_string_value(type) : "";
 	char text[160];
+
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		if (text_eq(kinds[i].type, word)) {
 			kinds[i].handle(s, m);
 			return;
 		}
 	}
+
 	_cleanup_free_ char *other = type && !json_is_string(type)
-					     ? json_dumps(type, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15))
+					     ? json_dumps(type,
+						       JSON_ENCODE_ANY | JSON_REAL_PRECISION(15))
 					     : NULL;
 	snprintf(text, sizeof(text), "Unknown message type: %.100s", other ? other : word);
 	message_send_error(s, m, text, "UNKNOWN_TYPE");
@@ -314,8 +333,9 @@ static void refuse_json(struct env_socket *s, const char *text, size_t len, cons
 	struct python_json_error at;
 	char message[ERROR_TEXT_MAX + 16];
 	if (python_json_error(text, len, &at))
-		snprintf(message, sizeof(message), "Invalid JSON: %s: line %zu column %zu (char %zu)",
-			at.message, at.line, at.column, at.position);
+		snprintf(message, sizeof(message),
+			"Invalid JSON: %s: line %zu column %zu (char %zu)", at.message, at.line,
+			at.column, at.position);
 	else
 		snprintf(message, sizeof(message), "Invalid JSON: %s", e->text);
 	message_send_error(s, NULL, message, "INVALID_JSON");
@@ -333,7 +353,8 @@ static void refuse_value(struct env_socket *s, const json_t *value)
 		[JSON_FALSE] = "bool",
 		[JSON_NULL] = "NoneType" };
 	char text[64];
-	snprintf(text, sizeof(text), "'%s' object has no attribute 'get'", names[json_typeof(value)]);
+	snprintf(text, sizeof(text), "'%s' object has no attribute 'get'",
+		names[json_typeof(value)]);
 	message_send_error(s, NULL, text, "SESSION_ERROR");
 	env_destroy(s->env, "its client sent no messages");
 }
@@ -342,14 +363,17 @@ void env_socket_handle(struct env_socket *s, const char *text, size_t len)
 {
 	struct error e = { 0 };
 	struct message m = { 0 };
+
 	if (!s->env)
 		return;
 	if (json_read(text, len, &e, &m.tree) < 0) {
 		refuse_json(s, text, len, &e);
 		return;
 	}
+
 	json_t *id = json_object_get(m.tree, "id");
-	if (json_is_integer(id) || (json_is_string(id) && json_string_length(id) <= LIMIT_NAME_BYTES))
+	if (json_is_integer(id) ||
+		(json_is_string(id) && json_string_length(id) <= LIMIT_NAME_BYTES))
 		m.id = json_dumps(id, JSON_COMPACT | JSON_ENCODE_ANY);
 	if (json_is_object(m.tree))
 		handle_typed(s, &m);
@@ -361,7 +385,7 @@ void env_socket_handle(struct env_socket *s, const char *text, size_t len)
 
 void env_socket_refuse(struct env_socket *s, const struct error *e)
 {
-	if (text_eq(e->slug, "too_many_sessions"))
+	if (openenv_is_full(e))
 		send_capacity(s, NULL);
 	else
 		message_send_error(s, NULL, e->text, "FACTORY_ERROR");

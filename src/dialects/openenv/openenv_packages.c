@@ -1,11 +1,13 @@
-/* Resets that ask for packages, or for modules that may have to be installed: they are answered when those
- * are there. */
+/*
+ * Resets that ask for packages, or for modules that may have to be installed: they are answered
+ * when those are there.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dialects/openenv/openenv.h"
 #include "dialects/common/reset_packages.h"
+#include "dialects/openenv/openenv.h"
 
 struct env_packages {
 	struct env *env;
@@ -31,18 +33,18 @@ void env_packages_destroy(struct env_packages *o)
 
 void env_packages_forget(struct env *e)
 {
-	if (e->outfit)
-		e->outfit->done = NULL;
+	if (e->packages)
+		e->packages->done = NULL;
 }
 
 void env_packages_cancel(struct env *e, const char *why)
 {
-	struct env_packages *o = e->outfit;
+	struct env_packages *o = e->packages;
 	struct error err = { 0 };
 	struct pydantic p;
 	if (!o)
 		return;
-	e->outfit = NULL;
+	e->packages = NULL;
 	pydantic_init(&p, NULL, true);
 	error_set(&err, -EIDRM, "the environment ended: %s", why);
 	error_slug(&err, "session_gone");
@@ -59,12 +61,13 @@ static void on_packages(void *userdata, struct session_params *params, const str
 	struct error err = { 0 };
 	struct pydantic p;
 	int result = failed ? failed->err : 0;
+
 	pydantic_init(&p, NULL, true);
 	o->wait = NULL;
 	o->request.given = params;
 	if (!result)
 		result = env_reset(e, &o->request, &p, &err);
-	e->outfit = NULL;
+	e->packages = NULL;
 	/* What is done may end the env. */
 	if (o->done)
 		o->done(e, o->userdata, result, &p, failed ? failed : &err);
@@ -72,13 +75,15 @@ static void on_packages(void *userdata, struct session_params *params, const str
 	pydantic_finish(&p);
 }
 
-static struct env_packages *env_packages_create(
-	struct env *e, const struct reset_request *r, env_reset_done done, void *userdata, bool *over)
+static struct env_packages *env_packages_create(struct env *e, const struct reset_request *r,
+	env_reset_done done, void *userdata, bool *over)
 {
 	struct env_packages *o = calloc(1, sizeof(*o));
 	if (!o)
 		return NULL;
-	*o = (struct env_packages){ .env = e, .request = *r, .done = done, .userdata = userdata, .over = over };
+	*o = (struct env_packages){
+		.env = e, .request = *r, .done = done, .userdata = userdata, .over = over
+	};
 	o->request.session = json_incref(r->session);
 	o->episode = r->episode ? strdup(r->episode) : NULL;
 	o->request.episode = o->episode;
@@ -90,14 +95,16 @@ static int start(struct env *e, const struct reset_request *r, struct session_pa
 {
 	struct reset_packages *wait = NULL;
 	bool over = false;
-	if (e->outfit) {
+
+	if (e->packages) {
 		error_set(err, -EBUSY, "another reset of this environment waits for its packages");
 		return error_remedy(err, "Wait for its answer.");
 	}
+
 	struct env_packages *o = env_packages_create(e, r, done, userdata, &over);
 	if (!o)
-		return error_set(err, -ENOMEM, "the server is short of memory");
-	e->outfit = o;
+		return error_set(err, -ENOMEM, "out of memory");
+	e->packages = o;
 	params->owner = e->owner;
 	reset_packages_begin(e->home->api, params, on_packages, o, &wait);
 	if (over)
@@ -107,8 +114,8 @@ static int start(struct env *e, const struct reset_request *r, struct session_pa
 	return 0;
 }
 
-void env_reset_with_packages(
-	struct env *e, const struct reset_request *r, struct pydantic *p, env_reset_done done, void *userdata)
+void env_reset_with_packages(struct env *e, const struct reset_request *r, struct pydantic *p,
+	env_reset_done done, void *userdata)
 {
 	struct session_params params = { 0 };
 	struct error err = { 0 };

@@ -29,9 +29,9 @@ static size_t space_at(const char *text, size_t left)
 	if (left < 3)
 		return 0;
 	unsigned c = (s[0] & 0x0fU) << 12 | (s[1] & 0x3fU) << 6 | (s[2] & 0x3fU);
-	bool space =
-		(s[0] & 0xf0) == 0xe0 && (c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 ||
-						 c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000);
+	bool space = (s[0] & 0xf0) == 0xe0 &&
+		     (c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 ||
+			     c == 0x202f || c == 0x205f || c == 0x3000);
 	return space ? 3 : 0;
 }
 
@@ -74,6 +74,7 @@ static size_t stripped_length(const char *code, size_t len)
 		code += n;
 		len -= n;
 	}
+
 	for (size_t i = 0; i < len; i += n) {
 		size_t space = space_at(code + i, len - i);
 		count++;
@@ -83,6 +84,7 @@ static size_t stripped_length(const char *code, size_t len)
 		while (i + n < len && ((unsigned char)code[i + n] & 0xc0) == 0x80)
 			n++;
 	}
+
 	return last;
 }
 

@@ -1,17 +1,18 @@
 /*
- * JSON-RPC of OpenEnv's /mcp: this environment has no MCP tools, as coding_env has none, but its sessions can be made and
- * ended there. A session made so is an environment with a name: /ws?session_id=NAME and X-Session-Id find it.
+ * JSON-RPC of OpenEnv's /mcp: this environment has no MCP tools, as coding_env has none, but its
+ * sessions can be made and ended there. A session made so is an environment with a name:
+ * /ws?session_id=NAME and X-Session-Id find it.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dialects/dialect.h"
-#include "dialects/openenv/openenv.h"
-#include "dialects/common/uuid.h"
 #include "base/cleanup.h"
+#include "base/node_id.h"
 #include "base/text.h"
+#include "dialects/dialects.h"
+#include "dialects/openenv/openenv.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
 
@@ -81,11 +82,14 @@ static void put_failure(struct json_writer *w, const struct rpc *rpc, const stru
 {
 	const struct sessions_stats *stats = sessions_stats(rpc->home->api->sessions);
 	char text[128];
-	if (!text_eq(e->slug, "too_many_sessions")) {
+
+	if (!openenv_is_full(e)) {
 		put_error(w, rpc->request, RPC_SERVER, e->text);
 		return;
 	}
-	snprintf(text, sizeof(text), "Server at capacity: %llu/%llu sessions active. Cannot accept new connections.",
+
+	snprintf(text, sizeof(text),
+		"Server at capacity: %llu/%llu sessions active. Cannot accept new connections.",
 		(unsigned long long)stats->live, (unsigned long long)stats->limit);
 	begin_error(w, rpc->request, RPC_SERVER, text);
 	json_key(w, "data");
@@ -113,14 +117,16 @@ static void create(struct json_writer *w, const struct rpc *rpc, json_t *params)
 		put_session(w, rpc->request, name_of(rpc->env), false);
 		return;
 	}
-	uuid_random(name);
+
+	node_make_uuid(name);
 	struct env *e = env_create(rpc->home, rpc->owner, name);
-	int r = e ? env_open(e, &err) : error_set(&err, -ENOMEM, "the server is short of memory");
+	int r = e ? env_open(e, &err) : error_set(&err, -ENOMEM, "out of memory");
 	if (r < 0) {
 		env_destroy(e, "it could not be made");
 		put_failure(w, rpc, &err);
 		return;
 	}
+
 	put_session(w, rpc->request, name, false);
 }
 
@@ -131,15 +137,19 @@ static void close_session(struct json_writer *w, const struct rpc *rpc, json_t *
 		put_error(w, rpc->request, RPC_PARAMS, "Invalid params - 'session_id' is required");
 		return;
 	}
+
 	if (rpc->env && text_eq(name, name_of(rpc->env))) {
-		put_error(w, rpc->request, RPC_REQUEST, "Cannot close active WebSocket-managed session via MCP method");
+		put_error(w, rpc->request, RPC_REQUEST,
+			"Cannot close active WebSocket-managed session via MCP method");
 		return;
 	}
+
 	struct env *e = env_find(rpc->home, rpc->owner, name);
 	if (!e) {
 		put_unknown(w, rpc->request, name);
 		return;
 	}
+
 	put_session(w, rpc->request, name, true);
 	env_destroy(e, "it was closed");
 }
@@ -177,16 +187,19 @@ static void put_method_answer(struct json_writer *w, const struct rpc *rpc, cons
 {
 	char text[160];
 	json_t *params = json_object_get(rpc->request, "params");
+
 	if (params && !json_is_object(params)) {
 		put_error(w, rpc->request, RPC_PARAMS, "Params must be an object");
 		return;
 	}
+
 	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
 		if (text_eq(methods[i].method, method)) {
 			methods[i].answer(w, rpc, params);
 			return;
 		}
 	}
+
 	snprintf(text, sizeof(text), "Method not found: %.100s", method);
 	put_error(w, rpc->request, RPC_METHOD, text);
 }
@@ -195,6 +208,7 @@ void openenv_put_rpc(struct json_writer *w, const struct rpc *rpc)
 {
 	const char *method = json_string_value(json_object_get(rpc->request, "method"));
 	json_t *version = json_object_get(rpc->request, "jsonrpc");
+
 	if (!rpc->request)
 		put_error(w, NULL, RPC_PARSE, "Parse error");
 	else if (!json_is_object(rpc->request))
@@ -223,7 +237,8 @@ void handle_openenv_mcp(struct call *c)
 	const char *body = http_body(c->x, &len);
 	json_read(body, len, NULL, &request);
 	json_writer_init(&w, &b);
-	openenv_put_rpc(&w, &(struct rpc){ dialect_state(c->api, DIALECT_OPENENV), c->owner, NULL, request });
+	openenv_put_rpc(&w,
+		&(struct rpc){ dialect_state(c->api, &dialect_openenv), c->owner, NULL, request });
 	call_respond(c, 200, &w, &b);
 }
 
@@ -243,7 +258,10 @@ static void on_rpc(struct http_ws *ws, const char *text, size_t len, void *userd
 	json_read(text, len, NULL, &request);
 	json_writer_init(&w, &b);
 	openenv_put_rpc(&w, &(struct rpc){ s->home, s->owner, NULL, request });
-	/* Answers are small and one for one: who does not read them is closed by the server's own limits. */
+	/*
+	 * Answers are small and one for one: who does not read them is closed by the server's own
+	 * limits.
+	 */
 	if (json_writer_end(&w) >= 0)
 		http_ws_send(ws, b.data, b.len);
 }
@@ -255,19 +273,23 @@ static void on_rpc_closed(struct http_ws *ws, unsigned code, void *userdata)
 
 void handle_openenv_mcp_socket(struct call *c)
 {
-	static const struct http_ws_handler handler = { .on_message = on_rpc, .on_closed = on_rpc_closed };
+	static const struct http_ws_handler handler = { .on_message = on_rpc,
+		.on_closed = on_rpc_closed };
+
 	if (!http_wants_websocket(c->x)) {
 		http_add_header(c->x, "Upgrade", "websocket");
 		call_problem(c, 426, "upgrade_required", "GET /mcp speaks WebSocket only",
 			"POST the JSON-RPC request instead.");
 		return;
 	}
+
 	struct rpc_socket *s = calloc(1, sizeof(*s));
 	if (!s) {
-		call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
+		call_problem(c, 503, "no_memory", "out of memory", "Try again later.");
 		return;
 	}
-	s->home = dialect_state(c->api, DIALECT_OPENENV);
+
+	s->home = dialect_state(c->api, &dialect_openenv);
 	s->owner = c->owner;
 	struct http_exchange *x = c->x;
 	call_release(c);

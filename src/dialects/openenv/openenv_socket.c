@@ -1,14 +1,14 @@
 /*
- * OpenEnv over a WebSocket: one environment per connection. Messages are handled one after another, as
- * OpenEnv does: what comes while a step runs waits for its end.
+ * OpenEnv over a WebSocket: one environment per connection. Messages are handled one after another,
+ * as OpenEnv does: what comes while a step runs waits for its end.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "dialects/dialect.h"
-#include "dialects/openenv/openenv_socket.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "dialects/dialects.h"
+#include "dialects/openenv/openenv_socket.h"
 
 struct waiting {
 	STAILQ_ENTRY(waiting) next;
@@ -26,7 +26,7 @@ static int send_message(void *target, const char *data, size_t len)
 
 static bool is_busy(const struct env_socket *s)
 {
-	return s->env && (s->env->ws_steps || s->env->outfit || s->env->travel);
+	return s->env && (s->env->ws_steps || s->env->packages || s->env->history);
 }
 
 static void leave_when_done(struct env_socket *s)
@@ -73,7 +73,7 @@ static void handle_waiting(struct env_socket *s)
 	leave_when_done(s);
 }
 
-static void on_kick(uv_timer_t *timer)
+static void on_more(uv_timer_t *timer)
 {
 	struct openenv *o = timer->data;
 	struct env_socket *s, *next;
@@ -85,7 +85,7 @@ static void on_kick(uv_timer_t *timer)
 
 void openenv_resume(struct openenv *o)
 {
-	uv_timer_start(&o->kick, on_kick, 0, 0);
+	uv_timer_start(&o->more, on_more, 0, 0);
 }
 
 static void on_message(struct http_ws *ws, const char *text, size_t len, void *userdata)
@@ -131,7 +131,10 @@ void env_socket_drop(struct env_socket *s, unsigned code, const char *why)
 	http_ws_close(s->ws, code, why);
 }
 
-/* A named environment whose connection broke waits for its client; all others end with their connection. */
+/*
+ * A named environment whose connection broke waits for its client; all others end with their
+ * connection.
+ */
 static void let_go(struct env *e, unsigned code)
 {
 	bool closed = code == 1000;
@@ -160,7 +163,8 @@ static bool query_flag(const struct call *c, const char *name)
 {
 	char text[8];
 	bool on = false;
-	return http_query_param(c->x, name, text, sizeof(text)) == 1 && text_parse_bool(text, &on) == 0 && on;
+	return http_query_param(c->x, name, text, sizeof(text)) == 1 &&
+	       text_parse_bool(text, &on) == 0 && on;
 }
 
 /* The environment for the connection: a new one, or the named one that is still there. */
@@ -173,13 +177,15 @@ static int attach(struct env_socket *s, uint64_t owner, const char *name, struct
 	if (!env) {
 		env = env_create(s->home, owner, name);
 		if (!env)
-			return error_set(e, -ENOMEM, "the server is short of memory");
+			return error_set(e, -ENOMEM, "out of memory");
 		r = env_open(env, e);
 	}
+
 	if (r < 0) {
 		env_destroy(env, "it could not be made");
 		return r;
 	}
+
 	env->lease_until_ns = 0;
 	env->socket = s;
 	s->env = env;
@@ -197,26 +203,32 @@ static void greet(struct env_socket *s, uint64_t owner, const char *name)
 
 void handle_openenv_socket(struct call *c)
 {
-	static const struct http_ws_handler handler = { on_message, on_drained, on_closed, on_shutdown };
+	static const struct http_ws_handler handler = { on_message, on_drained, on_closed,
+		on_shutdown };
 	char name[ENV_NAME_MAX + 2] = "";
 	int named = env_name_asked(c, name);
+
 	if (named && (named < 0 || !env_name_is_sound(name))) {
-		call_problem(c, 400, "invalid_session_name", "the name of the environment is not a sound one",
+		call_problem(c, 400, "invalid_session_name",
+			"the name of the environment is invalid",
 			"Use 1 to 64 letters, digits, '.', '_' and '-'.");
 		return;
 	}
+
 	if (!http_wants_websocket(c->x)) {
 		http_add_header(c->x, "Upgrade", "websocket");
 		call_problem(c, 426, "upgrade_required", "this address speaks WebSocket only",
 			"Use a WebSocket client, or POST /reset and /step.");
 		return;
 	}
+
 	struct env_socket *s = calloc(1, sizeof(*s));
 	if (!s) {
-		call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
+		call_problem(c, 503, "no_memory", "out of memory", "Try again later.");
 		return;
 	}
-	s->home = dialect_state(c->api, DIALECT_OPENENV);
+
+	s->home = dialect_state(c->api, &dialect_openenv);
 	s->extras = query_flag(c, "extras");
 	s->stream = query_flag(c, "stream");
 	STAILQ_INIT(&s->waiting);
@@ -229,6 +241,7 @@ void handle_openenv_socket(struct call *c)
 		free(s);
 		return;
 	}
+
 	TAILQ_INSERT_TAIL(&s->home->sockets, s, link);
 	greet(s, owner, name);
 }

@@ -1,11 +1,13 @@
-/* One WebSocket of the OpenEnv dialect: what its files share (openenv_socket.c the connection,
- * openenv_messages.c what is said, openenv_history.c the part of it that goes back and branches). */
+/*
+ * One WebSocket of the OpenEnv dialect: what its files share (openenv_socket.c the connection,
+ * openenv_messages.c what is said, openenv_history.c the part of it that goes back and branches).
+ */
 #pragma once
 
 #include <sys/queue.h>
 
-#include "dialects/openenv/openenv.h"
 #include "api/outbox.h"
+#include "dialects/openenv/openenv.h"
 
 struct waiting;
 
@@ -30,12 +32,15 @@ struct message {
 /* Writing answers: {"type":…,"data": and what follows; the end of it, and off it goes. */
 void message_begin(struct json_writer *w, struct buffer *b, const char *type);
 void message_finish(struct env_socket *s, struct json_writer *w, struct buffer *b, const char *id);
-void message_send_error(struct env_socket *s, const struct message *m, const char *message, const char *code);
+void message_send_error(
+	struct env_socket *s, const struct message *m, const char *message, const char *code);
 void message_send_errors(struct env_socket *s, const struct message *m, const struct pydantic *p);
-void message_send_failure(struct env_socket *s, const struct message *m, const struct error *e); /* what the session said */
+/* what the session said */
+void message_send_failure(struct env_socket *s, const struct message *m, const struct error *e);
 
 /* Reads the message's own members; false when they were wrong, which has been answered. */
-bool message_check(struct env_socket *s, const struct message *m, const char *const *known, bool needs_data, json_t **ret_data);
+bool message_check(struct env_socket *s, const struct message *m, const char *const *known,
+	bool needs_data, json_t **ret_data);
 
 /* openenv_history.c */
 void openenv_checkpoint(struct env_socket *s, const struct message *m);

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "api/answers.h"
+#include "base/text.h"
+#include "dialects/common/python_json.h"
 #include "dialects/openenv/openenv.h"
 #include "dialects/openenv/openenv_reward.h"
-#include "dialects/common/python_json.h"
-#include "base/text.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
 
@@ -18,7 +18,8 @@
 /* What is about the screen is the native API's, and its tables read it. */
 static void read_picture(json_t *data, struct pydantic *p, struct action *a)
 {
-	static const char *const names[] = { "code", "capture_screenshot", "screenshot", "on_block", NULL };
+	static const char *const names[] = { "code", "capture_screenshot", "screenshot", "on_block",
+		NULL };
 	_cleanup_json_ json_t *part = NULL;
 	struct error e = { 0 };
 	if (!json_object_get(data, "capture_screenshot") && !json_object_get(data, "screenshot"))
@@ -27,8 +28,8 @@ static void read_picture(json_t *data, struct pydantic *p, struct action *a)
 	for (size_t i = 0; names[i]; i++)
 		json_object_set(part, names[i], json_object_get(data, names[i]));
 	if (fields_decode(&execute_fields, part, &a->execute, &e) < 0)
-		pydantic_add(
-			p, "value_error", "screenshot", e.text, json_object_get(data, "screenshot"), NULL);
+		pydantic_add(p, "value_error", "screenshot", e.text,
+			json_object_get(data, "screenshot"), NULL);
 	a->pictured = a->execute.capture_screenshot || a->execute.has_screenshot;
 }
 
@@ -46,11 +47,9 @@ static void read_code(json_t *data, struct pydantic *p, struct action *ret)
 		return;
 	ret->code = json_string_value(code);
 	ret->code_len = json_string_length(code);
-	if (memchr(ret->code, '\0', ret->code_len))
-		pydantic_add(p, "value_error", "code", "Value error, source code cannot contain null bytes",
-			NULL, NULL);
-	else if (ret->code_len > LIMIT_CODE_BYTES)
-		pydantic_add(p, "value_error", "code", "Value error, the code is too long", NULL, NULL);
+	if (ret->code_len > LIMIT_CODE_BYTES)
+		pydantic_add(
+			p, "value_error", "code", "Value error, the code is too long", NULL, NULL);
 }
 
 void action_read(json_t *data, struct pydantic *p, struct action *ret)
@@ -58,6 +57,7 @@ void action_read(json_t *data, struct pydantic *p, struct action *ret)
 	static const char *const known[] = { "metadata", "code", "capture_screenshot", "screenshot",
 		"on_block", "timeout_s", "render_timeout", "printed_final_answer", NULL };
 	double render_s;
+
 	*ret = (struct action){ 0 };
 	pydantic_dict(p, data, "metadata", false);
 	read_code(data, p, ret);
@@ -87,7 +87,8 @@ static void append_captured(struct json_writer *w, const struct captured *c)
 	char gap[64];
 	json_string_append(w, c->head, c->head_len);
 	if (c->left_out) {
-		int n = snprintf(gap, sizeof(gap), "\n… %" PRIu64 " bytes left out …\n", c->left_out);
+		int n = snprintf(
+			gap, sizeof(gap), "\n… %" PRIu64 " bytes left out …\n", c->left_out);
 		json_string_append(w, gap, (size_t)n);
 	}
 	json_string_append(w, c->tail, c->tail_len);
@@ -96,15 +97,21 @@ static void append_captured(struct json_writer *w, const struct captured *c)
 /* The value as json.dumps() spells it, or its repr. */
 static void append_value(struct json_writer *w, const struct bundle *value)
 {
-	const struct bundle_item *json = form(value, "application/json"), *plain = form(value, "text/plain");
+	const struct bundle_item *json = form(value, "application/json"),
+				 *loose = form(value, "application/vnd.python.json"),
+				 *plain = form(value, "text/plain");
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	if (json && json->is_json && python_json_dumps(&b, json->data, json->len) >= 0)
 		json_string_append(w, b.data, b.len);
+	else if (loose)
+		json_string_append(w, loose->data, loose->len);
 	else if (plain)
 		json_string_append(w, plain->data, plain->len);
 }
 
-/* What was printed, a line end, and the value of the last statement: the way coding_env joins them. */
+/*
+ * What was printed, a line end, and the value of the last statement: the way coding_env joins them.
+ */
 static void put_stdout(struct json_writer *w, const struct observation *o)
 {
 	bool printed = o->out.head_len || o->out.tail_len;
@@ -124,17 +131,20 @@ static void put_stderr(struct json_writer *w, const struct observation *o)
 {
 	const struct cell_error *e = o->error;
 	char line[DEATH_LINE_MAX];
+
 	json_key(w, "stderr");
 	json_string_begin(w);
 	if (o->died) {
 		answer_death_line(o->died, line);
 		json_string_append(w, line, strlen(line));
 	}
+
 	append_captured(w, &o->err);
 	if (e) {
 		json_string_append(w, e->traceback, e->traceback_len);
 		/* What the daemon decided (a time limit, a kill) is in no traceback. */
-		bool told = memmem(e->traceback, e->traceback_len, e->message, e->message_len) != NULL;
+		bool told = memmem(e->traceback, e->traceback_len, e->message, e->message_len) !=
+			    NULL;
 		if (!told && !text_eq(e->type, "SystemExit")) {
 			json_string_append(w, e->type, strlen(e->type));
 			json_string_append(w, ": ", 2);
@@ -142,6 +152,7 @@ static void put_stderr(struct json_writer *w, const struct observation *o)
 			json_string_append(w, "\n", 1);
 		}
 	}
+
 	json_string_end(w);
 }
 
@@ -183,15 +194,16 @@ static void put_final_answer(struct json_writer *w, const struct final_answer *a
 		json_field_text(w, "final_answer", a->data, a->len);
 }
 
-#define NO_SCREEN                                                                                          \
-	"the environment has no display: it was reset with \"display\": false, it is a fork of another, or "  \
+#define NO_SCREEN                                                                                            \
+	"the environment has no display: it was reset with \"display\": false, it is a fork of another, or " \
 	"the server has no X server (apt-get install xvfb)"
 
 /* Only there when it has something to say: OpenEnv's own answers have none. */
 static void put_metadata(struct json_writer *w, const struct step *s, const struct observation *o)
 {
 	const struct screenshot *shot = o->screenshot;
-	bool unpictured = s->pictured && !(shot && shot->data), replaced = o->state_lost || o->rolled_back;
+	bool unpictured = s->pictured && !(shot && shot->data),
+	     replaced = o->state_lost || o->rolled_back;
 	bool noted = shot && shot->data && (shot->no_window || shot->info.reason == SHOT_CAP);
 	if (!unpictured && !noted && !o->answer && !replaced)
 		return;
@@ -208,6 +220,7 @@ static void put_metadata(struct json_writer *w, const struct step *s, const stru
 		json_field_bool(w, "rolled_back", o->rolled_back);
 		json_field_bool(w, "files_lost", o->files_lost);
 	}
+
 	json_close(w);
 }
 
@@ -252,10 +265,8 @@ static void step_free(struct step *s)
 	}
 	if (s->env) {
 		TAILQ_REMOVE(&s->env->steps, s, link);
-		if (s->target == s->env) {
+		if (s->target == s->env)
 			s->env->ws_steps--;
-			s->env->home->ws_steps--;
-		}
 	}
 	free(s->id);
 	free(s);
@@ -288,8 +299,8 @@ static void on_done(void *userdata, const struct observation *o)
 	step_free(s);
 }
 
-static struct step *step_create(
-	struct openenv *o, struct env *env, const char *session, const struct action *a, const char *id)
+static struct step *step_create(struct openenv *o, struct env *env, const char *session,
+	const struct action *a, const char *id)
 {
 	struct step *s = calloc(1, sizeof(*s));
 	if (!s)
@@ -298,6 +309,7 @@ static struct step *step_create(
 		free(s);
 		return NULL;
 	}
+
 	s->api = o->api;
 	s->env = env;
 	s->rewards = env ? env->rewards : o->config.rewards;
@@ -312,29 +324,33 @@ int step_start(struct openenv *o, struct env *env, const char *session, const st
 	struct error *err, struct step **ret)
 {
 	static const struct cell_observer quiet = { .on_done = on_done };
-	static const struct cell_observer streaming = { .on_output = on_output, .on_done = on_done };
+	static const struct cell_observer streaming = { .on_output = on_output,
+		.on_done = on_done };
 	struct session *found;
 	int r = session_find(o->api->sessions, session, err, &found);
+
 	if (r < 0)
 		return r;
 	struct step *s = step_create(o, env, session, a, id);
 	if (!s)
-		return error_set(err, -ENOMEM, "the server is short of memory");
+		return error_set(err, -ENOMEM, "out of memory");
 	s->sink = sink;
 	s->target = target;
 	s->extras = extras;
 	if (env) {
 		env->ran = true;
 		TAILQ_INSERT_TAIL(&env->steps, s, link);
-		if (target == env) {
+		if (target == env)
 			env->ws_steps++;
-			o->ws_steps++;
-		}
 	}
+
 	struct cell_request request = { 0 };
 	struct session_info info;
 	session_info(found, &info);
-	/* The step is more than its picture: it is run all the same, and its answer says what was missing. */
+	/*
+	 * The step is more than its picture: it is run all the same, and its answer says what was
+	 * missing.
+	 */
 	if (a->pictured && info.has_display)
 		execute_cell_request(&a->execute, &request);
 	request.code = a->code;
@@ -342,10 +358,12 @@ int step_start(struct openenv *o, struct env *env, const char *session, const st
 	request.timeout_s = a->timeout_s;
 	request.printed_answer = a->printed_answer;
 	request.detach = detach;
+	request.dialect = "openenv";
 	s->pictured = a->pictured;
 	*ret = s;
 	s->executing = true;
-	r = session_execute(found, NULL, &request, sink->on_output ? &streaming : &quiet, s, err, &s->cell);
+	r = session_execute(
+		found, NULL, &request, sink->on_output ? &streaming : &quiet, s, err, &s->cell);
 	s->executing = false;
 	if (s->over || s->dead)
 		s->cell = NULL;

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dialects/dialect.h"
-#include "dialects/openenv/openenv_web_page.h"
 #include "api/outbox.h"
 #include "api/routes.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "dialects/dialects.h"
+#include "openenv_web_source.h"
 #include "json/json_write.h"
 
 static const char web_name[] = "web";
@@ -86,7 +86,8 @@ static struct web_log *log_of(struct env *e)
 /* What is too long for the log is left out of it: the answer of the step has it all. */
 static void remember(struct web_log *l, const struct buffer *text)
 {
-	struct web_entry *e = text->len <= LIMIT_WEB_LOG_BYTES ? malloc(sizeof(*e) + text->len) : NULL;
+	struct web_entry *e = text->len <= LIMIT_WEB_LOG_BYTES ? malloc(sizeof(*e) + text->len)
+							       : NULL;
 	if (!e)
 		return;
 	e->len = text->len;
@@ -106,8 +107,8 @@ static void put_entries(struct json_writer *w, const struct web_log *l)
 	json_key(w, "action_logs");
 	json_open_array(w);
 	if (l)
-		STAILQ_FOREACH (e, &l->entries, next)
-			json_put_raw(w, e->text, e->len);
+		STAILQ_FOREACH(e, &l->entries, next)
+	json_put_raw(w, e->text, e->len);
 	json_close(w);
 }
 
@@ -160,8 +161,8 @@ void web_note_reset(struct env *e)
 	tell_all(e);
 }
 
-static void put_entry(struct json_writer *w, const struct env *e, const char *code, size_t len, const struct step *s,
-	const struct observation *o)
+static void put_entry(struct json_writer *w, const struct env *e, const char *code, size_t len,
+	const struct step *s, const struct observation *o)
 {
 	char date[CLOCK_TEXT_MAX];
 	json_open_object(w);
@@ -175,11 +176,13 @@ static void put_entry(struct json_writer *w, const struct env *e, const char *co
 	json_close(w);
 }
 
-void web_note_step(struct env *e, const char *code, size_t len, const struct step *s, const struct observation *o)
+void web_note_step(struct env *e, const char *code, size_t len, const struct step *s,
+	const struct observation *o)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct web_log *l = log_of(e);
 	struct json_writer w;
+
 	if (!l)
 		return;
 	json_writer_init(&w, &b);
@@ -229,15 +232,18 @@ void handle_openenv_web_socket(struct call *c)
 	};
 	if (!http_wants_websocket(c->x)) {
 		http_add_header(c->x, "Upgrade", "websocket");
-		call_problem(c, 426, "upgrade_required", "this address speaks WebSocket only", "Open /web/ in a browser, or GET /web/state.");
+		call_problem(c, 426, "upgrade_required", "this address speaks WebSocket only",
+			"Open /web/ in a browser, or GET /web/state.");
 		return;
 	}
+
 	struct web_view *v = calloc(1, sizeof(*v));
 	if (!v) {
-		call_problem(c, 503, "no_memory", "the server is short of memory", "Try again later.");
+		call_problem(c, 503, "no_memory", "out of memory", "Try again later.");
 		return;
 	}
-	v->home = dialect_state(c->api, DIALECT_OPENENV);
+
+	v->home = dialect_state(c->api, &dialect_openenv);
 	v->owner = c->owner;
 	outbox_init(&v->out, send_message, v);
 	struct http_exchange *x = c->x;
@@ -247,6 +253,7 @@ void handle_openenv_web_socket(struct call *c)
 		free(v);
 		return;
 	}
+
 	TAILQ_INSERT_TAIL(&v->home->views, v, link);
 	tell(v, env_find(v->home, v->owner, web_name));
 }
@@ -258,7 +265,8 @@ void handle_openenv_web_page(struct call *c)
 	http_add_header(c->x, "Content-Security-Policy",
 		"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
 		"frame-ancestors 'none'");
-	call_respond_static(c, 200, "text/html; charset=utf-8", web_page, sizeof(web_page) - 1);
+	call_respond_static(c, 200, "text/html; charset=utf-8", openenv_web_sources[0].text,
+		strlen(openenv_web_sources[0].text));
 }
 
 void handle_openenv_web_address(struct call *c)

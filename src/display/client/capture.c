@@ -55,15 +55,18 @@ static int reserve(struct screen *s, size_t bytes)
 	s->shared_bytes = bytes;
 	uint32_t segment = xcb_generate_id(s->x);
 	/* The descriptor is xcb's from here on, which closes it after sending. */
-	_cleanup_free_ xcb_generic_error_t *e =
-		xcb_request_check(s->x, xcb_shm_attach_fd_checked(s->x, segment, TAKE_FD(fd), 0));
+	_cleanup_free_ xcb_generic_error_t *e = xcb_request_check(
+		s->x, xcb_shm_attach_fd_checked(s->x, segment, TAKE_FD(fd), 0));
 	if (e)
 		return -EIO;
 	s->segment = segment;
 	return 0;
 }
 
-/* 16-bit pixels, in rows padded to four bytes, become 32-bit ones; from the end, so that none is overwritten before it was read. */
+/*
+ * 16-bit pixels, in rows padded to four bytes, become 32-bit ones; from the end, so that none is
+ * overwritten before it was read.
+ */
 static void widen(uint8_t *pixels, size_t width, size_t height)
 {
 	size_t stride = (width + 1) / 2 * 2;
@@ -72,20 +75,27 @@ static void widen(uint8_t *pixels, size_t width, size_t height)
 	for (size_t y = height; y-- > 0;)
 		for (size_t x = width; x-- > 0;) {
 			uint32_t p = from[y * stride + x], r = p >> 11, g = p >> 5 & 63, b = p & 31;
-			to[y * width + x] = (r * 255 / 31) << 16 | (g * 255 / 63) << 8 | b * 255 / 31;
+			to[y * width + x] = (r * 255 / 31) << 16 | (g * 255 / 63) << 8 |
+					    b * 255 / 31;
 		}
 }
 
-/* A part of a drawable, which must lie inside it. The server may not be one any more: the sizes it tells are checked. */
-static int grab(struct screen *s, xcb_drawable_t from, int x, int y, uint32_t width, uint32_t height, struct image *ret)
+/*
+ * A part of a drawable, which must lie inside it. The server may not be one any more: the sizes it
+ * tells are checked.
+ */
+static int grab(struct screen *s, xcb_drawable_t from, int x, int y, uint32_t width,
+	uint32_t height, struct image *ret)
 {
 	size_t n = (size_t)width * height;
 	int r = n ? reserve(s, n * 4) : -EINVAL;
+
 	if (r < 0)
 		return r;
 	_cleanup_free_ xcb_shm_get_image_reply_t *got = xcb_shm_get_image_reply(s->x,
-		xcb_shm_get_image(s->x, from, (int16_t)x, (int16_t)y, (uint16_t)width, (uint16_t)height, ~0U, XCB_IMAGE_FORMAT_Z_PIXMAP,
-			s->segment, 0), NULL);
+		xcb_shm_get_image(s->x, from, (int16_t)x, (int16_t)y, (uint16_t)width,
+			(uint16_t)height, ~0U, XCB_IMAGE_FORMAT_Z_PIXMAP, s->segment, 0),
+		NULL);
 	if (!got)
 		return -EIO;
 	if (got->depth <= 16)
@@ -95,7 +105,8 @@ static int grab(struct screen *s, xcb_drawable_t from, int x, int y, uint32_t wi
 }
 
 /* Cuts the wished part to what there is. */
-static int cut(const struct shot_options *o, uint32_t width, uint32_t height, int *ret_x, int *ret_y, uint32_t *ret_w, uint32_t *ret_h)
+static int cut(const struct shot_options *o, uint32_t width, uint32_t height, int *ret_x,
+	int *ret_y, uint32_t *ret_w, uint32_t *ret_h)
 {
 	int64_t x0 = 0, y0 = 0, x1 = width, y1 = height;
 	if (o->has_region) {
@@ -104,6 +115,7 @@ static int cut(const struct shot_options *o, uint32_t width, uint32_t height, in
 		x1 = (int64_t)o->x + o->width < x1 ? (int64_t)o->x + o->width : x1;
 		y1 = (int64_t)o->y + o->height < y1 ? (int64_t)o->y + o->height : y1;
 	}
+
 	if (x1 <= x0 || y1 <= y0)
 		return -ERANGE;
 	*ret_x = (int)x0;
@@ -114,19 +126,22 @@ static int cut(const struct shot_options *o, uint32_t width, uint32_t height, in
 }
 
 /* A window's own pixels, which composite keeps for it: nothing that covers it shows. */
-static int capture_window(struct screen *s, xcb_window_t id, const struct shot_options *o, struct image *ret)
+static int capture_window(
+	struct screen *s, xcb_window_t id, const struct shot_options *o, struct image *ret)
 {
-	_cleanup_free_ xcb_get_geometry_reply_t *g = xcb_get_geometry_reply(s->x, xcb_get_geometry(s->x, id), NULL);
+	_cleanup_free_ xcb_get_geometry_reply_t *g = xcb_get_geometry_reply(
+		s->x, xcb_get_geometry(s->x, id), NULL);
 	int x, y;
 	uint32_t width, height;
+
 	if (!g)
 		return -ENOENT;
 	int r = cut(o, g->width, g->height, &x, &y, &width, &height);
 	if (r < 0)
 		return r;
 	xcb_pixmap_t pixmap = xcb_generate_id(s->x);
-	_cleanup_free_ xcb_generic_error_t *e =
-		xcb_request_check(s->x, xcb_composite_name_window_pixmap_checked(s->x, id, pixmap));
+	_cleanup_free_ xcb_generic_error_t *e = xcb_request_check(
+		s->x, xcb_composite_name_window_pixmap_checked(s->x, id, pixmap));
 	if (e)
 		return -ENOENT; /* not a top-level window, or not mapped */
 	r = grab(s, pixmap, x + g->border_width, y + g->border_width, width, height, ret);
@@ -147,11 +162,15 @@ int capture_image(struct screen *s, const struct shot_options *o, struct image *
 	return r < 0 ? r : grab(s, s->root, x, y, width, height, ret);
 }
 
-/* Four sums side by side: one alone waits for its multiplication at every step, and a screen has three million bytes. */
+/*
+ * Four sums side by side: one alone waits for its multiplication at every step, and a screen has
+ * three million bytes.
+ */
 static uint64_t sum_of(const uint8_t *pixels, size_t n)
 {
 	enum { LANES = 4 };
 	uint64_t lane[LANES] = { 0xcbf29ce484222325ULL, 1, 2, 3 }, word[LANES], sum = 0;
+
 	for (size_t at = 0; at + sizeof(word) <= n; at += sizeof(word)) {
 		memcpy(word, pixels + at, sizeof(word));
 		for (int i = 0; i < LANES; i++) {
@@ -159,6 +178,7 @@ static uint64_t sum_of(const uint8_t *pixels, size_t n)
 			lane[i] ^= lane[i] >> 29;
 		}
 	}
+
 	for (size_t at = n / sizeof(word) * sizeof(word); at < n; at++)
 		sum = (sum ^ pixels[at]) * 0x100000001b3ULL;
 	for (int i = 0; i < LANES; i++)
@@ -176,12 +196,16 @@ int capture_sum(struct screen *s, uint64_t *ret)
 	return 0;
 }
 
-/* The colour that most of the picture has, by looking here and there: the one that is met most often in a row of samples. */
+/*
+ * The colour that most of the picture has, by looking here and there: the one that is met most
+ * often in a row of samples.
+ */
 static uint32_t common_colour(const uint32_t *p, size_t n)
 {
 	enum { SAMPLES = 1009, COLOURS = 16 };
 	uint32_t colour[COLOURS], best = 0;
 	unsigned count[COLOURS] = { 0 }, n_colours = 0;
+
 	for (size_t k = 0; k < SAMPLES; k++) {
 		uint32_t c = p[k * n / SAMPLES] & 0xffffff;
 		unsigned i = 0;
@@ -193,6 +217,7 @@ static uint32_t common_colour(const uint32_t *p, size_t n)
 			colour[n_colours++] = c;
 		count[i]++;
 	}
+
 	for (unsigned i = 1; i < n_colours; i++)
 		if (count[i] > count[best])
 			best = i;

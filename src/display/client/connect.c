@@ -47,7 +47,8 @@ static int intern_atoms(struct screen *s)
 		cookies[i] = xcb_intern_atom(s->x, 0, (uint16_t)strlen(names[i]), names[i]);
 	int r = 0;
 	for (int i = 0; i < ATOM_COUNT; i++) {
-		_cleanup_free_ xcb_intern_atom_reply_t *a = xcb_intern_atom_reply(s->x, cookies[i], NULL);
+		_cleanup_free_ xcb_intern_atom_reply_t *a = xcb_intern_atom_reply(
+			s->x, cookies[i], NULL);
 		if (a)
 			s->atom[i] = a->atom;
 		else
@@ -72,8 +73,8 @@ static int start_extensions(struct screen *s)
 	xcb_prefetch_extension_data(s->x, &xcb_xfixes_id);
 	xcb_prefetch_extension_data(s->x, &xcb_shm_id);
 	xcb_prefetch_extension_data(s->x, &xcb_res_id);
-	if (!has(s, &xcb_damage_id, &s->damage_event) || !has(s, &xcb_composite_id, NULL) || !has(s, &xcb_xfixes_id, NULL) ||
-		!has(s, &xcb_res_id, NULL))
+	if (!has(s, &xcb_damage_id, &s->damage_event) || !has(s, &xcb_composite_id, NULL) ||
+		!has(s, &xcb_xfixes_id, NULL) || !has(s, &xcb_res_id, NULL))
 		return -EPROTO;
 	xcb_damage_query_version_cookie_t damage = xcb_damage_query_version(s->x, 1, 1);
 	xcb_composite_query_version_cookie_t composite = xcb_composite_query_version(s->x, 0, 4);
@@ -83,7 +84,10 @@ static int start_extensions(struct screen *s)
 	free(xcb_composite_query_version_reply(s->x, composite, NULL));
 	free(xcb_xfixes_query_version_reply(s->x, fixes, NULL));
 	free(xcb_res_query_version_reply(s->x, res, NULL));
-	/* From the start: a window's own pixels exist only from the moment on that it is redirected. */
+	/*
+	 * From the start: a window's own pixels exist only from the moment on that it is
+	 * redirected.
+	 */
 	xcb_composite_redirect_subwindows(s->x, s->root, XCB_COMPOSITE_REDIRECT_AUTOMATIC);
 	s->damage = xcb_generate_id(s->x);
 	xcb_damage_create(s->x, s->damage, s->root, XCB_DAMAGE_REPORT_LEVEL_NON_EMPTY);
@@ -100,7 +104,8 @@ static int take_first_screen(struct screen *s)
 	s->width = it.data->width_in_pixels;
 	s->height = it.data->height_in_pixels;
 	s->depth = it.data->root_depth;
-	if (!s->width || !s->height || s->width > LIMIT_DISPLAY_SIDE || s->height > LIMIT_DISPLAY_SIDE)
+	if (!s->width || !s->height || s->width > LIMIT_DISPLAY_SIDE ||
+		s->height > LIMIT_DISPLAY_SIDE)
 		return -EPROTO;
 	return 0;
 }
@@ -109,7 +114,11 @@ int screen_connect(struct screen *s, int server, const uint8_t cookie[XSOCKET_CO
 {
 	static char name[] = "MIT-MAGIC-COOKIE-1";
 	char secret[XSOCKET_COOKIE];
-	xcb_auth_info_t auth = { .namelen = (int)strlen(name), .name = name, .datalen = XSOCKET_COOKIE, .data = secret };
+
+	xcb_auth_info_t auth = { .namelen = (int)strlen(name),
+		.name = name,
+		.datalen = XSOCKET_COOKIE,
+		.data = secret };
 	memcpy(secret, cookie, sizeof(secret));
 	s->x = xcb_connect_to_fd(server, &auth);
 	if (!s->x || xcb_connection_has_error(s->x))

@@ -14,9 +14,10 @@
 
 enum {
 	DRAG_STEPS = 12,
-	DRAG_STEP_MS = 4,   /* programs that follow the pointer see it on its way */
-	LEARN_MS = 150,     /* at most, for the clients to hear that keys mean something else */
-	READ_MS = 2000,     /* at most, for the clients to read what was typed before a key gets another meaning */
+	DRAG_STEP_MS = 4, /* programs that follow the pointer see it on its way */
+	LEARN_MS = 150,   /* at most, for the clients to hear that keys mean something else */
+	/* at most, for the clients to read what was typed before a key gets another meaning */
+	READ_MS = 2000,
 	STROKES_MAX = 1 << 18,
 };
 
@@ -26,7 +27,8 @@ static int push(struct input *in, struct stroke k)
 {
 	if (in->n == in->room) {
 		size_t room = in->room ? in->room * 2 : 64;
-		struct stroke *p = room > STROKES_MAX ? NULL : realloc(in->stroke, room * sizeof(*p));
+		struct stroke *p = room > STROKES_MAX ? NULL
+						      : realloc(in->stroke, room * sizeof(*p));
 		if (!p)
 			return -ENOMEM;
 		in->stroke = p;
@@ -43,7 +45,8 @@ static int push_key(struct input *in, uint8_t key, bool down)
 
 static int push_button(struct input *in, uint32_t button, bool down)
 {
-	return push(in, (struct stroke){ .kind = STROKE_BUTTON, .key = (uint8_t)button, .down = down });
+	return push(
+		in, (struct stroke){ .kind = STROKE_BUTTON, .key = (uint8_t)button, .down = down });
 }
 
 static int push_move(struct input *in, int x, int y)
@@ -57,7 +60,8 @@ static int push_wait(struct input *in, enum stroke_kind kind, uint32_t ms)
 }
 
 /* The key of a symbol. One that no key has is put on a spare key, which is another stroke. */
-static int find_or_bind(struct input *in, xcb_keysym_t symbol, uint8_t *ret_key, bool *ret_shift, bool *ret_bound)
+static int find_or_bind(
+	struct input *in, xcb_keysym_t symbol, uint8_t *ret_key, bool *ret_shift, bool *ret_bound)
 {
 	*ret_shift = false;
 	*ret_key = keyboard_find(&in->keyboard, symbol, ret_shift);
@@ -89,12 +93,14 @@ static int bind_some(struct input *in, const struct input_action *a, size_t from
 	uint8_t key;
 	size_t at = from, end = from;
 	int r = 0;
+
 	for (; at < a->text_len; end = at) {
 		uint32_t symbol = keys_of_character(next_character(a->text, a->text_len, &at));
 		r = symbol ? find_or_bind(in, symbol, &key, &shift, &bound) : 0;
 		if (r < 0)
 			break;
 	}
+
 	*ret_end = end;
 	if (r == -ENOSPC && end > from)
 		r = 0;
@@ -106,6 +112,7 @@ static int press_text(struct input *in, const char *text, size_t len)
 	bool held = false, shift, none;
 	uint8_t key, shift_key = keyboard_find(&in->keyboard, XKB_KEY_Shift_L, &none);
 	int r = 0;
+
 	for (size_t at = 0; at < len && r == 0;) {
 		uint32_t symbol = keys_of_character(next_character(text, len, &at));
 		key = symbol ? keyboard_find(&in->keyboard, symbol, &shift) : 0;
@@ -116,6 +123,7 @@ static int press_text(struct input *in, const char *text, size_t len)
 		r = r < 0 ? r : push_key(in, key, true);
 		r = r < 0 ? r : push_key(in, key, false);
 	}
+
 	return r == 0 && held ? push_key(in, shift_key, false) : r;
 }
 
@@ -123,9 +131,11 @@ static int make_type(struct input *in, const struct input_action *a)
 {
 	size_t from = 0, end;
 	int r = 0;
+
 	while (from < a->text_len && r == 0) {
 		r = bind_some(in, a, from, &end);
-		if (r == -ENOSPC || (r == 0 && end < a->text_len)) { /* what was typed first must have been read */
+		/* what was typed first must have been read */
+		if (r == -ENOSPC || (r == 0 && end < a->text_len)) {
 			r = r < 0 ? 0 : press_text(in, a->text + from, end - from);
 			r = r < 0 ? r : push_wait(in, STROKE_QUIET, READ_MS);
 			if (r == 0 && end == from && !in->keyboard.n_spare)
@@ -136,16 +146,20 @@ static int make_type(struct input *in, const struct input_action *a)
 		}
 		from = end;
 	}
+
 	return r;
 }
 
-/* Presses the action's keys, or lets go of them in reverse. Symbols above a shift take that along. */
+/*
+ * Presses the action's keys, or lets go of them in reverse. Symbols above a shift take that along.
+ */
 static int make_keys(struct input *in, const struct input_action *a, bool down)
 {
 	uint8_t keys[LIMIT_INPUT_KEYS + 1];
 	bool bound = false, shift, any_shift = false, none;
 	size_t n = 0;
 	int r = 0;
+
 	for (uint32_t i = 0; i < a->n_keys && r == 0; i++) {
 		r = find_or_bind(in, a->keys[i], &keys[n], &shift, &bound);
 		if (r == -ENOSPC) {
@@ -156,6 +170,7 @@ static int make_keys(struct input *in, const struct input_action *a, bool down)
 		any_shift |= shift;
 		n++;
 	}
+
 	if (r == 0 && bound)
 		r = push_wait(in, STROKE_QUIET, LEARN_MS);
 	uint8_t shift_key = any_shift ? keyboard_find(&in->keyboard, XKB_KEY_Shift_L, &none) : 0;
@@ -182,7 +197,9 @@ static int make_drag(struct input *in, const struct input_action *a, int x, int 
 	r = r < 0 ? r : push_button(in, a->button, true);
 	for (int i = 1; i <= DRAG_STEPS && r == 0; i++) {
 		r = push_wait(in, STROKE_PAUSE, DRAG_STEP_MS);
-		r = r < 0 ? r : push_move(in, x + (a->x - x) * i / DRAG_STEPS, y + (a->y - y) * i / DRAG_STEPS);
+		r = r < 0 ? r
+			  : push_move(in, x + (a->x - x) * i / DRAG_STEPS,
+				    y + (a->y - y) * i / DRAG_STEPS);
 	}
 	r = r < 0 ? r : push_wait(in, STROKE_PAUSE, DRAG_STEP_MS);
 	return r < 0 ? r : push_button(in, a->button, false);
@@ -190,7 +207,8 @@ static int make_drag(struct input *in, const struct input_action *a, int x, int 
 
 static void where(struct screen *s, int *x, int *y)
 {
-	_cleanup_free_ xcb_query_pointer_reply_t *p = xcb_query_pointer_reply(s->x, xcb_query_pointer(s->x, s->root), NULL);
+	_cleanup_free_ xcb_query_pointer_reply_t *p = xcb_query_pointer_reply(
+		s->x, xcb_query_pointer(s->x, s->root), NULL);
 	*x = p ? p->root_x : 0;
 	*y = p ? p->root_y : 0;
 }
@@ -222,6 +240,7 @@ static int make_strokes(struct screen *s, const struct input_action *a)
 	struct input *in = &s->input;
 	bool keys = a->n_keys || a->kind == INPUT_TYPE;
 	int r = keys ? keyboard_load(s, &in->keyboard) : 0;
+
 	if (r < 0)
 		return r;
 	switch (a->kind) {
@@ -247,7 +266,8 @@ static int make_strokes(struct screen *s, const struct input_action *a)
 
 static void fake(struct screen *s, uint8_t type, uint8_t detail, int x, int y)
 {
-	xcb_test_fake_input(s->x, type, detail, XCB_CURRENT_TIME, s->root, (int16_t)x, (int16_t)y, 0);
+	xcb_test_fake_input(
+		s->x, type, detail, XCB_CURRENT_TIME, s->root, (int16_t)x, (int16_t)y, 0);
 }
 
 static void strike_key(struct screen *s, uint8_t key, bool down)
@@ -285,10 +305,12 @@ static bool strike(struct screen *s, const struct stroke *k, uint64_t now)
 	default:
 		break;
 	}
+
 	if (!in->since_ns) {
 		in->since_ns = now;
 		xcb_flush(s->x);
 	}
+
 	bool over = now - in->since_ns >= k->value * NSEC_PER_MSEC;
 	if (!over && k->kind == STROKE_QUIET)
 		over = screen_is_quiet(s, in->since_ns);
@@ -322,8 +344,11 @@ static void begin_next(struct screen *s)
 	if (r == 0)
 		return;
 	end_strokes(&s->input);
-	screen_say_trouble(s, next.serial, "input_failed", r == -ENOSPC ? "the keyboard of the display has no key to spare for these characters" :
-		"the display did not take the keys", "Try again with less text; POST …/reset starts the session's display anew.");
+	screen_say_trouble(s, next.serial, "input_failed",
+		r == -ENOSPC
+			? "the keyboard of the display has no key to spare for these characters"
+			: "the display did not take the keys",
+		"Try again with less text; {reset} starts the session's display anew.");
 }
 
 int input_run(struct screen *s)
@@ -342,7 +367,8 @@ int input_run(struct screen *s)
 		if (in->at < in->n) {
 			const struct stroke *k = &in->stroke[in->at];
 			uint64_t left = k->value * NSEC_PER_MSEC - (now - in->since_ns);
-			return k->kind == STROKE_QUIET ? SETTLE_TICK_MS : (int)(left / NSEC_PER_MSEC) + 1;
+			return k->kind == STROKE_QUIET ? SETTLE_TICK_MS
+						       : (int)(left / NSEC_PER_MSEC) + 1;
 		}
 		uint32_t serial = in->serial;
 		int x, y;
@@ -352,11 +378,12 @@ int input_run(struct screen *s)
 	}
 }
 
-/* ---- coming and going ------------------------------------------------------------------------- */
+/* ---- coming and going --------------------------------------------------------------- */
 
 static bool is_sound(const struct input_action *a, size_t len)
 {
-	return a->text_len <= LIMIT_INPUT_TEXT && len == input_action_bytes(a) && a->kind < INPUT_KIND_COUNT && a->n_keys <= LIMIT_INPUT_KEYS;
+	return a->text_len <= LIMIT_INPUT_TEXT && len == input_action_bytes(a) &&
+	       a->kind < INPUT_KIND_COUNT && a->n_keys <= LIMIT_INPUT_KEYS;
 }
 
 int input_add(struct screen *s, uint32_t serial, const void *action, size_t len)
@@ -392,7 +419,8 @@ void input_cancel(struct screen *s, uint32_t serial)
 		if (in->waiting[i].serial != serial)
 			continue;
 		free(in->waiting[i].action);
-		memmove(in->waiting + i, in->waiting + i + 1, (--in->n_waiting - i) * sizeof(in->waiting[0]));
+		memmove(in->waiting + i, in->waiting + i + 1,
+			(--in->n_waiting - i) * sizeof(in->waiting[0]));
 		return;
 	}
 	if (!serial || in->serial != serial)

@@ -1,11 +1,13 @@
 /*
  * Mouse and keyboard of a screen, by XTEST: the server cannot tell them from real ones.
  *
- * An action becomes strokes, which are carried out one after another from the screen's loop, so that a pause or a held key keeps
- * nobody waiting. Actions are carried out in the order in which they came.
+ * An action becomes strokes, which are carried out one after another from the screen's loop, so
+ * that a pause or a held key keeps nobody waiting. Actions are carried out in the order in which
+ * they came.
  *
- * Characters that no key has (ü, 中, 😀) are put on keys that have none. There are about 20 of those. A key's meaning changes only after
- * the clients have read what was typed with it: they look a key up when they come to its event, not when it was pressed.
+ * Characters that no key has (ü, 中, 😀) are put on keys that have none. There are about 20 of those.
+ * A key's meaning changes only after the clients have read what was typed with it: they look a key
+ * up when they come to its event, not when it was pressed.
  */
 #pragma once
 
@@ -43,14 +45,18 @@ struct keyboard {
 	unsigned first, last, columns;
 	xcb_keysym_t symbol[KEYCODES][2]; /* plain, with shift */
 	uint8_t spare[KEYCODES];          /* keys that mean nothing, or what we gave them */
-	bool ours[KEYCODES], taken[KEYCODES]; /* by key: it has been given a meaning; since the clients were last quiet */
+	/* by key: it has been given a meaning; since the clients were last quiet */
+	bool ours[KEYCODES], taken[KEYCODES];
 	unsigned n_spare, next;
 };
 
 int keyboard_load(struct screen *s, struct keyboard *k); /* -EIO */
 /* The key that has the symbol, and whether with shift; 0: none. */
 uint8_t keyboard_find(const struct keyboard *k, xcb_keysym_t symbol, bool *ret_shift);
-/* Sets a spare key aside for the symbol; 0: all are taken, wait until the clients are quiet and call keyboard_free(). */
+/*
+ * Sets a spare key aside for the symbol; 0: all are taken, wait until the clients are quiet and
+ * call keyboard_free().
+ */
 uint8_t keyboard_take(struct keyboard *k, xcb_keysym_t symbol);
 void keyboard_free(struct keyboard *k);
 void keyboard_bind(struct screen *s, const struct keyboard *k, uint8_t key, xcb_keysym_t symbol);
@@ -70,7 +76,10 @@ struct input {
 	bool held_button[8];
 };
 
-/* An action from the daemon, with as many bytes as came. 0, or -EBUSY, -EINVAL, -ENOMEM: it will not be carried out. */
+/*
+ * An action from the daemon, with as many bytes as came. 0, or -EBUSY, -EINVAL, -ENOMEM: it will
+ * not be carried out.
+ */
 int input_add(struct screen *s, uint32_t serial, const void *action, size_t len);
 /* Not wanted any more: what is still held of it is let go. */
 void input_cancel(struct screen *s, uint32_t serial);

@@ -8,7 +8,10 @@
 
 enum { COLUMNS_MAX = 16 };
 
-/* The map as it is now: the session's code may have changed it. Keys that we gave a meaning stay ours. */
+/*
+ * The map as it is now: the session's code may have changed it. Keys that we gave a meaning stay
+ * ours.
+ */
 int keyboard_load(struct screen *s, struct keyboard *k)
 {
 	const xcb_setup_t *setup = xcb_get_setup(s->x);
@@ -17,9 +20,10 @@ int keyboard_load(struct screen *s, struct keyboard *k)
 	if (k->first < 1 || k->last < k->first)
 		return -EIO;
 	unsigned n = k->last - k->first + 1;
-	_cleanup_free_ xcb_get_keyboard_mapping_reply_t *r =
-		xcb_get_keyboard_mapping_reply(s->x, xcb_get_keyboard_mapping(s->x, (uint8_t)k->first, (uint8_t)n), NULL);
-	if (!r || !r->keysyms_per_keycode || (unsigned)xcb_get_keyboard_mapping_keysyms_length(r) < n * r->keysyms_per_keycode)
+	_cleanup_free_ xcb_get_keyboard_mapping_reply_t *r = xcb_get_keyboard_mapping_reply(
+		s->x, xcb_get_keyboard_mapping(s->x, (uint8_t)k->first, (uint8_t)n), NULL);
+	if (!r || !r->keysyms_per_keycode ||
+		(unsigned)xcb_get_keyboard_mapping_keysyms_length(r) < n * r->keysyms_per_keycode)
 		return -EIO;
 	const xcb_keysym_t *all = xcb_get_keyboard_mapping_keysyms(r);
 	k->columns = r->keysyms_per_keycode;
@@ -34,6 +38,7 @@ int keyboard_load(struct screen *s, struct keyboard *k)
 		if (empty || k->ours[key])
 			k->spare[k->n_spare++] = (uint8_t)key;
 	}
+
 	return 0;
 }
 
@@ -71,5 +76,6 @@ void keyboard_free(struct keyboard *k)
 void keyboard_bind(struct screen *s, const struct keyboard *k, uint8_t key, xcb_keysym_t symbol)
 {
 	xcb_keysym_t row[COLUMNS_MAX] = { symbol, symbol };
-	xcb_change_keyboard_mapping(s->x, 1, key, (uint8_t)(k->columns < COLUMNS_MAX ? k->columns : COLUMNS_MAX), row);
+	xcb_change_keyboard_mapping(
+		s->x, 1, key, (uint8_t)(k->columns < COLUMNS_MAX ? k->columns : COLUMNS_MAX), row);
 }

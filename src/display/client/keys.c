@@ -16,13 +16,34 @@ static const struct {
 	const char *name;
 	xkb_keysym_t symbol;
 } aliases[] = {
-	{ "ctrl", XKB_KEY_Control_L }, { "control", XKB_KEY_Control_L }, { "alt", XKB_KEY_Alt_L }, { "option", XKB_KEY_Alt_L },
-	{ "shift", XKB_KEY_Shift_L }, { "super", XKB_KEY_Super_L }, { "meta", XKB_KEY_Super_L }, { "win", XKB_KEY_Super_L },
-	{ "windows", XKB_KEY_Super_L }, { "cmd", XKB_KEY_Super_L }, { "command", XKB_KEY_Super_L }, { "altgr", XKB_KEY_ISO_Level3_Shift },
-	{ "enter", XKB_KEY_Return }, { "esc", XKB_KEY_Escape }, { "del", XKB_KEY_Delete }, { "ins", XKB_KEY_Insert },
-	{ "pageup", XKB_KEY_Page_Up }, { "pgup", XKB_KEY_Page_Up }, { "pagedown", XKB_KEY_Page_Down }, { "pgdn", XKB_KEY_Page_Down },
-	{ "arrowup", XKB_KEY_Up }, { "arrowdown", XKB_KEY_Down }, { "arrowleft", XKB_KEY_Left }, { "arrowright", XKB_KEY_Right },
-	{ "capslock", XKB_KEY_Caps_Lock }, { "spacebar", XKB_KEY_space }, { "plus", XKB_KEY_plus }, { "minus", XKB_KEY_minus },
+	{ "ctrl", XKB_KEY_Control_L },
+	{ "control", XKB_KEY_Control_L },
+	{ "alt", XKB_KEY_Alt_L },
+	{ "option", XKB_KEY_Alt_L },
+	{ "shift", XKB_KEY_Shift_L },
+	{ "super", XKB_KEY_Super_L },
+	{ "meta", XKB_KEY_Super_L },
+	{ "win", XKB_KEY_Super_L },
+	{ "windows", XKB_KEY_Super_L },
+	{ "cmd", XKB_KEY_Super_L },
+	{ "command", XKB_KEY_Super_L },
+	{ "altgr", XKB_KEY_ISO_Level3_Shift },
+	{ "enter", XKB_KEY_Return },
+	{ "esc", XKB_KEY_Escape },
+	{ "del", XKB_KEY_Delete },
+	{ "ins", XKB_KEY_Insert },
+	{ "pageup", XKB_KEY_Page_Up },
+	{ "pgup", XKB_KEY_Page_Up },
+	{ "pagedown", XKB_KEY_Page_Down },
+	{ "pgdn", XKB_KEY_Page_Down },
+	{ "arrowup", XKB_KEY_Up },
+	{ "arrowdown", XKB_KEY_Down },
+	{ "arrowleft", XKB_KEY_Left },
+	{ "arrowright", XKB_KEY_Right },
+	{ "capslock", XKB_KEY_Caps_Lock },
+	{ "spacebar", XKB_KEY_space },
+	{ "plus", XKB_KEY_plus },
+	{ "minus", XKB_KEY_minus },
 };
 
 static uint32_t decode(const unsigned char *s, size_t len)
@@ -54,7 +75,9 @@ static uint32_t parse_one(const char *name, size_t len)
 {
 	char text[NAME_MAX_BYTES];
 	size_t first;
-	if (len && utf8_step((const unsigned char *)name, len, &first) == UTF8_VALID && first == len)
+
+	if (len && utf8_step((const unsigned char *)name, len, &first) == UTF8_VALID &&
+		first == len)
 		return keys_of_character(decode((const unsigned char *)name, len));
 	if (!len || len >= sizeof(text))
 		return 0;
@@ -67,11 +90,15 @@ static uint32_t parse_one(const char *name, size_t len)
 	return exact ? exact : xkb_keysym_from_name(text, XKB_KEYSYM_CASE_INSENSITIVE);
 }
 
-int keys_parse(const char *text, uint32_t *ret, size_t max, const char **ret_bad, size_t *ret_bad_len)
+int keys_parse(
+	const char *text, uint32_t *ret, size_t max, const char **ret_bad, size_t *ret_bad_len)
 {
 	size_t n = 0;
 	for (const char *at = text;;) {
-		/* A '+' at the start of a name is that key; the one behind a name parts it from the next. */
+		/*
+		 * A '+' at the start of a name is that key; the one behind a name parts it from the
+		 * next.
+		 */
 		size_t len = *at == '+' ? 1 : strcspn(at, "+");
 		uint32_t symbol = parse_one(at, len);
 		if (!symbol) {

@@ -1,7 +1,8 @@
 /*
- * The window manager: places windows, gives them the keyboard, lets them fill the screen, be hidden and be closed. No frames, no title
- * bars: a picture shows what the program painted. Toolkits wait for some of it (Tk blocks two seconds for an answer
- * that nobody gives), so a display without a manager is a slower one.
+ * The window manager: places windows, gives them the keyboard, lets them fill the screen, be hidden
+ * and be closed. No frames, no title bars: a picture shows what the program painted. Toolkits wait
+ * for some of it (Tk blocks two seconds for an answer that nobody gives), so a display without a
+ * manager is a slower one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +13,14 @@
 #include "base/text.h"
 #include "display/client/screen.h"
 
-enum { CASCADE = 32, CASCADE_STEPS = 8, STATE_WITHDRAWN = 0, STATE_NORMAL = 1, STATE_ICONIC = 3, PROPERTY_WORDS = 32 };
+enum {
+	CASCADE = 32,
+	CASCADE_STEPS = 8,
+	STATE_WITHDRAWN = 0,
+	STATE_NORMAL = 1,
+	STATE_ICONIC = 3,
+	PROPERTY_WORDS = 32
+};
 enum { HINT_USER_POSITION = 1, HINT_PROGRAM_POSITION = 4 };
 
 static struct client *find(struct screen *s, xcb_window_t id)
@@ -33,7 +41,8 @@ xcb_window_t manager_active(const struct screen *s)
 
 /* ---- what others may read of it -------------------------------------------------------- */
 
-static void set_cards(struct screen *s, xcb_window_t w, enum screen_atom name, xcb_atom_t type, const void *data, unsigned n)
+static void set_cards(struct screen *s, xcb_window_t w, enum screen_atom name, xcb_atom_t type,
+	const void *data, unsigned n)
 {
 	xcb_change_property(s->x, XCB_PROP_MODE_REPLACE, w, s->atom[name], type, 32, n, data);
 }
@@ -76,24 +85,28 @@ int manager_start(struct screen *s)
 	uint32_t mask = XCB_EVENT_MASK_SUBSTRUCTURE_REDIRECT | XCB_EVENT_MASK_SUBSTRUCTURE_NOTIFY;
 	_cleanup_free_ xcb_generic_error_t *refused = xcb_request_check(s->x,
 		xcb_change_window_attributes_checked(s->x, s->root, XCB_CW_EVENT_MASK, &mask));
+
 	if (refused)
 		return -EBUSY; /* the session's code has a manager of its own */
 	s->check = xcb_generate_id(s->x);
-	xcb_create_window(s->x, XCB_COPY_FROM_PARENT, s->check, s->root, -10, -10, 1, 1, 0, XCB_WINDOW_CLASS_INPUT_ONLY,
-		XCB_COPY_FROM_PARENT, 0, NULL);
-	xcb_change_property(s->x, XCB_PROP_MODE_REPLACE, s->check, s->atom[ATOM_NET_WM_NAME], s->atom[ATOM_UTF8_STRING], 8,
-		sizeof(name) - 1, name);
+	xcb_create_window(s->x, XCB_COPY_FROM_PARENT, s->check, s->root, -10, -10, 1, 1, 0,
+		XCB_WINDOW_CLASS_INPUT_ONLY, XCB_COPY_FROM_PARENT, 0, NULL);
+	xcb_change_property(s->x, XCB_PROP_MODE_REPLACE, s->check, s->atom[ATOM_NET_WM_NAME],
+		s->atom[ATOM_UTF8_STRING], 8, sizeof(name) - 1, name);
 	set_cards(s, s->check, ATOM_NET_SUPPORTING_WM_CHECK, XCB_ATOM_WINDOW, &s->check, 1);
 	set_cards(s, s->root, ATOM_NET_SUPPORTING_WM_CHECK, XCB_ATOM_WINDOW, &s->check, 1);
-	xcb_atom_t supported[] = { s->atom[ATOM_NET_WM_NAME], s->atom[ATOM_NET_WM_STATE], s->atom[ATOM_NET_WM_STATE_FULLSCREEN],
-		s->atom[ATOM_NET_WM_STATE_MAXIMIZED_VERT], s->atom[ATOM_NET_WM_STATE_MAXIMIZED_HORZ],
-		s->atom[ATOM_NET_WM_STATE_HIDDEN], s->atom[ATOM_NET_ACTIVE_WINDOW], s->atom[ATOM_NET_CLIENT_LIST],
-		s->atom[ATOM_NET_CLIENT_LIST_STACKING], s->atom[ATOM_NET_CLOSE_WINDOW], s->atom[ATOM_NET_WORKAREA],
-		s->atom[ATOM_NET_FRAME_EXTENTS], s->atom[ATOM_NET_REQUEST_FRAME_EXTENTS],
-		s->atom[ATOM_NET_SUPPORTING_WM_CHECK] };
+	xcb_atom_t supported[] = { s->atom[ATOM_NET_WM_NAME], s->atom[ATOM_NET_WM_STATE],
+		s->atom[ATOM_NET_WM_STATE_FULLSCREEN], s->atom[ATOM_NET_WM_STATE_MAXIMIZED_VERT],
+		s->atom[ATOM_NET_WM_STATE_MAXIMIZED_HORZ], s->atom[ATOM_NET_WM_STATE_HIDDEN],
+		s->atom[ATOM_NET_ACTIVE_WINDOW], s->atom[ATOM_NET_CLIENT_LIST],
+		s->atom[ATOM_NET_CLIENT_LIST_STACKING], s->atom[ATOM_NET_CLOSE_WINDOW],
+		s->atom[ATOM_NET_WORKAREA], s->atom[ATOM_NET_FRAME_EXTENTS],
+		s->atom[ATOM_NET_REQUEST_FRAME_EXTENTS], s->atom[ATOM_NET_SUPPORTING_WM_CHECK] };
 	set_cards(s, s->root, ATOM_NET_SUPPORTED, XCB_ATOM_ATOM, supported, ARRAY_LEN(supported));
 	uint32_t area[4] = { 0, 0, s->width, s->height };
 	set_cards(s, s->root, ATOM_NET_WORKAREA, XCB_ATOM_CARDINAL, area, 4);
+	/* some window always has the focus: xdotool getwindowfocus fails without one */
+	xcb_set_input_focus(s->x, XCB_INPUT_FOCUS_POINTER_ROOT, s->root, XCB_CURRENT_TIME);
 	publish(s);
 	return 0;
 }
@@ -102,14 +115,18 @@ int manager_start(struct screen *s)
 
 static void send_message(struct screen *s, xcb_window_t w, enum screen_atom type, xcb_atom_t word)
 {
-	xcb_client_message_event_t e = { .response_type = XCB_CLIENT_MESSAGE, .format = 32, .window = w, .type = s->atom[type] };
+	xcb_client_message_event_t e = { .response_type = XCB_CLIENT_MESSAGE,
+		.format = 32,
+		.window = w,
+		.type = s->atom[type] };
 	e.data.data32[0] = word;
 	e.data.data32[1] = XCB_CURRENT_TIME;
 	xcb_send_event(s->x, 0, w, 0, (const char *)&e);
 }
 
 /* The words of a property; how many there are, at most max. */
-static unsigned get_words(struct screen *s, xcb_get_property_cookie_t cookie, uint32_t *words, unsigned max)
+static unsigned get_words(
+	struct screen *s, xcb_get_property_cookie_t cookie, uint32_t *words, unsigned max)
 {
 	_cleanup_free_ xcb_get_property_reply_t *p = xcb_get_property_reply(s->x, cookie, NULL);
 	if (!p || p->format != 32)
@@ -128,7 +145,8 @@ static xcb_get_property_cookie_t ask_words(struct screen *s, xcb_window_t w, xcb
 static bool speaks(struct screen *s, xcb_window_t w, enum screen_atom protocol)
 {
 	uint32_t words[PROPERTY_WORDS];
-	unsigned n = get_words(s, ask_words(s, w, s->atom[ATOM_WM_PROTOCOLS]), words, PROPERTY_WORDS);
+	unsigned n = get_words(
+		s, ask_words(s, w, s->atom[ATOM_WM_PROTOCOLS]), words, PROPERTY_WORDS);
 	for (unsigned i = 0; i < n; i++)
 		if (words[i] == s->atom[protocol])
 			return true;
@@ -142,15 +160,22 @@ static void move_to(struct screen *s, struct client *c, int x, int y, int width,
 	c->y = y;
 	c->width = width;
 	c->height = height;
-	xcb_configure_window(s->x, c->id, XCB_CONFIG_WINDOW_X | XCB_CONFIG_WINDOW_Y | XCB_CONFIG_WINDOW_WIDTH |
-		XCB_CONFIG_WINDOW_HEIGHT | XCB_CONFIG_WINDOW_BORDER_WIDTH, v);
+	xcb_configure_window(s->x, c->id,
+		XCB_CONFIG_WINDOW_X | XCB_CONFIG_WINDOW_Y | XCB_CONFIG_WINDOW_WIDTH |
+			XCB_CONFIG_WINDOW_HEIGHT | XCB_CONFIG_WINDOW_BORDER_WIDTH,
+		v);
 }
 
 /* ICCCM wants it told even where nothing changed; Tk and Qt wait for it. */
 static void tell_geometry(struct screen *s, const struct client *c)
 {
-	xcb_configure_notify_event_t e = { .response_type = XCB_CONFIGURE_NOTIFY, .event = c->id, .window = c->id,
-		.x = (int16_t)c->x, .y = (int16_t)c->y, .width = (uint16_t)c->width, .height = (uint16_t)c->height };
+	xcb_configure_notify_event_t e = { .response_type = XCB_CONFIGURE_NOTIFY,
+		.event = c->id,
+		.window = c->id,
+		.x = (int16_t)c->x,
+		.y = (int16_t)c->y,
+		.width = (uint16_t)c->width,
+		.height = (uint16_t)c->height };
 	xcb_send_event(s->x, 0, c->id, XCB_EVENT_MASK_STRUCTURE_NOTIFY, (const char *)&e);
 }
 
@@ -163,6 +188,7 @@ static void fill_screen(struct screen *s, struct client *c, bool fullscreen, boo
 		c->kept_width = c->width;
 		c->kept_height = c->height;
 	}
+
 	c->fullscreen = fullscreen;
 	c->maximized = maximized;
 	if (is)
@@ -200,6 +226,7 @@ static void place(struct screen *s, struct client *c, const struct client *paren
 		s->cascade = (s->cascade + 1) % CASCADE_STEPS;
 		c->x = c->y = (int)(s->cascade + 1) * CASCADE;
 	}
+
 	if (c->x + c->width > (int)s->width)
 		c->x = (int)s->width - c->width;
 	if (c->y + c->height > (int)s->height)
@@ -218,23 +245,26 @@ static void map_known(struct screen *s, struct client *c)
 	focus(s, id);
 }
 
-static void read_wishes(struct screen *s, struct client *c, xcb_get_property_cookie_t hints, xcb_get_property_cookie_t transient,
-	xcb_get_property_cookie_t state, bool at_origin)
+static void read_wishes(struct screen *s, struct client *c, xcb_get_property_cookie_t hints,
+	xcb_get_property_cookie_t transient, xcb_get_property_cookie_t state, bool at_origin)
 {
 	uint32_t words[PROPERTY_WORDS] = { 0 }, owner = 0;
 	unsigned n = get_words(s, hints, words, PROPERTY_WORDS);
 	bool positioned = n && words[0] & (HINT_USER_POSITION | HINT_PROGRAM_POSITION);
+
 	c->dialog = get_words(s, transient, &owner, 1) == 1;
 	if (!positioned && at_origin) {
 		place(s, c, c->dialog ? find(s, owner) : NULL);
 		move_to(s, c, c->x, c->y, c->width, c->height);
 	}
+
 	bool fullscreen = false, maximized = false;
 	n = get_words(s, state, words, PROPERTY_WORDS);
 	for (unsigned i = 0; i < n; i++) {
 		fullscreen |= words[i] == s->atom[ATOM_NET_WM_STATE_FULLSCREEN];
 		maximized |= words[i] == s->atom[ATOM_NET_WM_STATE_MAXIMIZED_VERT];
 	}
+
 	if (fullscreen || maximized)
 		fill_screen(s, c, fullscreen, maximized);
 }
@@ -246,18 +276,21 @@ static void on_map_request(struct screen *s, xcb_window_t id)
 		map_known(s, known);
 		return;
 	}
+
 	xcb_get_geometry_cookie_t geometry = xcb_get_geometry(s->x, id);
 	xcb_get_property_cookie_t hints = ask_words(s, id, XCB_ATOM_WM_NORMAL_HINTS);
 	xcb_get_property_cookie_t transient = ask_words(s, id, XCB_ATOM_WM_TRANSIENT_FOR);
 	xcb_get_property_cookie_t state = ask_words(s, id, s->atom[ATOM_NET_WM_STATE]);
 	_cleanup_free_ xcb_get_geometry_reply_t *g = xcb_get_geometry_reply(s->x, geometry, NULL);
-	if (!g || s->n_clients == SCREEN_CLIENTS) { /* gone already, or one too many: shown, but not managed */
+	/* gone already, or one too many: shown, but not managed */
+	if (!g || s->n_clients == SCREEN_CLIENTS) {
 		xcb_discard_reply(s->x, hints.sequence);
 		xcb_discard_reply(s->x, transient.sequence);
 		xcb_discard_reply(s->x, state.sequence);
 		xcb_map_window(s->x, id);
 		return;
 	}
+
 	fresh.x = g->x;
 	fresh.y = g->y;
 	fresh.width = g->width;
@@ -275,17 +308,22 @@ static void on_map_request(struct screen *s, xcb_window_t id)
 /* Windows of a client that was faster than we were. */
 void manager_adopt(struct screen *s)
 {
-	_cleanup_free_ xcb_query_tree_reply_t *t = xcb_query_tree_reply(s->x, xcb_query_tree(s->x, s->root), NULL);
+	_cleanup_free_ xcb_query_tree_reply_t *t = xcb_query_tree_reply(
+		s->x, xcb_query_tree(s->x, s->root), NULL);
+
 	for (int i = 0; t && i < xcb_query_tree_children_length(t) && i < SCREEN_CLIENTS; i++) {
 		xcb_window_t id = xcb_query_tree_children(t)[i];
 		_cleanup_free_ xcb_get_window_attributes_reply_t *a =
-			xcb_get_window_attributes_reply(s->x, xcb_get_window_attributes(s->x, id), NULL);
-		if (!a || a->map_state != XCB_MAP_STATE_VIEWABLE || a->_class == XCB_WINDOW_CLASS_INPUT_ONLY)
+			xcb_get_window_attributes_reply(
+				s->x, xcb_get_window_attributes(s->x, id), NULL);
+		if (!a || a->map_state != XCB_MAP_STATE_VIEWABLE ||
+			a->_class == XCB_WINDOW_CLASS_INPUT_ONLY)
 			continue;
 		if (!a->override_redirect)
 			on_map_request(s, id);
 		activity_mapped(&s->activity, clock_now_ns());
 	}
+
 	xcb_flush(s->x);
 }
 
@@ -298,8 +336,8 @@ static void forget(struct screen *s, xcb_window_t id)
 	memmove(c, c + 1, (s->n_clients - at - 1) * sizeof(*c));
 	s->n_clients--;
 	xcb_window_t next = manager_active(s);
-	if (next)
-		xcb_set_input_focus(s->x, XCB_INPUT_FOCUS_POINTER_ROOT, next, XCB_CURRENT_TIME);
+	xcb_set_input_focus(
+		s->x, XCB_INPUT_FOCUS_POINTER_ROOT, next ? next : s->root, XCB_CURRENT_TIME);
 	publish(s);
 }
 
@@ -310,11 +348,14 @@ static void on_configure_request(struct screen *s, const xcb_configure_request_e
 	struct client *c = find(s, e->window);
 	uint32_t v[7];
 	unsigned n = 0;
+
 	if (c && (c->fullscreen || c->maximized)) {
 		tell_geometry(s, c);
 		return;
 	}
-	const uint32_t values[7] = { (uint32_t)e->x, (uint32_t)e->y, e->width, e->height, e->border_width, e->sibling, e->stack_mode };
+
+	const uint32_t values[7] = { (uint32_t)e->x, (uint32_t)e->y, e->width, e->height,
+		e->border_width, e->sibling, e->stack_mode };
 	for (unsigned i = 0; i < 7; i++)
 		if (e->value_mask & 1U << i)
 			v[n++] = values[i];
@@ -331,8 +372,10 @@ static void on_configure_request(struct screen *s, const xcb_configure_request_e
 static void on_state_message(struct screen *s, struct client *c, const uint32_t *d)
 {
 	bool fullscreen = c->fullscreen, maximized = c->maximized, done_max = false;
-	for (int i = 1; i < 3; i++) { /* 0 remove, 1 add, 2 toggle; both halves of "maximized" come together */
-		bool is_max = d[i] == s->atom[ATOM_NET_WM_STATE_MAXIMIZED_VERT] || d[i] == s->atom[ATOM_NET_WM_STATE_MAXIMIZED_HORZ];
+	/* 0 remove, 1 add, 2 toggle; both halves of "maximized" come together */
+	for (int i = 1; i < 3; i++) {
+		bool is_max = d[i] == s->atom[ATOM_NET_WM_STATE_MAXIMIZED_VERT] ||
+			      d[i] == s->atom[ATOM_NET_WM_STATE_MAXIMIZED_HORZ];
 		if (d[i] == s->atom[ATOM_NET_WM_STATE_FULLSCREEN])
 			fullscreen = d[0] == 2 ? !fullscreen : d[0] == 1;
 		else if (is_max && !done_max)
@@ -353,6 +396,7 @@ static void on_client_message(struct screen *s, const xcb_client_message_event_t
 {
 	struct client *c = find(s, e->window);
 	const uint32_t *d = e->data.data32;
+
 	if (e->type == s->atom[ATOM_NET_REQUEST_FRAME_EXTENTS]) {
 		uint32_t none[4] = { 0 };
 		set_cards(s, e->window, ATOM_NET_FRAME_EXTENTS, XCB_ATOM_CARDINAL, none, 4);
@@ -384,7 +428,8 @@ static void on_unmap(struct screen *s, const xcb_unmap_notify_event_t *e)
 
 void manager_event(struct screen *s, const xcb_generic_event_t *event)
 {
-	s->windows_known = false; /* most of what comes here is about a window that comes, goes or grows */
+	/* most of what comes here is about a window that comes, goes or grows */
+	s->windows_known = false;
 	switch (event->response_type & 0x7f) {
 	case XCB_MAP_REQUEST:
 		on_map_request(s, ((const xcb_map_request_event_t *)event)->window);
@@ -409,7 +454,7 @@ void manager_event(struct screen *s, const xcb_generic_event_t *event)
 	}
 }
 
-/* ---- all of them -------------------------------------------------------------------------------- */
+/* ---- all of them -------------------------------------------------------------------- */
 
 /* From the top: a dialog holds its parent up until it is gone. */
 unsigned manager_close_all(struct screen *s)
@@ -421,11 +466,17 @@ unsigned manager_close_all(struct screen *s)
 	return n;
 }
 
-/* A message nobody knows wakes most loops; SDL gives its caller only what it knows, such as a pixel to paint again. */
+/*
+ * A message nobody knows wakes most loops; SDL gives its caller only what it knows, such as a pixel
+ * to paint again.
+ */
 unsigned manager_send_noop_all(struct screen *s)
 {
 	for (unsigned i = 0; i < s->n_clients; i++) {
-		xcb_expose_event_t e = { .response_type = XCB_EXPOSE, .window = s->client[i].id, .width = 1, .height = 1 };
+		xcb_expose_event_t e = { .response_type = XCB_EXPOSE,
+			.window = s->client[i].id,
+			.width = 1,
+			.height = 1 };
 		send_message(s, s->client[i].id, ATOM_GLOVEBOX_POKE, 0);
 		xcb_send_event(s->x, 0, s->client[i].id, 0, (const char *)&e);
 	}
@@ -435,7 +486,8 @@ unsigned manager_send_noop_all(struct screen *s)
 
 void manager_raise_under_pointer(struct screen *s)
 {
-	_cleanup_free_ xcb_query_pointer_reply_t *p = xcb_query_pointer_reply(s->x, xcb_query_pointer(s->x, s->root), NULL);
+	_cleanup_free_ xcb_query_pointer_reply_t *p = xcb_query_pointer_reply(
+		s->x, xcb_query_pointer(s->x, s->root), NULL);
 	if (p && p->child && p->child != manager_active(s) && find(s, p->child))
 		focus(s, p->child);
 }

@@ -14,140 +14,15 @@
 #include "base/text.h"
 #include "display/image/encode.h"
 
-enum { READ_BYTES = 16 * 1024, PIDS_MAX = 64, PIDS_AGE_MS = 200, RELEASE_MS = 2000 };
+enum {
+	READ_BYTES = 16 * 1024,
+	PIDS_MAX = 64,
+	PIDS_AGE_MS = 200,
+	RELEASE_MS = 2000,
+	ROUND_TRIPS = 2
+};
 
-/* ---- saying ------------------------------------------------------------------------------- */
-
-static void say(struct screen *s)
-{
-	if (fd_write_full(s->daemon, s->out.data, s->out.len) < 0)
-		_exit(0); /* the daemon is gone, or the session */
-	buffer_finish(&s->out); /* pictures are large and rare */
-}
-
-static void put(struct screen *s, enum display_tag tag, const void *data, size_t len)
-{
-	if (wire_put(&s->out, (enum wire_tag)tag, data, len) < 0)
-		_exit(1);
-}
-
-static size_t begin(struct screen *s, enum display_say type, uint32_t serial)
-{
-	size_t start;
-	if (wire_begin(&s->out, (enum wire_type)type, serial, &start) < 0)
-		_exit(1);
-	return start;
-}
-
-void screen_say_trouble(struct screen *s, uint32_t serial, const char *code, const char *text, const char *remedy)
-{
-	size_t start = begin(s, DISPLAY_SAY_TROUBLE, serial);
-	put(s, DISPLAY_TAG_CODE, code, strlen(code));
-	put(s, DISPLAY_TAG_TEXT, text, strlen(text));
-	put(s, DISPLAY_TAG_REMEDY, remedy, strlen(remedy));
-	wire_end(&s->out, start);
-	say(s);
-}
-
-void screen_say_done(struct screen *s, uint32_t serial, uint64_t count)
-{
-	size_t start = begin(s, DISPLAY_SAY_DONE, serial);
-	if (wire_put_u64(&s->out, (enum wire_tag)DISPLAY_TAG_COUNT, count) < 0)
-		_exit(1);
-	wire_end(&s->out, start);
-	say(s);
-}
-
-void screen_say_frame(struct screen *s, uint32_t serial, const struct frame_info *info, const struct buffer *file)
-{
-	size_t start = begin(s, DISPLAY_SAY_FRAME, serial);
-	put(s, DISPLAY_TAG_FRAME, info, sizeof(*info));
-	if (file->len)
-		put(s, DISPLAY_TAG_DATA, file->data, file->len);
-	wire_end(&s->out, start);
-	say(s);
-}
-
-static void put_windows(struct screen *s, const struct window_entry *list, unsigned n)
-{
-	for (unsigned i = 0; i < n && i < LIMIT_WINDOWS; i++)
-		put(s, DISPLAY_TAG_WINDOW, &list[i], sizeof(list[i]));
-}
-
-/* ---- pictures -------------------------------------------------------------------------------- */
-
-static void say_capture_failed(struct screen *s, uint32_t serial, const struct shot_options *o, int err)
-{
-	char text[128];
-	if (err == -ENOENT && o->active) {
-		screen_say_trouble(s, serial, "no_window", "no window has the focus", "Leave `window` out for the whole screen.");
-	} else if (err == -ENOENT) {
-		snprintf(text, sizeof(text), "there is no window %u on the screen", o->window);
-		screen_say_trouble(s, serial, "window_not_found", text, "GET …/windows lists those there are.");
-	} else if (err == -ERANGE) {
-		snprintf(text, sizeof(text), "the region lies outside of the picture (the screen has %ux%u pixels)", s->width, s->height);
-		screen_say_trouble(s, serial, "region_outside", text, "Give a region that overlaps it.");
-	} else if (err == -E2BIG) {
-		screen_say_trouble(s, serial, "picture_too_large", "the window is larger than a picture may be", "Ask for a region of it.");
-	} else {
-		snprintf(text, sizeof(text), "the picture could not be taken: %s", strerror(-err));
-		screen_say_trouble(s, serial, "capture_failed", text, "Try again; POST …/reset starts the session's display anew.");
-	}
-}
-
-/* Now that it is made: how long after `from_ns` (0: nothing was awaited) and after the last paint. */
-static void tell_times(const struct screen *s, uint64_t from_ns, struct picture_info *info)
-{
-	uint64_t now = clock_now_ns(), paint = s->activity.paint_ns;
-	info->after_ms = from_ns ? (double)(now - from_ns) / 1e6 : 0;
-	info->paint_ms = paint ? (double)(now - paint) / 1e6 : -1;
-}
-
-/* Encodes what was captured into the frame. */
-static int put_picture(struct screen *s, const struct shot_options *o, const struct image *full, uint64_t from_ns, struct picture_info *info)
-{
-	struct image small = { 0 };
-	const struct image *i = full;
-	_cleanup_buffer_ struct buffer file = BUFFER_INIT(LIMIT_PICTURE_BYTES + 65536);
-	if (o->scale > 0 && o->scale < 1) {
-		int r = image_shrink(full, o->scale, &small);
-		if (r < 0)
-			return r;
-		i = &small;
-	}
-	int r = encoders[o->format % SHOT_FORMAT_COUNT].encode(i, o->quality, &file);
-	info->width = i->width;
-	info->height = i->height;
-	info->format = o->format % SHOT_FORMAT_COUNT;
-	free(small.pixels);
-	tell_times(s, from_ns, info);
-	if (r < 0 || file.len > LIMIT_PICTURE_BYTES)
-		return r < 0 ? r : -E2BIG;
-	put(s, DISPLAY_TAG_INFO, info, sizeof(*info));
-	put(s, DISPLAY_TAG_DATA, file.data, file.len);
-	return 0;
-}
-
-static void take_picture(struct screen *s, uint32_t serial, const struct shot_options *o, uint64_t from_ns, struct picture_info *info)
-{
-	static struct window_entry list[LIMIT_WINDOWS];
-	struct image i;
-	info->n_windows = windows_list(s, list, LIMIT_WINDOWS);
-	int r = capture_image(s, o, &i);
-	size_t start = begin(s, DISPLAY_SAY_PICTURE, serial);
-	if (r == 0)
-		r = put_picture(s, o, &i, from_ns, info);
-	if (r < 0) {
-		s->out.len = start;
-		say_capture_failed(s, serial, o, r);
-		return;
-	}
-	put_windows(s, list, info->n_windows);
-	wire_end(&s->out, start);
-	say(s);
-}
-
-/* ---- settling ---------------------------------------------------------------------------------- */
+/* ---- settling ----------------------------------------------------------------------- */
 
 static bool any_waiting(const struct screen *s)
 {
@@ -164,7 +39,9 @@ static uint64_t next_look_ns(struct screen *s)
 	bool windows = windows_any(s);
 	for (unsigned i = 0; i < SCREEN_WAITING; i++) {
 		const struct waiting *w = &s->waiting[i];
-		uint64_t next = w->used ? settle_next_ns(&w->settle, &s->activity, windows, s->looked_ns) : UINT64_MAX;
+		uint64_t next = w->used ? settle_next_ns(
+						  &w->settle, &s->activity, windows, s->looked_ns)
+					: UINT64_MAX;
 		first = next < first ? next : first;
 	}
 	return first;
@@ -174,7 +51,8 @@ static uint64_t next_look_ns(struct screen *s)
 static bool awaits_pixels(const struct screen *s)
 {
 	for (unsigned i = 0; i < SCREEN_WAITING; i++)
-		if (s->waiting[i].used && s->waiting[i].settle.start_ns && !s->waiting[i].settle.in_loop)
+		if (s->waiting[i].used && s->waiting[i].settle.start_ns &&
+			!s->waiting[i].settle.in_loop)
 			return true;
 	return false;
 }
@@ -195,32 +73,42 @@ static void finish_waiting(struct screen *s, struct waiting *w, enum shot_reason
 {
 	uint64_t from = w->settle.start_ns ? w->settle.start_ns : w->settle.asked_ns;
 	struct picture_info info = { .reason = reason,
-		.settled = reason == SHOT_QUIET || reason == SHOT_IDLE || reason == SHOT_BUSY || reason == SHOT_STILL,
+		.settled = reason == SHOT_QUIET || reason == SHOT_IDLE || reason == SHOT_BUSY ||
+			   reason == SHOT_STILL,
 		.in_event_loop = s->activity.last.in_loop && reason == SHOT_QUIET };
 	w->used = false;
 	if (windows_any(s))
-		info.ink = capture_ink(s, &info.paper); /* before the picture: both use the same memory */
-	take_picture(s, w->serial, &w->options, from, &info);
+		/* before the picture: both use the same memory */
+		info.ink = capture_ink(s, &info.paper);
+	screen_take_picture(s, w->serial, &w->options, from, &info);
 }
+
+/* Of the clients, and before them of the server where it can be seen. */
+static int32_t pids[PIDS_MAX];
+static unsigned n_pids;
 
 static void sample_clients(struct screen *s)
 {
-	static int32_t pids[PIDS_MAX];
-	static unsigned n;
 	static uint64_t at, map;
 	static bool foreign;
 	struct sample sample;
 	uint64_t now = clock_now_ns();
-	/* A new window may be a new client's. The question itself makes the server run, so it is not asked at every look. */
-	if (!n || map != s->activity.map_ns || now - at > PIDS_AGE_MS * NSEC_PER_MSEC) {
-		n = windows_pids(s, pids, PIDS_MAX);
+
+	/*
+	 * A new window may be a new client's. The question itself makes the server run, so it is
+	 * not asked at every look.
+	 */
+	if (!n_pids || map != s->activity.map_ns || now - at > PIDS_AGE_MS * NSEC_PER_MSEC) {
+		n_pids = windows_pids(s, pids, PIDS_MAX);
 		at = now;
 		map = s->activity.map_ns;
-		foreign = proc_foreign(pids, n, s->server_pid);
+		foreign = proc_foreign(pids, n_pids, s->server_pid);
 	}
-	proc_sample(pids, n, s->server_pid, &sample);
+
+	now = clock_now_ns();
+	proc_sample(pids, n_pids, s->server_pid, &sample);
 	sample.foreign = foreign;
-	activity_sample(&s->activity, &sample, clock_now_ns());
+	activity_sample(&s->activity, &sample, now, clock_now_ns());
 }
 
 /* What is painted again and again may be the same every time. */
@@ -234,9 +122,7 @@ static void look_at_pixels(struct screen *s)
 bool screen_is_quiet(struct screen *s, uint64_t since_ns)
 {
 	sample_clients(s);
-	const struct activity *a = &s->activity;
-	uint64_t from = a->quiet_ns > since_ns ? a->quiet_ns : since_ns;
-	return a->last.waiting && a->quiet_ns && clock_now_ns() - from >= SETTLE_QUIET_MS * NSEC_PER_MSEC;
+	return activity_quiet_ns(&s->activity, since_ns) >= SETTLE_QUIET_MS * NSEC_PER_MSEC;
 }
 
 static void read_events(struct screen *s);
@@ -248,10 +134,46 @@ static void catch_up(struct screen *s)
 	read_events(s);
 }
 
+/*
+ * Does everybody wait, also when the server has answered what it was asked? Jails hide the server,
+ * so that a client that waits for an answer of a server which has no processor looks like one that
+ * waits for events. The server takes turns with its clients: when it has answered us twice, it has
+ * come to the requests that were there before. A client that got its answer is running, or has run.
+ */
+static bool waits_for_events(struct screen *s)
+{
+	unsigned skip = n_pids && pids[0] == s->server_pid ? 1 : 0;
+	uint64_t changes = s->activity.changes, managed = s->managed;
+	struct sample before, after;
+	proc_sample(pids + skip, n_pids - skip, 0, &before);
+	for (int i = 0; i < ROUND_TRIPS; i++)
+		catch_up(s);
+	proc_sample(pids + skip, n_pids - skip, 0, &after);
+	if (changes != s->activity.changes || managed != s->managed)
+		return false;
+	if (before.waiting && after.waiting && before.run_ns == after.run_ns)
+		return true;
+	activity_answered(&s->activity);
+	return false;
+}
+
+/* Is the reason still one when everything that happened before has been read? */
+static bool holds(struct screen *s, enum shot_reason reason)
+{
+	uint64_t changes = s->activity.changes;
+	if (reason == SHOT_QUIET || reason == SHOT_IDLE)
+		return waits_for_events(s);
+	catch_up(s);
+	return changes == s->activity.changes || reason != SHOT_BUSY;
+}
+
 static void decide_all(struct screen *s)
 {
 	bool windows = windows_any(s);
-	/* Code that draws wakes us with every stroke; a look at each would cost it more than the drawing. */
+	/*
+	 * Code that draws wakes us with every stroke; a look at each would cost it more than the
+	 * drawing.
+	 */
 	if (clock_now_ns() < next_look_ns(s))
 		return;
 	s->looked_ns = clock_now_ns();
@@ -261,16 +183,15 @@ static void decide_all(struct screen *s)
 	for (unsigned i = 0; i < SCREEN_WAITING; i++) {
 		struct waiting *w = &s->waiting[i];
 		enum shot_reason reason;
-		if (!w->used || !settle_decide(&w->settle, &s->activity, windows, is_flat, s, clock_now_ns(), &reason))
+		if (!w->used || !settle_decide(&w->settle, &s->activity, windows, is_flat, s,
+					clock_now_ns(), &reason))
 			continue;
-		uint64_t changes = s->activity.changes;
-		catch_up(s); /* what was painted before changes the answer */
-		if (changes == s->activity.changes || reason == SHOT_CAP || reason == SHOT_STILL || reason == SHOT_NO_WINDOW)
+		if (holds(s, reason))
 			finish_waiting(s, w, reason);
 	}
 }
 
-/* ---- questions ------------------------------------------------------------------------------------ */
+/* ---- questions ---------------------------------------------------------------------- */
 
 static void on_shot(struct screen *s, uint32_t serial, const void *options)
 {
@@ -278,9 +199,10 @@ static void on_shot(struct screen *s, uint32_t serial, const void *options)
 	memcpy(&o, options, sizeof(o));
 	if (!o.settle && !o.first_window) {
 		struct picture_info info = { .reason = SHOT_AS_IT_IS };
-		take_picture(s, serial, &o, 0, &info);
+		screen_take_picture(s, serial, &o, 0, &info);
 		return;
 	}
+
 	for (unsigned i = 0; i < SCREEN_WAITING; i++) {
 		struct waiting *w = &s->waiting[i];
 		if (w->used)
@@ -289,7 +211,9 @@ static void on_shot(struct screen *s, uint32_t serial, const void *options)
 		settle_begin(&w->settle, &o, &s->activity, clock_now_ns());
 		return;
 	}
-	screen_say_trouble(s, serial, "too_many_questions", "too many pictures of this display are awaited", "Wait for their answers.");
+
+	screen_say_trouble(s, serial, "too_many_questions",
+		"too many pictures of this display are awaited", "Wait for their answers.");
 }
 
 static void on_windows(struct screen *s, uint32_t serial, const void *options)
@@ -297,10 +221,10 @@ static void on_windows(struct screen *s, uint32_t serial, const void *options)
 	static struct window_entry list[LIMIT_WINDOWS];
 	(void)options;
 	unsigned n = windows_list(s, list, LIMIT_WINDOWS);
-	size_t start = begin(s, DISPLAY_SAY_WINDOWS, serial);
-	put_windows(s, list, n);
+	size_t start = screen_begin(s, DISPLAY_SAY_WINDOWS, serial);
+	screen_put_windows(s, list, n);
 	wire_end(&s->out, start);
-	say(s);
+	screen_send(s);
 }
 
 static void on_close(struct screen *s, uint32_t serial, const void *options)
@@ -336,9 +260,11 @@ static void on_input(struct screen *s, uint32_t serial, const void *options)
 {
 	int r = input_add(s, serial, options, s->options_len);
 	if (r == -EBUSY)
-		screen_say_trouble(s, serial, "too_many_questions", "too many actions wait for this display", "Wait for their answers.");
+		screen_say_trouble(s, serial, "too_many_questions",
+			"too many actions wait for this display", "Wait for their answers.");
 	else if (r < 0)
-		screen_say_trouble(s, serial, "input_failed", "the display did not understand the action", "Try again.");
+		screen_say_trouble(s, serial, "input_failed",
+			"the display did not understand the action", "Try again.");
 }
 
 /* The cell is over: no first window will come, and what there is settles at once. */
@@ -371,7 +297,8 @@ static const struct question {
 	{ DISPLAY_ASK_CANCEL, 0, 0, on_cancel },
 	{ DISPLAY_ASK_NOW, 0, 0, on_now },
 	{ DISPLAY_ASK_FRAME, sizeof(struct frame_options), 0, on_watch },
-	{ DISPLAY_ASK_INPUT, offsetof(struct input_action, text), sizeof(struct input_action), on_input },
+	{ DISPLAY_ASK_INPUT, offsetof(struct input_action, text), sizeof(struct input_action),
+		on_input },
 };
 
 static void on_frame(struct screen *s, const struct wire_frame *f)
@@ -383,12 +310,13 @@ static void on_frame(struct screen *s, const struct wire_frame *f)
 	s->options_len = field.len;
 	for (size_t i = 0; i < ARRAY_LEN(questions); i++) {
 		const struct question *q = &questions[i];
-		if (q->ask == f->type && field.len >= q->options && (!q->options || field.len <= (q->most ? q->most : q->options)))
+		if (q->ask == f->type && field.len >= q->options &&
+			(!q->options || field.len <= (q->most ? q->most : q->options)))
 			q->answer(s, f->serial, field.data);
 	}
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------------- */
+/* ---- the loop ----------------------------------------------------------------------- */
 
 static void on_event(struct screen *s, const xcb_generic_event_t *event)
 {
@@ -396,6 +324,8 @@ static void on_event(struct screen *s, const xcb_generic_event_t *event)
 		activity_painted(&s->activity, clock_now_ns());
 		xcb_damage_subtract(s->x, s->damage, XCB_NONE, XCB_NONE);
 	} else {
+		s->managed++;
+		activity_answered(&s->activity);
 		manager_event(s, event);
 	}
 }
@@ -425,7 +355,10 @@ static bool read_daemon(struct screen *s)
 	return r == 0;
 }
 
-/* What came while we waited for an answer of the server is not in the socket any more, where poll() would see it. */
+/*
+ * What came while we waited for an answer of the server is not in the socket any more, where poll()
+ * would see it.
+ */
 static bool read_queued(struct screen *s)
 {
 	bool any = false;
@@ -440,18 +373,24 @@ static int sooner(int a, int b)
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-/* Waits so many milliseconds, -1 for ever, but not beyond the next look at the clients, which is due to the tenth of one. When nobody
- * wants pictures any more, their memory is given back: most displays are idle most of the time, and it is as large as the screen. */
+/*
+ * Waits so many milliseconds, -1 for ever, but not beyond the next look at the clients, which is
+ * due to the tenth of one. When nobody wants pictures any more, their memory is given back: most
+ * displays are idle most of the time, and it is as large as the screen.
+ */
 static int wait_for_something(struct screen *s, struct pollfd *fds, int ms)
 {
-	uint64_t now = clock_now_ns(), look = any_waiting(s) ? next_look_ns(s) : UINT64_MAX, until = look;
+	uint64_t now = clock_now_ns(), look = any_waiting(s) ? next_look_ns(s) : UINT64_MAX,
+		 until = look;
 	bool release = ms < 0 && look == UINT64_MAX && s->segment;
+
 	if (release)
 		ms = RELEASE_MS;
 	if (ms >= 0 && now + (uint64_t)ms * NSEC_PER_MSEC < until)
 		until = now + (uint64_t)ms * NSEC_PER_MSEC;
 	uint64_t left = until > now ? until - now : 0;
-	struct timespec t = { .tv_sec = (time_t)(left / NSEC_PER_SEC), .tv_nsec = (long)(left % NSEC_PER_SEC) };
+	struct timespec t = { .tv_sec = (time_t)(left / NSEC_PER_SEC),
+		.tv_nsec = (long)(left % NSEC_PER_SEC) };
 	int r = ppoll(fds, 2, until == UINT64_MAX ? NULL : &t, NULL);
 	if (r == 0 && release)
 		capture_release(s);
@@ -462,13 +401,16 @@ static int serve(struct screen *s)
 {
 	struct pollfd fds[2] = { { .fd = s->daemon, .events = POLLIN },
 		{ .fd = xcb_get_file_descriptor(s->x), .events = POLLIN } };
+
 	while (!xcb_connection_has_error(s->x)) {
 		read_events(s);
 		if (any_waiting(s))
 			decide_all(s);
 		int wait = sooner(input_run(s), watch_run(s));
 		if (any_waiting(s))
-			windows_any(s); /* asks the server when need be, so that what came meanwhile is read below */
+			/* asks the server when need be, so that what came meanwhile is read below
+			 */
+			windows_any(s);
 		if (read_queued(s))
 			wait = 0;
 		xcb_flush(s->x);
@@ -477,6 +419,7 @@ static int serve(struct screen *s)
 		if (fds[0].revents && !read_daemon(s))
 			return 0;
 	}
+
 	return 0; /* the X server ended; the daemon sees our end */
 }
 
@@ -484,7 +427,8 @@ void screen_prepare(void)
 {
 	static uint32_t dot;
 	struct image one = { .pixels = (uint8_t *)&dot, .width = 1, .height = 1 };
-	for (int i = 0; i < SHOT_FORMAT_COUNT; i++) { /* libraries resolve their symbols and choose their routines at the first call */
+	/* libraries resolve their symbols and choose their routines at the first call */
+	for (int i = 0; i < SHOT_FORMAT_COUNT; i++) {
 		_cleanup_buffer_ struct buffer out = BUFFER_INIT(0);
 		encoders[i].encode(&one, 0, &out);
 	}
@@ -499,13 +443,15 @@ int screen_run(int daemon, int server, const uint8_t cookie[XSOCKET_COOKIE])
 	if (r == 0)
 		r = manager_start(&s);
 	if (r < 0) {
-		screen_say_trouble(&s, 0, "display_failed", "the X server does not answer as it should", "POST …/reset starts it anew.");
+		screen_say_trouble(&s, 0, "display_failed",
+			"the X server does not answer as it should", "{reset} starts it anew.");
 		return 1;
 	}
+
 	s.server_pid = proc_find("Xvfb");
 	manager_adopt(&s);
-	size_t start = begin(&s, DISPLAY_SAY_UP, 0);
+	size_t start = screen_begin(&s, DISPLAY_SAY_UP, 0);
 	wire_end(&s.out, start);
-	say(&s);
+	screen_send(&s);
 	return serve(&s);
 }

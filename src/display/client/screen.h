@@ -1,9 +1,10 @@
 /*
- * One display seen from inside its jail: the process that is our only X client. It manages windows, watches what is painted,
- * decides when a picture has settled, takes it and encodes it. It may block in the X server: nobody else waits for it.
+ * One display seen from inside its jail: the process that is our only X client. It manages windows,
+ * watches what is painted, decides when a picture has settled, takes it and encodes it. It may
+ * block in the X server: nobody else waits for it.
  *
- * It stands in the session's jail, with the session's user and its control groups, and trusts nothing the X server says; the
- * daemon in turn trusts nothing that it says.
+ * It stands in the session's jail, with the session's user and its control groups, and trusts
+ * nothing the X server says; the daemon in turn trusts nothing that it says.
  */
 #pragma once
 
@@ -15,12 +16,15 @@
 
 #include "base/buffer.h"
 #include "display/client/input.h"
+#include "display/client/watchers.h"
 #include "display/protocol.h"
 #include "display/settle/settle.h"
-#include "display/client/watch.h"
 #include "wire/wire.h"
 
-/* Serves the daemon on `daemon` and the X server on `server` until either is gone; returns the exit code. */
+/*
+ * Serves the daemon on `daemon` and the X server on `server` until either is gone; returns the exit
+ * code.
+ */
 int screen_run(int daemon, int server, const uint8_t cookie[XSOCKET_COOKIE]);
 
 /* Before forking: what all screens can share. */
@@ -30,7 +34,10 @@ void screen_prepare(void);
 
 enum { SCREEN_CLIENTS = 128, SCREEN_WAITING = 16 };
 
-/* A window under management: a top-level one that was mapped and asked for no exception. Stacking order, the last is on top. */
+/*
+ * A window under management: a top-level one that was mapped and asked for no exception. Stacking
+ * order, the last is on top.
+ */
 struct client {
 	xcb_window_t id;
 	int x, y, width, height;
@@ -66,7 +73,8 @@ enum screen_atom {
 };
 
 struct image {
-	uint8_t *pixels; /* rows of 4-byte B G R x, no padding; inside the capture's shared memory */
+	/* rows of 4-byte B G R x, no padding; inside the capture's shared memory */
+	uint8_t *pixels;
 	uint32_t width, height;
 };
 
@@ -101,6 +109,7 @@ struct screen {
 	xcb_window_t check;
 	/* painting */
 	struct activity activity;
+	uint64_t managed;   /* events that the window manager handled */
 	uint64_t looked_ns; /* at the clients */
 	struct waiting waiting[SCREEN_WAITING];
 	struct input input;
@@ -108,10 +117,25 @@ struct screen {
 	size_t options_len; /* of the question that is being answered */
 };
 
-/* screen.c: answers, for those who give them later */
+/* screen_answers.c */
+/* Starts a frame in s->out; ends the process when there is no memory. */
+size_t screen_begin(struct screen *s, enum display_say type, uint32_t serial);
+void screen_put_windows(struct screen *s, const struct window_entry *list, unsigned n);
+void screen_send(struct screen *s); /* s->out; ends the process when the daemon is gone */
+/*
+ * Captures, encodes and sends, or sends an error. `from_ns`: since when the picture was awaited, 0
+ * for not at all.
+ */
+void screen_take_picture(struct screen *s, uint32_t serial, const struct shot_options *o,
+	uint64_t from_ns, struct picture_info *info);
+/* Complete answers: */
 void screen_say_done(struct screen *s, uint32_t serial, uint64_t count);
-void screen_say_frame(struct screen *s, uint32_t serial, const struct frame_info *info, const struct buffer *file);
-void screen_say_trouble(struct screen *s, uint32_t serial, const char *code, const char *text, const char *remedy);
+void screen_say_frame(struct screen *s, uint32_t serial, const struct frame_info *info,
+	const struct buffer *file);
+void screen_say_trouble(
+	struct screen *s, uint32_t serial, const char *code, const char *text, const char *remedy);
+
+/* screen.c */
 /* Looks at the clients. True when all of them wait and nobody ran for a while since then. */
 bool screen_is_quiet(struct screen *s, uint64_t since_ns);
 
@@ -119,15 +143,20 @@ bool screen_is_quiet(struct screen *s, uint64_t since_ns);
 int screen_connect(struct screen *s, int server, const uint8_t cookie[XSOCKET_COOKIE]);
 
 /* manager.c */
-int manager_start(struct screen *s); /* becomes the window manager */
+int manager_start(struct screen *s);  /* becomes the window manager */
 void manager_adopt(struct screen *s); /* takes the windows that are there already */
 void manager_event(struct screen *s, const xcb_generic_event_t *event);
 xcb_window_t manager_active(const struct screen *s); /* the window that has the focus, or 0 */
-unsigned manager_close_all(struct screen *s);        /* asks every window to close; how many there were */
+/* asks every window to close; how many there were */
+unsigned manager_close_all(struct screen *s);
 unsigned manager_send_noop_all(struct screen *s);
-void manager_raise_under_pointer(struct screen *s); /* a click: that window comes to the top and gets the keyboard */
+/* a click: that window comes to the top and gets the keyboard */
+void manager_raise_under_pointer(struct screen *s);
 
-/* windows.c: mapped top-level windows from the bottom up; returns how many there are, of which at most max are in the list */
+/*
+ * windows.c: mapped top-level windows from the bottom up; returns how many there are, of which at
+ * most max are in the list
+ */
 unsigned windows_list(struct screen *s, struct window_entry *list, unsigned max);
 bool windows_any(struct screen *s);
 /* pids of the X clients, the server's own among them, ours not */
@@ -136,7 +165,12 @@ unsigned windows_pids(struct screen *s, int32_t *pids, unsigned max);
 /* capture.c: pixels of the screen, of a window, of a part; -ENOENT: no such window, -E2BIG, -EIO */
 int capture_image(struct screen *s, const struct shot_options *o, struct image *ret);
 void capture_release(struct screen *s); /* gives the memory back; the next picture takes it again */
-int capture_sum(struct screen *s, uint64_t *ret); /* a number that tells one state of the screen from another */
-/* How many pixels of the top window have another colour than most of it, and that colour; UINT32_MAX: there is none. */
+/* a number that tells one state of the screen from another */
+int capture_sum(struct screen *s, uint64_t *ret);
+/*
+ * How many pixels of the top window have another colour than most of it, and that colour;
+ * UINT32_MAX: there is none.
+ */
 uint32_t capture_ink(struct screen *s, uint32_t *ret_paper);
-bool capture_is_flat(struct screen *s); /* the top window is one colour: mapped, but not painted yet */
+/* the top window is one colour: mapped, but not painted yet */
+bool capture_is_flat(struct screen *s);

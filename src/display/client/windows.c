@@ -20,11 +20,16 @@ static struct questions ask(struct screen *s, xcb_window_t w)
 {
 	return (struct questions){ .attributes = xcb_get_window_attributes(s->x, w),
 		.geometry = xcb_get_geometry(s->x, w),
-		.net_name = xcb_get_property(s->x, 0, w, s->atom[ATOM_NET_WM_NAME], XCB_ATOM_ANY, 0, TITLE_WORDS),
-		.name = xcb_get_property(s->x, 0, w, XCB_ATOM_WM_NAME, XCB_ATOM_ANY, 0, TITLE_WORDS),
-		.class_name = xcb_get_property(s->x, 0, w, XCB_ATOM_WM_CLASS, XCB_ATOM_ANY, 0, CLASS_WORDS),
-		.pid = xcb_get_property(s->x, 0, w, s->atom[ATOM_NET_WM_PID], XCB_ATOM_CARDINAL, 0, 1),
-		.transient = xcb_get_property(s->x, 0, w, XCB_ATOM_WM_TRANSIENT_FOR, XCB_ATOM_WINDOW, 0, 1) };
+		.net_name = xcb_get_property(
+			s->x, 0, w, s->atom[ATOM_NET_WM_NAME], XCB_ATOM_ANY, 0, TITLE_WORDS),
+		.name = xcb_get_property(
+			s->x, 0, w, XCB_ATOM_WM_NAME, XCB_ATOM_ANY, 0, TITLE_WORDS),
+		.class_name = xcb_get_property(
+			s->x, 0, w, XCB_ATOM_WM_CLASS, XCB_ATOM_ANY, 0, CLASS_WORDS),
+		.pid = xcb_get_property(
+			s->x, 0, w, s->atom[ATOM_NET_WM_PID], XCB_ATOM_CARDINAL, 0, 1),
+		.transient = xcb_get_property(
+			s->x, 0, w, XCB_ATOM_WM_TRANSIENT_FOR, XCB_ATOM_WINDOW, 0, 1) };
 }
 
 /* Text of a property, cut to size; true when there was some. */
@@ -50,12 +55,15 @@ static uint32_t take_word(struct screen *s, xcb_get_property_cookie_t cookie)
 }
 
 /* True when it is a window a person would call one. */
-static bool take_answers(struct screen *s, const struct questions *q, xcb_window_t id, struct window_entry *w)
+static bool take_answers(
+	struct screen *s, const struct questions *q, xcb_window_t id, struct window_entry *w)
 {
 	char ignored[4], names[64] = "";
 	*w = (struct window_entry){ .id = id };
-	_cleanup_free_ xcb_get_window_attributes_reply_t *a = xcb_get_window_attributes_reply(s->x, q->attributes, NULL);
-	_cleanup_free_ xcb_get_geometry_reply_t *g = xcb_get_geometry_reply(s->x, q->geometry, NULL);
+	_cleanup_free_ xcb_get_window_attributes_reply_t *a = xcb_get_window_attributes_reply(
+		s->x, q->attributes, NULL);
+	_cleanup_free_ xcb_get_geometry_reply_t *g = xcb_get_geometry_reply(
+		s->x, q->geometry, NULL);
 	if (take_text(s, q->net_name, w->title, sizeof(w->title)))
 		take_text(s, q->name, ignored, sizeof(ignored));
 	else
@@ -63,12 +71,16 @@ static bool take_answers(struct screen *s, const struct questions *q, xcb_window
 	/* WM_CLASS is two strings: the instance and the class. */
 	if (take_text(s, q->class_name, names, sizeof(names))) {
 		size_t first = strlen(names);
-		const char *second = first + 1 < sizeof(names) && names[first + 1] ? names + first + 1 : names;
+		const char *second = first + 1 < sizeof(names) && names[first + 1]
+					     ? names + first + 1
+					     : names;
 		memcpy(w->class_name, second, strnlen(second, sizeof(w->class_name) - 1));
 	}
+
 	w->pid = take_word(s, q->pid);
 	w->dialog = take_word(s, q->transient) != 0;
-	if (!a || !g || a->_class == XCB_WINDOW_CLASS_INPUT_ONLY || a->map_state != XCB_MAP_STATE_VIEWABLE)
+	if (!a || !g || a->_class == XCB_WINDOW_CLASS_INPUT_ONLY ||
+		a->map_state != XCB_MAP_STATE_VIEWABLE)
 		return false;
 	w->x = g->x;
 	w->y = g->y;
@@ -81,8 +93,8 @@ static bool take_answers(struct screen *s, const struct questions *q, xcb_window
 static uint32_t pid_of(struct screen *s, xcb_window_t id)
 {
 	xcb_res_client_id_spec_t spec = { id, XCB_RES_CLIENT_ID_MASK_LOCAL_CLIENT_PID };
-	_cleanup_free_ xcb_res_query_client_ids_reply_t *r =
-		xcb_res_query_client_ids_reply(s->x, xcb_res_query_client_ids(s->x, 1, &spec), NULL);
+	_cleanup_free_ xcb_res_query_client_ids_reply_t *r = xcb_res_query_client_ids_reply(
+		s->x, xcb_res_query_client_ids(s->x, 1, &spec), NULL);
 	if (!r)
 		return 0;
 	xcb_res_client_id_value_iterator_t it = xcb_res_query_client_ids_ids_iterator(r);
@@ -93,14 +105,17 @@ static uint32_t pid_of(struct screen *s, xcb_window_t id)
 
 unsigned windows_list(struct screen *s, struct window_entry *list, unsigned max)
 {
-	_cleanup_free_ xcb_query_tree_reply_t *t = xcb_query_tree_reply(s->x, xcb_query_tree(s->x, s->root), NULL);
+	_cleanup_free_ xcb_query_tree_reply_t *t = xcb_query_tree_reply(
+		s->x, xcb_query_tree(s->x, s->root), NULL);
 	static struct questions questions[CHILDREN_MAX];
 	unsigned n = t ? (unsigned)xcb_query_tree_children_length(t) : 0, found = 0;
 	const xcb_window_t *children = t ? xcb_query_tree_children(t) : NULL;
+
 	if (n > CHILDREN_MAX) { /* the upper ones: those that can be seen */
 		children += n - CHILDREN_MAX;
 		n = CHILDREN_MAX;
 	}
+
 	for (unsigned i = 0; i < n; i++)
 		questions[i] = ask(s, children[i]);
 	xcb_window_t active = manager_active(s);
@@ -115,6 +130,7 @@ unsigned windows_list(struct screen *s, struct window_entry *list, unsigned max)
 			list[found] = w;
 		found++;
 	}
+
 	return found;
 }
 
@@ -132,24 +148,26 @@ bool windows_any(struct screen *s)
 unsigned windows_pids(struct screen *s, int32_t *pids, unsigned max)
 {
 	xcb_res_client_id_spec_t all = { 0, XCB_RES_CLIENT_ID_MASK_LOCAL_CLIENT_PID };
-	_cleanup_free_ xcb_res_query_client_ids_reply_t *r =
-		xcb_res_query_client_ids_reply(s->x, xcb_res_query_client_ids(s->x, 1, &all), NULL);
+	_cleanup_free_ xcb_res_query_client_ids_reply_t *r = xcb_res_query_client_ids_reply(
+		s->x, xcb_res_query_client_ids(s->x, 1, &all), NULL);
 	unsigned n = 0;
 	if (!r)
 		return 0;
 	/* What a forked server says of itself is its zygote's number. */
 	if (s->server_pid)
 		pids[n++] = s->server_pid;
-	for (xcb_res_client_id_value_iterator_t it = xcb_res_query_client_ids_ids_iterator(r); it.rem;
-		xcb_res_client_id_value_next(&it)) {
+	for (xcb_res_client_id_value_iterator_t it = xcb_res_query_client_ids_ids_iterator(r);
+		it.rem; xcb_res_client_id_value_next(&it)) {
 		if (xcb_res_client_id_value_value_length(it.data) < 1)
 			continue;
 		int32_t pid = (int32_t)*xcb_res_client_id_value_value(it.data);
-		bool known = pid <= 0; /* ours was connected from outside of the jail: it has no number here */
+		/* ours was connected from outside of the jail: it has no number here */
+		bool known = pid <= 0;
 		for (unsigned i = 0; i < n; i++)
 			known |= pids[i] == pid;
 		if (!known && n < max)
 			pids[n++] = pid;
 	}
+
 	return n;
 }

@@ -38,7 +38,8 @@ static uint32_t get32(const char *in)
 }
 
 /* Appends a chunk of up to two pieces; there is room for it. */
-static void put_chunk(struct buffer *b, const char *type, const void *first, size_t n, const void *second, size_t m)
+static void put_chunk(struct buffer *b, const char *type, const void *first, size_t n,
+	const void *second, size_t m)
 {
 	uint8_t word[4];
 	put32(word, (uint32_t)(n + m));
@@ -76,11 +77,14 @@ void apng_count(const struct apng *a, uint8_t ret[APNG_COUNT_BYTES])
 }
 
 /* The data of the one IDAT of a PNG as ours are. */
-static int find_data(const struct frame_info *where, const char *png, size_t len, const char **ret, size_t *ret_len)
+static int find_data(const struct frame_info *where, const char *png, size_t len, const char **ret,
+	size_t *ret_len)
 {
 	const char *end = png + len, *head = png + SIGNATURE + 8;
-	if (len < SIGNATURE + HEAD + CHUNK_FRAME || memcmp(png, signature, SIGNATURE) || memcmp(head - 4, "IHDR", 4) ||
-		get32(head) != where->part_width || get32(head + 4) != where->part_height || head[8] != 8 || head[9] != TYPE_RGB || head[12])
+	if (len < SIGNATURE + HEAD + CHUNK_FRAME || memcmp(png, signature, SIGNATURE) ||
+		memcmp(head - 4, "IHDR", 4) || get32(head) != where->part_width ||
+		get32(head + 4) != where->part_height || head[8] != 8 || head[9] != TYPE_RGB ||
+		head[12])
 		return -EPROTO;
 	for (const char *at = png + SIGNATURE; end - at >= CHUNK_FRAME;) {
 		size_t n = get32(at);
@@ -93,22 +97,30 @@ static int find_data(const struct frame_info *where, const char *png, size_t len
 		}
 		at += n + CHUNK_FRAME;
 	}
+
 	return -EPROTO;
 }
 
 static bool fits(const struct apng *a, const struct frame_info *f)
 {
-	if (!a->frames && (f->x || f->y || f->part_width != a->width || f->part_height != a->height))
+	if (!a->frames &&
+		(f->x || f->y || f->part_width != a->width || f->part_height != a->height))
 		return false;
-	return f->part_width && f->part_height && f->x <= a->width && f->part_width <= a->width - f->x && f->y <= a->height &&
-		f->part_height <= a->height - f->y;
+	return f->part_width && f->part_height && f->x <= a->width &&
+	       f->part_width <= a->width - f->x && f->y <= a->height &&
+	       f->part_height <= a->height - f->y;
 }
 
-static void put_control(struct apng *a, const struct frame_info *f, uint64_t shown_ms, struct buffer *out)
+static void put_control(
+	struct apng *a, const struct frame_info *f, uint64_t shown_ms, struct buffer *out)
 {
 	uint8_t c[CONTROL] = { 0 };
 	bool in_ms = shown_ms <= DELAY_MAX;
-	uint64_t delay = in_ms ? shown_ms : shown_ms / 1000 < DELAY_MAX ? shown_ms / 1000 : DELAY_MAX, parts = in_ms ? 1000 : 1;
+	uint64_t delay = in_ms                         ? shown_ms
+			 : shown_ms / 1000 < DELAY_MAX ? shown_ms / 1000
+						       : DELAY_MAX,
+		 parts = in_ms ? 1000 : 1;
+
 	put32(c, a->sequence++);
 	put32(c + 4, f->part_width);
 	put32(c + 8, f->part_height);
@@ -121,11 +133,13 @@ static void put_control(struct apng *a, const struct frame_info *f, uint64_t sho
 	put_chunk(out, "fcTL", c, sizeof(c), "", 0); /* dispose: leave it, blend: replace */
 }
 
-int apng_frame(struct apng *a, const struct frame_info *where, uint64_t shown_ms, const char *png, size_t len, struct buffer *out)
+int apng_frame(struct apng *a, const struct frame_info *where, uint64_t shown_ms, const char *png,
+	size_t len, struct buffer *out)
 {
 	const char *data;
 	size_t n;
 	int r = fits(a, where) ? find_data(where, png, len, &data, &n) : -EPROTO;
+
 	if (r == 0)
 		r = buffer_reserve(out, n + CONTROL + 3 * CHUNK_FRAME);
 	if (r < 0)
@@ -138,6 +152,7 @@ int apng_frame(struct apng *a, const struct frame_info *where, uint64_t shown_ms
 		put32(sequence, a->sequence++);
 		put_chunk(out, "fdAT", sequence, 4, data, n);
 	}
+
 	a->frames++;
 	return 0;
 }

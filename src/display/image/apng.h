@@ -20,9 +20,12 @@ enum { APNG_COUNT_AT = 33, APNG_COUNT_BYTES = 20 };
 
 int apng_begin(struct apng *a, uint32_t width, uint32_t height, struct buffer *out);
 
-/* A frame: where it belongs, how long it is shown, and its PNG (8 bits, RGB, of that size). The first must be whole.
- * -EPROTO: it is not such a file; nothing was appended. */
-int apng_frame(struct apng *a, const struct frame_info *where, uint64_t shown_ms, const char *png, size_t len, struct buffer *out);
+/*
+ * A frame: where it belongs, how long it is shown, and its PNG (8 bits, RGB, of that size). The
+ * first must be whole. -EPROTO: it is not such a file; nothing was appended.
+ */
+int apng_frame(struct apng *a, const struct frame_info *where, uint64_t shown_ms, const char *png,
+	size_t len, struct buffer *out);
 
 int apng_end(struct apng *a, struct buffer *out);
 

@@ -1,3 +1,8 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "display/image/decode.h"
 #include "display/image/encode.h"
 
 #ifdef HAVE_ISAL
@@ -13,6 +18,7 @@ size_t deflate_zlib(const void *data, size_t n, void *out, size_t size)
 {
 	static uint8_t level_buffer[ISAL_DEF_LVL1_DEFAULT];
 	struct isal_zstream s;
+
 	isal_deflate_stateless_init(&s);
 	s.level = 1;
 	s.level_buf = level_buffer;
@@ -30,6 +36,40 @@ size_t deflate_zlib(const void *data, size_t n, void *out, size_t size)
 uint32_t deflate_crc(uint32_t crc, const void *data, size_t n)
 {
 	return crc32_gzip_refl(crc, data, n);
+}
+
+struct inflater {
+	struct inflate_state state;
+};
+
+struct inflater *inflater_create(const uint8_t *data, size_t len, size_t total)
+{
+	struct inflater *i = calloc(1, sizeof(*i));
+	(void)total;
+	if (!i)
+		return NULL;
+	isal_inflate_init(&i->state);
+	i->state.crc_flag = ISAL_ZLIB;
+	i->state.next_in = (uint8_t *)data;
+	i->state.avail_in = (uint32_t)len;
+	return i;
+}
+
+int inflater_read(struct inflater *i, void *out, size_t n)
+{
+	i->state.next_out = out;
+	i->state.avail_out = (uint32_t)n;
+	while (i->state.avail_out) {
+		uint32_t before = i->state.avail_out;
+		if (isal_inflate(&i->state) < 0 || i->state.avail_out == before)
+			return -EPROTO;
+	}
+	return 0;
+}
+
+void inflater_destroy(struct inflater *i)
+{
+	free(i);
 }
 #else
 #include <libdeflate.h>
@@ -59,5 +99,38 @@ size_t deflate_zlib(const void *data, size_t n, void *out, size_t size)
 uint32_t deflate_crc(uint32_t crc, const void *data, size_t n)
 {
 	return libdeflate_crc32(crc, data, n);
+}
+
+/* libdeflate unpacks only all of it. */
+struct inflater {
+	uint8_t *raw;
+	size_t len, at;
+};
+
+struct inflater *inflater_create(const uint8_t *data, size_t len, size_t total)
+{
+	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
+	struct inflater *i = calloc(1, sizeof(*i));
+	if (i && d && (i->raw = malloc(total)) &&
+		libdeflate_zlib_decompress(d, data, len, i->raw, total, NULL) == LIBDEFLATE_SUCCESS)
+		i->len = total;
+	libdeflate_free_decompressor(d);
+	return i;
+}
+
+int inflater_read(struct inflater *i, void *out, size_t n)
+{
+	if (n > i->len - i->at)
+		return -EPROTO;
+	memcpy(out, i->raw + i->at, n);
+	i->at += n;
+	return 0;
+}
+
+void inflater_destroy(struct inflater *i)
+{
+	if (i)
+		free(i->raw);
+	free(i);
 }
 #endif

@@ -1,5 +1,6 @@
 /*
- * Pictures as files: PNG on our own container over a fast deflate, JPEG by libjpeg. Input is rows of 4-byte B G R x without padding.
+ * Pictures as files: PNG on our own container over a fast deflate, JPEG by libjpeg. Input is rows
+ * of 4-byte B G R x without padding.
  */
 #pragma once
 
@@ -18,7 +19,8 @@ struct encoder {
 
 extern const struct encoder encoders[SHOT_FORMAT_COUNT];
 
-int png_encode(const struct image *i, unsigned quality, struct buffer *out); /* the quality means nothing to it */
+/* the quality means nothing to it */
+int png_encode(const struct image *i, unsigned quality, struct buffer *out);
 int png_encode_rgb(const struct image *i, struct buffer *out); /* never with a palette */
 int jpeg_encode(const struct image *i, unsigned quality, struct buffer *out);
 

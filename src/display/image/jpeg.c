@@ -7,8 +7,8 @@
 
 #include <jpeglib.h>
 
-#include "display/image/encode.h"
 #include "display/client/screen.h"
+#include "display/image/encode.h"
 
 const struct encoder encoders[SHOT_FORMAT_COUNT] = {
 	[SHOT_PNG] = { "png", "image/png", png_encode },
@@ -41,6 +41,7 @@ int jpeg_encode(const struct image *i, unsigned quality, struct buffer *out)
 	unsigned char *volatile file = NULL;
 	unsigned char *data = NULL;
 	unsigned long size = 0;
+
 	c.err = jpeg_std_error(&failure.manager);
 	failure.manager.error_exit = on_error;
 	jpeg_create_compress(&c);
@@ -49,6 +50,7 @@ int jpeg_encode(const struct image *i, unsigned quality, struct buffer *out)
 		free(file);
 		return -ENOMEM;
 	}
+
 	jpeg_mem_dest(&c, &data, &size);
 	c.image_width = i->width;
 	c.image_height = i->height;
@@ -81,7 +83,9 @@ static uint32_t mean(const struct image *i, uint32_t x0, uint32_t x1, uint32_t y
 
 int image_shrink(const struct image *i, double scale, struct image *ret)
 {
-	struct image small = { .width = (uint32_t)(i->width * scale + 0.5), .height = (uint32_t)(i->height * scale + 0.5) };
+	struct image small = { .width = (uint32_t)(i->width * scale + 0.5),
+		.height = (uint32_t)(i->height * scale + 0.5) };
+
 	small.width = small.width ? small.width : 1;
 	small.height = small.height ? small.height : 1;
 	small.pixels = malloc((size_t)small.width * small.height * 4);
@@ -97,6 +101,7 @@ int image_shrink(const struct image *i, double scale, struct image *ret)
 			*out++ = mean(i, x0, x1 > x0 ? x1 : x0 + 1, y0, y1 > y0 ? y1 : y0 + 1);
 		}
 	}
+
 	*ret = small;
 	return 0;
 }

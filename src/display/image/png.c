@@ -1,12 +1,15 @@
-/* PNG: eight bits, indexed where 256 colours are enough (most windows), else RGB; no filters, which deflate at this speed does not repay. */
+/*
+ * PNG: eight bits, indexed where 256 colours are enough (most windows), else RGB; no filters, which
+ * deflate at this speed does not repay.
+ */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "display/image/encode.h"
 #include "display/client/screen.h"
+#include "display/image/encode.h"
 
 enum { PALETTE = 256, SLOTS = 4096, TYPE_RGB = 2, TYPE_INDEXED = 3, CHUNK_FRAME = 12 };
 
@@ -35,13 +38,17 @@ static int look_up(struct palette *p, uint32_t colour)
 	return p->n++;
 }
 
-/* Rows of indices; false when the colours do not fit. Equal rows and runs, the most of a window, cost a comparison. */
+/*
+ * Rows of indices; false when the colours do not fit. Equal rows and runs, the most of a window,
+ * cost a comparison.
+ */
 static bool index_rows(const struct image *i, struct palette *p, uint8_t *out)
 {
 	memset(p->index, 0xff, sizeof(p->index));
 	p->n = 0;
 	for (uint32_t y = 0; y < i->height; y++, out += i->width + 1) {
-		const uint32_t *row = (const uint32_t *)(const void *)i->pixels + (size_t)y * i->width;
+		const uint32_t *row = (const uint32_t *)(const void *)i->pixels +
+				      (size_t)y * i->width;
 		if (y && !memcmp(row, row - i->width, (size_t)i->width * 4)) {
 			memcpy(out, out - i->width - 1, i->width + 1);
 			continue;
@@ -56,6 +63,7 @@ static bool index_rows(const struct image *i, struct palette *p, uint8_t *out)
 			out[x + 1] = (uint8_t)number;
 		}
 	}
+
 	return true;
 }
 
@@ -97,6 +105,7 @@ static int encode(const struct image *i, bool may_index, struct buffer *out)
 	uint8_t head[13] = { [8] = 8 };
 	size_t raw_max = ((size_t)i->width * 3 + 1) * i->height;
 	_cleanup_free_ uint8_t *raw = malloc(raw_max);
+
 	if (!raw)
 		return -ENOMEM;
 	bool indexed = may_index && index_rows(i, &palette, raw);
@@ -119,6 +128,7 @@ static int encode(const struct image *i, bool may_index, struct buffer *out)
 		out->len = start;
 		return -ENOMEM;
 	}
+
 	put_chunk(out, "IDAT", NULL, packed);
 	put_chunk(out, "IEND", "", 0);
 	return 0;

@@ -1,4 +1,7 @@
-/* What the threads of the display's clients are doing, read from /proc: they are processes of the same user in the same jail. */
+/*
+ * What the threads of the display's clients are doing, read from /proc: they are processes of the
+ * same user in the same jail.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,14 +22,23 @@ enum { THREADS_MAX = 256, THREADS_KEPT = 32 };
 #define NO_TIMEOUT 1e12
 
 /* Where a waiting call keeps its timeout. */
-enum timeout_kind { TIMEOUT_NONE, TIMEOUT_MS, TIMEOUT_TIMEVAL, TIMEOUT_TIMESPEC, TIMEOUT_FUTEX, TIMEOUT_CLOCK };
+enum timeout_kind {
+	TIMEOUT_NONE,
+	TIMEOUT_MS,
+	TIMEOUT_TIMEVAL,
+	TIMEOUT_TIMESPEC,
+	TIMEOUT_FUTEX,
+	TIMEOUT_CLOCK
+};
 
 static const struct waiting_call {
 	long number;
 	unsigned argument;
 	enum timeout_kind kind;
-	/* Does it wait for something to happen, or only for time to pass? EVENTS_COUNTED: where this argument is 0 (of poll or select
-	 * without descriptors, as Tcl sleeps), time. */
+	/*
+	 * Does it wait for something to happen, or only for time to pass? EVENTS_COUNTED: where
+	 * this argument is 0 (of poll or select without descriptors, as Tcl sleeps), time.
+	 */
 	enum { EVENTS_NO, EVENTS_YES, EVENTS_COUNTED } events;
 	unsigned count;
 } calls[] = {
@@ -38,7 +50,8 @@ static const struct waiting_call {
 	{ SYS_ppoll, 2, TIMEOUT_TIMESPEC, EVENTS_COUNTED, 1 },
 	{ SYS_pselect6, 4, TIMEOUT_TIMESPEC, EVENTS_COUNTED, 0 },
 	{ SYS_epoll_pwait, 3, TIMEOUT_MS, EVENTS_YES, 0 },
-	{ SYS_futex, 3, TIMEOUT_FUTEX, EVENTS_YES, 0 }, /* a Tk main thread waits for its notifier thread, which selects */
+	/* a Tk main thread waits for its notifier thread, which selects */
+	{ SYS_futex, 3, TIMEOUT_FUTEX, EVENTS_YES, 0 },
 	{ SYS_clock_nanosleep, 2, TIMEOUT_CLOCK, EVENTS_NO, 0 },
 	{ SYS_nanosleep, 0, TIMEOUT_TIMESPEC, EVENTS_NO, 0 },
 	{ SYS_read, 0, TIMEOUT_NONE, EVENTS_NO, 0 },
@@ -78,6 +91,7 @@ static double timeout_of(pid_t pid, const struct waiting_call *call, const unsig
 {
 	struct {
 		long seconds, part;
+
 	} t = { 0, 0 };
 	unsigned long value = arguments[call->argument];
 	if (call->kind == TIMEOUT_NONE)
@@ -89,10 +103,18 @@ static double timeout_of(pid_t pid, const struct waiting_call *call, const unsig
 	struct iovec here = { &t, sizeof(t) }, there = { (void *)value, sizeof(t) };
 	if (process_vm_readv(pid, &here, 1, &there, 1, 0) != (ssize_t)sizeof(t))
 		return 0; /* unknown counts as near */
-	double ms = (double)t.seconds * 1e3 + (double)t.part / (call->kind == TIMEOUT_TIMEVAL ? 1e3 : 1e6);
+	double ms = (double)t.seconds * 1e3 +
+		    (double)t.part / (call->kind == TIMEOUT_TIMEVAL ? 1e3 : 1e6);
 	unsigned long operation = arguments[1];
-	enum { FUTEX_BITSET = 9, FUTEX_PI = 11, FUTEX_MASK = 0x7f, FUTEX_REALTIME = 256, ABSOLUTE = 1 };
-	if (call->kind == TIMEOUT_FUTEX && ((operation & FUTEX_MASK) == FUTEX_BITSET || (operation & FUTEX_MASK) == FUTEX_PI))
+	enum {
+		FUTEX_BITSET = 9,
+		FUTEX_PI = 11,
+		FUTEX_MASK = 0x7f,
+		FUTEX_REALTIME = 256,
+		ABSOLUTE = 1
+	};
+	if (call->kind == TIMEOUT_FUTEX &&
+		((operation & FUTEX_MASK) == FUTEX_BITSET || (operation & FUTEX_MASK) == FUTEX_PI))
 		ms -= clock_ms(operation & FUTEX_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC);
 	if (call->kind == TIMEOUT_CLOCK && operation & ABSOLUTE)
 		ms -= clock_ms((clockid_t)arguments[0]);
@@ -101,11 +123,15 @@ static double timeout_of(pid_t pid, const struct waiting_call *call, const unsig
 
 static bool waits_for_events(const struct waiting_call *call, const unsigned long *arguments)
 {
-	return call->events == EVENTS_YES || (call->events == EVENTS_COUNTED && arguments[call->count]);
+	return call->events == EVENTS_YES ||
+	       (call->events == EVENTS_COUNTED && arguments[call->count]);
 }
 
-/* A look happens every two milliseconds while a program draws, so that its files stay open: opening them is most of what one costs. A file
- * of a thread that ended reads as ESRCH, also when its number is another's by then. */
+/*
+ * A look happens every two milliseconds while a program draws, so that its files stay open: opening
+ * them is most of what one costs. A file of a thread that ended reads as ESRCH, also when its
+ * number is another's by then.
+ */
 static struct kept {
 	pid_t pid, tid; /* 0: free */
 	int fd;         /* of the thread's `syscall` */
@@ -117,23 +143,28 @@ static void forget(struct kept *k)
 	*k = (struct kept){ 0 };
 }
 
-/* Into text, what the thread waits in; the length, or negative when it may not be read or is gone. */
+/*
+ * Into text, what the thread waits in; the length, or negative when it may not be read or is gone.
+ */
 static ssize_t read_syscall(pid_t pid, pid_t tid, char *text, size_t size)
 {
 	static unsigned next;
 	char path[64];
 	struct kept *k = NULL, *room = NULL;
+
 	for (size_t i = 0; i < ARRAY_LEN(kept) && !k; i++) {
 		if (kept[i].tid == tid && kept[i].pid == pid)
 			k = &kept[i];
 		else if (!kept[i].tid)
 			room = &kept[i];
 	}
+
 	ssize_t n = k ? pread(k->fd, text, size - 1, 0) : -1;
 	if (n > 0) {
 		text[n] = '\0';
 		return n;
 	}
+
 	if (!room)
 		room = k ? k : &kept[next++ % ARRAY_LEN(kept)];
 	if (room->tid)
@@ -176,12 +207,15 @@ static struct finding look_at_thread(pid_t pid, pid_t tid, struct sample *s)
 	char text[256];
 	long number;
 	unsigned long a[6];
+
 	if (read_syscall(pid, tid, text, sizeof(text)) <= 0)
 		return look_blindly(pid, tid, s);
-	if (sscanf(text, "%ld %lx %lx %lx %lx %lx %lx", &number, a, a + 1, a + 2, a + 3, a + 4, a + 5) != 7) {
+	if (sscanf(text, "%ld %lx %lx %lx %lx %lx %lx", &number, a, a + 1, a + 2, a + 3, a + 4,
+		    a + 5) != 7) {
 		s->waiting = false; /* "running" */
 		return (struct finding){ 0 };
 	}
+
 	for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
 		if (calls[i].number != number)
 			continue;
@@ -190,13 +224,18 @@ static struct finding look_at_thread(pid_t pid, pid_t tid, struct sample *s)
 		double ms = timeout_of(pid, &calls[i], a);
 		if (ms < s->near_ms)
 			s->near_ms = ms;
-		return (struct finding){ .events = waits_for_events(&calls[i], a), .for_time = ms < NO_TIMEOUT };
+		return (struct finding){ .events = waits_for_events(&calls[i], a),
+			.for_time = ms < NO_TIMEOUT };
 	}
+
 	s->waiting = false;
 	return (struct finding){ 0 };
 }
 
-/* The session's interpreter came into the jail from outside, so that it has no parent there; what it started has one. */
+/*
+ * The session's interpreter came into the jail from outside, so that it has no parent there; what
+ * it started has one.
+ */
 static bool is_guest(pid_t pid)
 {
 	char path[32], text[256];
@@ -223,6 +262,7 @@ static struct finding look_at_process(pid_t pid, struct sample *s)
 	struct finding main_thread = { 0 };
 	char path[32];
 	unsigned n = 0;
+
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	DIR *d = opendir(path);
 	if (!d)
@@ -236,6 +276,7 @@ static struct finding look_at_process(pid_t pid, struct sample *s)
 		if (tid == pid)
 			main_thread = f;
 	}
+
 	closedir(d);
 	s->run_ns += run_time(pid);
 	return main_thread;
@@ -249,8 +290,8 @@ int32_t proc_find(const char *name)
 	for (struct dirent *e; d && !found && (e = readdir(d));) {
 		int32_t pid = (int32_t)strtol(e->d_name, NULL, 10);
 		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-		if (pid > 0 && read_proc(path, text, sizeof(text)) > 0 && !strncmp(text, name, strlen(name)) &&
-			text[strlen(name)] == '\n')
+		if (pid > 0 && read_proc(path, text, sizeof(text)) > 0 &&
+			!strncmp(text, name, strlen(name)) && text[strlen(name)] == '\n')
 			found = pid;
 	}
 	if (d)

@@ -1,13 +1,16 @@
 /*
- * glovebox-xserver.so, loaded into an unmodified Xvfb (LD_PRELOAD): turns it into a process from which X servers are forked.
+ * glovebox-xserver.so, loaded into an unmodified Xvfb (LD_PRELOAD): turns it into a process from
+ * which X servers are forked.
  *
- * A server that has read its fonts, keyboard and drivers waits in epoll_wait() for its first client. That call is ours: it waits
- * for requests of the daemon instead, and each makes a copy of the whole server, which enters a jail, gets a listening socket, a
- * cookie and a set of events of its own, and returns from the call as if nothing had happened. Forking takes about a millisecond where
- * starting takes fifty, and pages that nobody draws on stay shared.
+ * A server that has read its fonts, keyboard and drivers waits in epoll_wait() for its first
+ * client. That call is ours: it waits for requests of the daemon instead, and each makes a copy of
+ * the whole server, which enters a jail, gets a listening socket, a cookie and a set of events of
+ * its own, and returns from the call as if nothing had happened. Forking takes about a millisecond
+ * where starting takes fifty, and pages that nobody draws on stay shared.
  *
- * It relies on Xvfb having one thread, waiting with epoll, and taking its listening socket from LISTEN_FDS; the daemon tries it once
- * at start and falls back to plain servers where that does not hold.
+ * It relies on Xvfb having one thread, waiting with epoll, and taking its listening socket from
+ * LISTEN_FDS; the daemon tries it once at start and falls back to plain servers where that does not
+ * hold.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,7 +32,8 @@
 
 enum {
 	TRACKED_FDS = 64, /* before the first client there are about ten */
-	SERVER_DATA_BYTES = 1 << 30, /* a pixmap beyond it is a BadAlloc of its client, before it is the session's end */
+	/* a pixmap beyond it is a BadAlloc of its client, before it is the session's end */
+	SERVER_DATA_BYTES = 1 << 30,
 };
 
 static struct {
@@ -52,7 +56,8 @@ static void __attribute__((constructor)) prepare(void)
 	zygote = getenv("LD_PRELOAD") && getenv(XZYGOTE_VARIABLE);
 	unsetenv("LD_PRELOAD");
 	if (zygote)
-		snprintf(lock_file, sizeof(lock_file), "/tmp/.X%.8s-lock", getenv(XZYGOTE_VARIABLE));
+		snprintf(
+			lock_file, sizeof(lock_file), "/tmp/.X%.8s-lock", getenv(XZYGOTE_VARIABLE));
 	unsetenv(XZYGOTE_VARIABLE);
 	if (zygote) {
 		char pid[16];
@@ -84,7 +89,10 @@ int epoll_ctl(int set, int op, int fd, struct epoll_event *event)
 	return real_ctl(set, op, fd, event);
 }
 
-/* A set belongs to the open file, not to the process: without one of its own, the copy would wait on its parent's descriptors. */
+/*
+ * A set belongs to the open file, not to the process: without one of its own, the copy would wait
+ * on its parent's descriptors.
+ */
 static int renew_set(int set)
 {
 	int fresh = epoll_create1(EPOLL_CLOEXEC);
@@ -92,8 +100,8 @@ static int renew_set(int set)
 		return -errno;
 	close(fresh);
 	for (int fd = 0; fd < TRACKED_FDS; fd++)
-		if (tracked[fd].used && tracked[fd].set == set && real_ctl(set, EPOLL_CTL_ADD, fd, &tracked[fd].event) < 0 &&
-			errno != EBADF)
+		if (tracked[fd].used && tracked[fd].set == set &&
+			real_ctl(set, EPOLL_CTL_ADD, fd, &tracked[fd].event) < 0 && errno != EBADF)
 			return -errno;
 	return 0;
 }
@@ -115,8 +123,12 @@ static void become_server(int set, const int *fds, size_t n)
 	silence();
 	prctl(PR_SET_NAME, "Xvfb");
 	setrlimit(RLIMIT_DATA, &data);
-	/* Descriptor 3 is where LISTEN_FDS begins: the zygote's own socket stood there for the one that comes now. */
-	if (dup2(fds[1], XZYGOTE_LISTEN_FD) < 0 || dup2(fds[2], XZYGOTE_COOKIE_FD) < 0 || renew_set(set) < 0)
+	/*
+	 * Descriptor 3 is where LISTEN_FDS begins: the zygote's own socket stood there for the one
+	 * that comes now.
+	 */
+	if (dup2(fds[1], XZYGOTE_LISTEN_FD) < 0 || dup2(fds[2], XZYGOTE_COOKIE_FD) < 0 ||
+		renew_set(set) < 0)
 		_exit(1);
 	for (size_t i = 0; i < n; i++)
 		fd_close(fds[i]);
@@ -132,7 +144,9 @@ static void serve(int set)
 	int fds[DISPLAY_SPAWN_FDS_MAX];
 	size_t n;
 	ssize_t got;
-	while ((got = fd_recv(DISPLAY_HELPER_SOCKET, &q, sizeof(q), fds, DISPLAY_SPAWN_FDS_MAX, &n)) > 0) {
+
+	while ((got = fd_recv(DISPLAY_HELPER_SOCKET, &q, sizeof(q), fds, DISPLAY_SPAWN_FDS_MAX,
+			&n)) > 0) {
 		const char *step = "the request";
 		int pidfd = -1;
 		pid_t pid = -EINVAL;
@@ -142,13 +156,17 @@ static void serve(int set)
 			become_server(set, fds, n);
 			return;
 		}
-		a = (struct display_spawned){ .serial = q.serial, .err = pid < 0 ? pid : 0, .pid = pid, .process = DISPLAY_SERVER };
+		a = (struct display_spawned){ .serial = q.serial,
+			.err = pid < 0 ? pid : 0,
+			.pid = pid,
+			.process = DISPLAY_SERVER };
 		strncpy(a.text, step, sizeof(a.text) - 1);
 		fd_send(DISPLAY_HELPER_SOCKET, &a, sizeof(a), &pidfd, pid > 0 ? 1 : 0);
 		fd_close(pidfd);
 		for (size_t i = 0; i < n; i++)
 			fd_close(fds[i]);
 	}
+
 	_exit(0);
 }
 

@@ -1,10 +1,11 @@
 /*
  * The second line: an audit hook (PEP 578), which no Python code can remove.
  *
- * The first line decides what cells can name; this one decides what the libraries they may use can be made to do. It knows nothing
- * of attribute walks (there are no events for them), but files, programs, sockets, native libraries, frames and text
- * that becomes code all pass here. Events that libraries raise for themselves are let through by who asks: the Python frame
- * on top is a cell's own code, or a library's.
+ * The first line decides what cells can name; this one decides what the libraries they may use can
+ * be made to do. It knows nothing of attribute walks (there are no events for them), but files,
+ * programs, sockets, native libraries, frames and text that becomes code all pass here. Events that
+ * libraries raise for themselves are let through by who asks: the Python frame on top is a cell's
+ * own code, or a library's.
  */
 #include <errno.h>
 #include <limits.h>
@@ -18,15 +19,17 @@
 /* ---- files --------------------------------------------------------------------------- */
 
 /* Read-only places that libraries need: code, fonts, time zones, certificates, their own data. */
-static const char *const readable[] = { "/usr/lib/", "/usr/share/", "/usr/local/lib/", "/etc/matplotlibrc", "/etc/fonts/", "/etc/localtime",
-	"/etc/mime.types", "/var/cache/fontconfig/", "/opt/glovebox/", "/packages/", "/dev/urandom", NULL };
+static const char *const readable[] = { "/usr/lib/", "/usr/share/", "/usr/local/lib/",
+	"/etc/matplotlibrc", "/etc/fonts/", "/etc/localtime", "/etc/mime.types",
+	"/var/cache/fontconfig/", "/opt/glovebox/", "/packages/", "/dev/urandom", NULL };
 static const char *const own[] = { "/workspace/", "/tmp/", "/dev/shm/", "/dev/null", NULL };
 
 static bool below(const char *path, const char *const *list)
 {
 	for (; *list; list++) {
 		size_t n = strlen(*list);
-		if (!strncmp(path, *list, n) || (n > 1 && strlen(path) == n - 1 && !strncmp(path, *list, n - 1)))
+		if (!strncmp(path, *list, n) ||
+			(n > 1 && strlen(path) == n - 1 && !strncmp(path, *list, n - 1)))
 			return true;
 	}
 	return false;
@@ -54,6 +57,7 @@ static bool resolve(const char *path, char out[PATH_MAX])
 			return true;
 		}
 	}
+
 	size_t n = getcwd(out, PATH_MAX - 2) && !strstr(path, "..") ? strlen(out) : 0;
 	out[n] = '/'; /* a new name in the working directory */
 	out[n + 1] = '\0';
@@ -62,15 +66,18 @@ static bool resolve(const char *path, char out[PATH_MAX])
 
 static int refuse_path(PyObject *path)
 {
-	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError, POLICY_FILE, "Use files below /workspace.",
-		"Forbidden access to file: %R", path);
+	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError,
+		POLICY_FILE, "Use files below /workspace.", "Forbidden access to file: %R", path);
 }
 
 /* A path object of pathlib's own making. */
 static bool is_library_path(PyObject *path)
 {
-	PyObject *pathlib = PyDict_GetItemString(PyImport_GetModuleDict(), "pathlib"); /* borrowed */
-	PyObject *type = pathlib ? PyDict_GetItemString(PyModule_GetDict(pathlib), "PosixPath") : NULL; /* borrowed */
+	/* borrowed */
+	PyObject *pathlib = PyDict_GetItemString(PyImport_GetModuleDict(), "pathlib");
+	/* borrowed */
+	PyObject *type = pathlib ? PyDict_GetItemString(PyModule_GetDict(pathlib), "PosixPath")
+				 : NULL;
 	return type && Py_IS_TYPE(path, (PyTypeObject *)type);
 }
 
@@ -78,13 +85,16 @@ static int check_path(PyObject *path, bool writes)
 {
 	char real[PATH_MAX];
 	PyObject *bytes = NULL;
+
 	if (path == Py_None || !path)
 		return 0; /* the working directory */
 	if (PyLong_Check(path)) {
 		long fd = PyLong_AsLong(path);
 		PyErr_Clear();
-		return descriptor_is_ours(fd) ? refuse_path(path) : 0; /* a file that is open already */
+		/* a file that is open already */
+		return descriptor_is_ours(fd) ? refuse_path(path) : 0;
 	}
+
 	/* Code of a cell could answer differently when it is asked again. */
 	if (!PyUnicode_CheckExact(path) && !PyBytes_CheckExact(path) && !is_library_path(path))
 		return refuse_path(path);
@@ -92,14 +102,17 @@ static int check_path(PyObject *path, bool writes)
 		PyErr_Clear();
 		return refuse_path(path);
 	}
-	bool ok = resolve(PyBytes_AS_STRING(bytes), real) && (below(real, own) || (!writes && below(real, readable)));
+
+	bool ok = resolve(PyBytes_AS_STRING(bytes), real) &&
+		  (below(real, own) || (!writes && below(real, readable)));
 	Py_DECREF(bytes);
 	return ok ? 0 : refuse_path(path);
 }
 
 static PyObject *argument(PyObject *args, Py_ssize_t i)
 {
-	return args && PyTuple_Check(args) && PyTuple_GET_SIZE(args) > i ? PyTuple_GET_ITEM(args, i) : NULL;
+	return args && PyTuple_Check(args) && PyTuple_GET_SIZE(args) > i ? PyTuple_GET_ITEM(args, i)
+									 : NULL;
 }
 
 /* open(path, mode, flags): C code gives flags, io.open both. */
@@ -148,7 +161,8 @@ static int on_two_paths(PyObject *args)
 /* pandas marks local variables; the rest of the name is the code's own. */
 static PyObject *without_marks(PyObject *text)
 {
-	PyObject *mark = PyUnicode_FromString("__pd_eval_local_"), *empty = PyUnicode_FromString("");
+	PyObject *mark = PyUnicode_FromString("__pd_eval_local_"),
+		 *empty = PyUnicode_FromString("");
 	PyObject *plain = mark && empty ? PyUnicode_Replace(text, mark, empty, -1) : NULL;
 	Py_XDECREF(mark);
 	Py_XDECREF(empty);
@@ -157,7 +171,8 @@ static PyObject *without_marks(PyObject *text)
 
 static int refuse_code(void)
 {
-	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError, POLICY_CODE, "Write the code itself instead of a text.",
+	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError,
+		POLICY_CODE, "Write the code itself instead of a text.",
 		"Forbidden access to function: text cannot be run as code here");
 }
 
@@ -185,10 +200,13 @@ static bool runs_text(void)
 static int on_compile(PyObject *args)
 {
 	PyObject *source = argument(args, 0);
-	PyObject *text = source && PyBytes_Check(source) ? PyUnicode_DecodeUTF8(PyBytes_AS_STRING(source), PyBytes_GET_SIZE(source), "replace") :
-			 source && PyUnicode_Check(source) ? Py_NewRef(source) :
-							     NULL;
+	PyObject *text = source && PyBytes_Check(source)
+				 ? PyUnicode_DecodeUTF8(PyBytes_AS_STRING(source),
+					   PyBytes_GET_SIZE(source), "replace")
+			 : source && PyUnicode_Check(source) ? Py_NewRef(source)
+							     : NULL;
 	int r;
+
 	if (runs_text() && caller_is_cell()) {
 		r = 0; /* the session's profile gives it */
 	} else if (!text && !caller_is_cell()) {
@@ -198,16 +216,19 @@ static int on_compile(PyObject *args)
 	} else if (caller_is("/dataclasses.py", NULL)) {
 		r = check_text(text, &dataclass_rules);
 	} else if (caller_is("/collections/__init__.py", "namedtuple")) {
-		r = mentions(text, "__array_") ? refuse_code() : 0; /* field names are checked to be identifiers there */
+		/* field names are checked to be identifiers there */
+		r = mentions(text, "__array_") ? refuse_code() : 0;
 	} else if (caller_is("/typing.py", NULL) || caller_is("/annotationlib.py", NULL)) {
 		r = check_text(text, &type_rules);
-	} else if (caller_is("/ast.py", "parse") || caller_is("/sympy/parsing/sympy_parser.py", NULL)) {
+	} else if (caller_is("/ast.py", "parse") ||
+		   caller_is("/sympy/parsing/sympy_parser.py", NULL)) {
 		PyObject *plain = without_marks(text);
 		r = plain ? check_text(plain, NULL) : -1;
 		Py_XDECREF(plain);
 	} else {
 		r = refuse_code();
 	}
+
 	Py_XDECREF(text);
 	return r;
 }
@@ -237,18 +258,22 @@ static bool granted(const char *const *modules)
 static int on_process(PyObject *args)
 {
 	(void)args;
-	if (granted((const char *const[]){ "os", "posix", "subprocess", "multiprocessing", "concurrent.futures", "asyncio.subprocess", "pty", NULL }))
+	if (granted((const char *const[]){ "os", "posix", "subprocess", "multiprocessing",
+		    "concurrent.futures", "asyncio.subprocess", "pty", NULL }))
 		return 0;
-	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError, POLICY_PROCESS, "Do it in Python.",
+	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError,
+		POLICY_PROCESS, "Do it in Python.",
 		"Forbidden access to function: programs cannot be started here");
 }
 
 static int on_network(PyObject *args)
 {
 	(void)args;
-	if (granted((const char *const[]){ "socket", "urllib.request", "http.client", "requests", "httpx", "aiohttp", "urllib3", "smtplib", "ftplib", NULL }))
+	if (granted((const char *const[]){ "socket", "urllib.request", "http.client", "requests",
+		    "httpx", "aiohttp", "urllib3", "smtplib", "ftplib", NULL }))
 		return 0;
-	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError, POLICY_NETWORK, "Put what you need into the session's files.",
+	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError,
+		POLICY_NETWORK, "Put what you need into the session's files.",
 		"Forbidden access to module: socket");
 }
 
@@ -263,7 +288,8 @@ static int on_socket(PyObject *args)
 
 static int refuse_native(void)
 {
-	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError, POLICY_NATIVE, "Use the public functions of the library.",
+	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError,
+		POLICY_NATIVE, "Use the public functions of the library.",
 		"Forbidden access to function: native code, frames and memory are out of reach here");
 }
 
@@ -282,23 +308,38 @@ static int on_frames(PyObject *args)
 /* What numpy and pandas need to be read back; any other name is code of the file's choice. */
 static int on_unpickle(PyObject *args)
 {
-	static const char *const safe[][2] = { { "numpy", "ndarray" }, { "numpy", "dtype" }, { "numpy.core.multiarray", "_reconstruct" },
-		{ "numpy.core.multiarray", "scalar" }, { "numpy.core.numeric", "_frombuffer" }, { "numpy._core.numeric", "_frombuffer" }, { "numpy._core.multiarray", "_reconstruct" }, { "numpy._core.multiarray", "scalar" },
-		{ "pandas.core.frame", "DataFrame" }, { "pandas.core.series", "Series" }, { "pandas.core.indexes.base", "Index" },
-		{ "pandas.core.indexes.base", "_new_Index" }, { "pandas.core.indexes.range", "RangeIndex" },
-		{ "pandas.core.internals.managers", "BlockManager" }, { "pandas.core.internals.managers", "SingleBlockManager" },
-		{ "pandas._libs.internals", "_unpickle_block" }, { "builtins", "slice" }, { "builtins", "set" }, { "builtins", "complex" },
-		{ "datetime", "datetime" }, { "datetime", "date" }, { "datetime", "timedelta" }, { "decimal", "Decimal" },
+	static const char *const safe[][2] = { { "numpy", "ndarray" }, { "numpy", "dtype" },
+		{ "numpy.core.multiarray", "_reconstruct" }, { "numpy.core.multiarray", "scalar" },
+		{ "numpy.core.numeric", "_frombuffer" }, { "numpy._core.numeric", "_frombuffer" },
+		{ "numpy._core.multiarray", "_reconstruct" },
+		{ "numpy._core.multiarray", "scalar" }, { "pandas.core.frame", "DataFrame" },
+		{ "pandas.core.series", "Series" }, { "pandas.core.indexes.base", "Index" },
+		{ "pandas.core.indexes.base", "_new_Index" },
+		{ "pandas.core.indexes.range", "RangeIndex" },
+		{ "pandas.core.internals.managers", "BlockManager" },
+		{ "pandas.core.internals.managers", "SingleBlockManager" },
+		{ "pandas._libs.internals", "_unpickle_block" }, { "builtins", "slice" },
+		{ "builtins", "set" }, { "builtins", "complex" }, { "datetime", "datetime" },
+		{ "datetime", "date" }, { "datetime", "timedelta" }, { "decimal", "Decimal" },
 		{ "collections", "OrderedDict" } };
 	PyObject *module = argument(args, 0), *name = argument(args, 1);
-	for (size_t i = 0; module && name && PyUnicode_Check(module) && PyUnicode_Check(name) && i < sizeof(safe) / sizeof(safe[0]); i++)
-		if (PyUnicode_CompareWithASCIIString(module, safe[i][0]) == 0 && PyUnicode_CompareWithASCIIString(name, safe[i][1]) == 0)
+
+	for (size_t i = 0; module && name && PyUnicode_Check(module) && PyUnicode_Check(name) &&
+			   i < sizeof(safe) / sizeof(safe[0]);
+		i++)
+		if (PyUnicode_CompareWithASCIIString(module, safe[i][0]) == 0 &&
+			PyUnicode_CompareWithASCIIString(name, safe[i][1]) == 0)
 			return 0;
-	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError, POLICY_CODE, "Keep data as CSV, JSON or npy instead.",
-		"Forbidden access to function: a pickle names %S.%S", module ? module : Py_None, name ? name : Py_None);
+	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError,
+		POLICY_CODE, "Keep data as CSV, JSON or npy instead.",
+		"Forbidden access to function: a pickle names %S.%S", module ? module : Py_None,
+		name ? name : Py_None);
 }
 
-/* The importer takes modules of the system and of packages only, whoever asks: code of other files could be anybody's. */
+/*
+ * The importer takes modules of the system and of packages only, whoever asks: code of other files
+ * could be anybody's.
+ */
 static int check_code_file(PyObject *path)
 {
 	char real[PATH_MAX];
@@ -307,7 +348,8 @@ static int check_code_file(PyObject *path)
 		PyErr_Clear();
 		return policy.all_imports ? 0 : refuse_path(path ? path : Py_None);
 	}
-	bool ok = !realpath(PyBytes_AS_STRING(bytes), real) || path_is_code(real); /* what is not there is not read */
+	/* what is not there is not read */
+	bool ok = !realpath(PyBytes_AS_STRING(bytes), real) || path_is_code(real);
 	Py_DECREF(bytes);
 	return ok ? 0 : refuse_path(path);
 }
@@ -407,7 +449,8 @@ static const struct event *find(const char *name)
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
 		size_t n = strlen(events[i].name);
 		char last = events[i].name[n - 1];
-		if (last == '.' || last == '_' ? !strncmp(name, events[i].name, n) : !strcmp(name, events[i].name))
+		if (last == '.' || last == '_' ? !strncmp(name, events[i].name, n)
+					       : !strcmp(name, events[i].name))
 			return &events[i];
 	}
 	return NULL;
@@ -423,7 +466,7 @@ static int hook(const char *name, PyObject *args, void *unused)
 		return 0;
 	bool importing = e->act == on_open && importer_reads();
 	if (!importing && e->act != on_import && !asked_by_cell())
-		return 0; /* a module that is imported does for itself what it needs */
+		return 0;   /* a module that is imported does for itself what it needs */
 	policy_trust(true); /* what the check itself does */
 	int r = importing ? check_code_file(argument(args, 0)) : e->act(args);
 	policy_trust(false);

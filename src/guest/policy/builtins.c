@@ -1,8 +1,11 @@
-/* The cells' own dict of builtins: what the profile gives, with C functions in place of those that take names of attributes. */
+/*
+ * The cells' own dict of builtins: what the profile gives, with C functions in place of those that
+ * take names of attributes.
+ */
 #include <string.h>
 
+#include "guest/policy/policy_internal.h"
 #include "guest/run/final_answer.h"
-#include "guest/policy/internal.h"
 
 static PyObject *real; /* dict of the builtins module */
 
@@ -14,8 +17,8 @@ PyObject *builtin_real(const char *name)
 /* ---- attributes by name ------------------------------------------------------ */
 
 /*
- * Names that passed every check that depends on the name alone, found by their address: a text that is held here stays what it is. Loops
- * ask for the same few.
+ * Names that passed every check that depends on the name alone, found by their address: a text that
+ * is held here stays what it is. Loops ask for the same few.
  */
 enum { KNOWN_NAMES = 64, KNOWN_LENGTH = 64 };
 static PyObject *known_names[KNOWN_NAMES];
@@ -29,7 +32,8 @@ static PyObject **place_of(PyObject *name)
 static void remember_name(PyObject *name)
 {
 	Py_ssize_t n = PyUnicode_GET_LENGTH(name);
-	if (n && n <= KNOWN_LENGTH && PyUnicode_READ_CHAR(name, 0) != '_' && PyUnicode_CompareWithASCIIString(name, "obj") != 0)
+	if (n && n <= KNOWN_LENGTH && PyUnicode_READ_CHAR(name, 0) != '_' &&
+		PyUnicode_CompareWithASCIIString(name, "obj") != 0)
 		Py_XSETREF(*place_of(name), Py_NewRef(name));
 }
 
@@ -51,7 +55,8 @@ static int check_read(PyObject *object, PyObject *name)
 	if (check_plain_name(name) < 0)
 		return -1;
 	if (PyExceptionInstance_Check(object) && PyUnicode_CompareWithASCIIString(name, "obj") == 0)
-		return violation(NULL, POLICY_ATTRIBUTE, "Use str(e) to see what was wrong.", "\"obj\" of an exception cannot be read");
+		return violation(NULL, POLICY_ATTRIBUTE, "Use str(e) to see what was wrong.",
+			"\"obj\" of an exception cannot be read");
 	return private_check(object, name);
 }
 
@@ -78,7 +83,8 @@ static PyObject *guard_getattr(PyObject *self, PyObject *const *args, Py_ssize_t
 {
 	(void)self;
 	if (n < 2 || n > 3)
-		return PyErr_Format(PyExc_TypeError, "getattr expected %s, got %zd", n < 2 ? "at least 2 arguments" : "at most 3 arguments", n);
+		return PyErr_Format(PyExc_TypeError, "getattr expected %s, got %zd",
+			n < 2 ? "at least 2 arguments" : "at most 3 arguments", n);
 	if (check_read(args[0], args[1]) < 0 || check_owner(args[0]) < 0)
 		return NULL;
 	PyObject *value = look_up(args[0], args[1], n == 3);
@@ -107,7 +113,8 @@ static PyObject *guard_hasattr(PyObject *self, PyObject *const *args, Py_ssize_t
 
 static int check_write(PyObject *object, PyObject *name)
 {
-	if (*place_of(name) != name && (check_plain_name(name) < 0 || private_check(object, name) < 0))
+	if (*place_of(name) != name &&
+		(check_plain_name(name) < 0 || private_check(object, name) < 0))
 		return -1;
 	return check_owner(object);
 }
@@ -139,7 +146,8 @@ static PyObject *guard_dir(PyObject *self, PyObject *object)
 	PyObject *names = PyObject_Dir(object), *out = PyList_New(0);
 	for (Py_ssize_t i = 0; names && out && i < PyList_GET_SIZE(names); i++) {
 		PyObject *name = PyList_GET_ITEM(names, i);
-		bool shown = PyUnicode_CheckExact(name) && PyUnicode_GET_LENGTH(name) && PyUnicode_READ_CHAR(name, 0) != '_';
+		bool shown = PyUnicode_CheckExact(name) && PyUnicode_GET_LENGTH(name) &&
+			     PyUnicode_READ_CHAR(name, 0) != '_';
 		if (shown && PyList_Append(out, name) < 0)
 			Py_CLEAR(out);
 	}
@@ -153,11 +161,14 @@ static PyObject *guard_dir(PyObject *self, PyObject *object)
 static PyObject *guard_vars(PyObject *self, PyObject *object)
 {
 	(void)self;
-	PyObject *dict = PyType_Check(object) || PyModule_Check(object) ? NULL : PyObject_GetAttrString(object, "__dict__");
+	PyObject *dict = PyType_Check(object) || PyModule_Check(object)
+				 ? NULL
+				 : PyObject_GetAttrString(object, "__dict__");
 	PyObject *out = dict && PyDict_CheckExact(dict) ? PyDict_Copy(dict) : NULL;
 	Py_XDECREF(dict);
 	if (!out)
-		PyErr_SetString(PyExc_TypeError, "vars() argument must be an object with variables of its own");
+		PyErr_SetString(PyExc_TypeError,
+			"vars() argument must be an object with variables of its own");
 	return out;
 }
 
@@ -165,7 +176,8 @@ static PyObject *guard_vars(PyObject *self, PyObject *object)
 
 static PyObject *from_support(const char *name, PyObject *args)
 {
-	PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "_glovebox"); /* borrowed */
+	/* borrowed */
+	PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "_glovebox");
 	PyObject *function = module ? PyObject_GetAttrString(module, name) : NULL;
 	PyObject *r = function ? PyObject_CallObject(function, args) : NULL;
 	Py_XDECREF(function);
@@ -197,8 +209,10 @@ static PyMethodDef guarded[] = {
 };
 
 static PyMethodDef tools[] = {
-	{ "format_exc", format_exc, METH_NOARGS, "The traceback of the exception that is handled, as text." },
-	{ "safe_json_dumps", safe_json_dumps, METH_VARARGS, "The value as JSON, with the repr of what JSON has no words for." },
+	{ "format_exc", format_exc, METH_NOARGS,
+		"The traceback of the exception that is handled, as text." },
+	{ "safe_json_dumps", safe_json_dumps, METH_VARARGS,
+		"The value as JSON, with the repr of what JSON has no words for." },
 };
 
 static PyMethodDef *find_guarded(const char *name)
@@ -228,15 +242,16 @@ static PyObject *guarded_builtin(const char *name)
 static int add_builtin(const char *name)
 {
 	PyObject *value = guarded_builtin(name);
-	int r = value ? PyDict_SetItemString(policy.builtins, name, value) : 0; /* not every Python has every exception */
+	/* not every Python has every exception */
+	int r = value ? PyDict_SetItemString(policy.builtins, name, value) : 0;
 	Py_XDECREF(value);
 	return r;
 }
 
 static int add_mathematics(void)
 {
-	static const char *const names[] = { "ceil", "floor", "log", "exp", "sin", "cos", "tan", "asin", "acos", "atan", "atan2",
-		"degrees", "radians", "sqrt" };
+	static const char *const names[] = { "ceil", "floor", "log", "exp", "sin", "cos", "tan",
+		"asin", "acos", "atan", "atan2", "degrees", "radians", "sqrt" };
 	PyObject *math = import_real("math");
 	int r = math ? 0 : -1;
 	for (size_t i = 0; r == 0 && i < sizeof(names) / sizeof(names[0]); i++) {
@@ -253,7 +268,8 @@ static int add_functions(PyMethodDef *defs, size_t n)
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		PyObject *function = PyCFunction_New(&defs[i], NULL);
-		r = function ? PyDict_SetItemString(policy.builtins, defs[i].ml_name, function) : -1;
+		r = function ? PyDict_SetItemString(policy.builtins, defs[i].ml_name, function)
+			     : -1;
 		Py_XDECREF(function);
 	}
 	return r;
@@ -300,8 +316,11 @@ static int add_table(void)
 
 /* ---- open, for C code ------------------------------------------------------------- */
 
-/* numpy looks for open() among the builtins of the frame it was called from, which is the cell's. It is there for it alone: the name
- * in a cell's code is refused by the static pass, and where the file may lie is the audit hook's matter. */
+/*
+ * numpy looks for open() among the builtins of the frame it was called from, which is the cell's.
+ * It is there for it alone: the name in a cell's code is refused by the static pass, and where the
+ * file may lie is the audit hook's matter.
+ */
 static bool open_is_hidden;
 
 bool builtin_given(PyObject *name)
@@ -323,7 +342,8 @@ bool builtin_is_hidden(PyObject *value)
 
 static int hide_open(void)
 {
-	if (!policy.languages || PyDict_GetItemString(policy.builtins, "open") || !builtin_real("open"))
+	if (!policy.languages || PyDict_GetItemString(policy.builtins, "open") ||
+		!builtin_real("open"))
 		return 0;
 	open_is_hidden = true;
 	return PyDict_SetItemString(policy.builtins, "open", builtin_real("open"));

@@ -6,7 +6,8 @@
 
 enum { DEPTH_MAX = 5000, ERRORS_MAX = 50 };
 
-int walk_error(struct walk *w, PyObject *node, enum policy_rule rule, const char *remedy, const char *fmt, ...)
+int walk_error(struct walk *w, PyObject *node, enum policy_rule rule, const char *remedy,
+	const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -21,6 +22,7 @@ int walk_error(struct walk *w, PyObject *node, enum policy_rule rule, const char
 		w->first_line = line;
 		w->first_rule = rule;
 	}
+
 	if (!w->errors) {
 		violation(NULL, rule, remedy, "%U", text);
 	} else if (PyList_GET_SIZE(w->errors) < ERRORS_MAX) {
@@ -30,14 +32,17 @@ int walk_error(struct walk *w, PyObject *node, enum policy_rule rule, const char
 	} else {
 		r = 0;
 	}
+
 	Py_DECREF(text);
 	return r;
 }
 
 /* ---- imports --------------------------------------------------------------- */
 
-/* Where all errors are collected, RestrictedPython's own come first: it leaves modules to the host. One that is not even there is met
- * when the code runs. */
+/*
+ * Where all errors are collected, RestrictedPython's own come first: it leaves modules to the host.
+ * One that is not even there is met when the code runs.
+ */
 static int note_import(struct walk *w, PyObject *name, bool from)
 {
 	if (w->refused_import || !import_exists(name))
@@ -64,6 +69,7 @@ int check_import(struct walk *w, PyObject *node)
 			return -1;
 		}
 	}
+
 	return names ? 0 : -1;
 }
 
@@ -71,6 +77,7 @@ int check_import_from(struct walk *w, PyObject *node)
 {
 	PyObject *name = node_get(node, "module"), *level = node_get(node, "level");
 	int allowed = name && PyUnicode_CheckExact(name) ? import_allowed(name) : 0;
+
 	if (level && PyLong_AsLong(level) > 0)
 		allowed = 0;
 	if (!allowed && name && w->errors)
@@ -79,7 +86,8 @@ int check_import_from(struct walk *w, PyObject *node)
 	if (!allowed && name)
 		import_refuse(name, true);
 	else if (!allowed)
-		violation(PyExc_ImportError, POLICY_IMPORT, "Import modules by their full names.", "relative imports are not allowed");
+		violation(PyExc_ImportError, POLICY_IMPORT, "Import modules by their full names.",
+			"relative imports are not allowed");
 	else
 		w->first_line = 0;
 	Py_XDECREF(name);
@@ -94,6 +102,7 @@ static int collect_bound(PyObject *set, PyObject *node, int depth)
 	static const char *const fields[] = { "arg", "name", "asname", "rest" };
 	enum node_kind kind = node_kind(node);
 	int r = 0;
+
 	if (kind == NODE_UNKNOWN || kind > NODE_LAST_PART || depth > DEPTH_MAX)
 		return 0;
 	PyObject *name = kind == NODE_Name && node_is_store(node) ? node_get(node, "id") : NULL;
@@ -114,6 +123,7 @@ static int collect_bound(PyObject *set, PyObject *node, int depth)
 			r = collect_bound(set, value, depth + 1);
 		Py_XDECREF(value);
 	}
+
 	return r;
 }
 
@@ -129,7 +139,8 @@ bool walk_binds(struct walk *w, PyObject *name)
 
 /* ---- making nodes ------------------------------------------------------------- */
 
-PyObject *guard_node(PyObject *like, enum guard_kind kind, PyObject *name, uint64_t weight, PyObject *operand)
+PyObject *guard_node(
+	PyObject *like, enum guard_kind kind, PyObject *name, uint64_t weight, PyObject *operand)
 {
 	PyObject *text = guard_placeholder(kind, name, weight);
 	PyObject *constant = node_make(NODE_Constant, like, 2, text, Py_NewRef(Py_None));
@@ -139,7 +150,8 @@ PyObject *guard_node(PyObject *like, enum guard_kind kind, PyObject *name, uint6
 bool is_docstring(PyObject *statement)
 {
 	PyObject *value = node_kind(statement) == NODE_Expr ? node_get(statement, "value") : NULL;
-	PyObject *text = value && node_kind(value) == NODE_Constant ? node_get(value, "value") : NULL;
+	PyObject *text = value && node_kind(value) == NODE_Constant ? node_get(value, "value")
+								    : NULL;
 	bool yes = text && PyUnicode_Check(text);
 	Py_XDECREF(value);
 	Py_XDECREF(text);
@@ -166,17 +178,20 @@ int walk_field(struct walk *w, PyObject *node, PyObject *field)
 {
 	PyObject *value = PyObject_GetAttr(node, field), *replacement = NULL;
 	int r = 0;
+
 	if (!value) {
 		PyErr_Clear(); /* optional fields of trees that are made by hand */
 		return 0;
 	}
+
 	if (PyList_CheckExact(value))
 		r = walk_list(w, value);
 	else if (node_kind(value) != NODE_UNKNOWN)
 		r = walk_node(w, value, &replacement);
-	else if (value != Py_None && !PyUnicode_Check(value) && !PyLong_Check(value) && node_kind(node) != NODE_Constant &&
-		 node_kind(node) != NODE_MatchSingleton)
-		r = walk_error(w, node, POLICY_STATEMENT, NULL, "%s statements are not allowed.", Py_TYPE(value)->tp_name);
+	else if (value != Py_None && !PyUnicode_Check(value) && !PyLong_Check(value) &&
+		 node_kind(node) != NODE_Constant && node_kind(node) != NODE_MatchSingleton)
+		r = walk_error(w, node, POLICY_STATEMENT, NULL, "%s statements are not allowed.",
+			Py_TYPE(value)->tp_name);
 	if (r == 0 && replacement)
 		r = PyObject_SetAttr(node, field, replacement);
 	Py_XDECREF(replacement);
@@ -186,7 +201,8 @@ int walk_field(struct walk *w, PyObject *node, PyObject *field)
 
 static bool opens_scope(enum node_kind kind)
 {
-	return kind == NODE_FunctionDef || kind == NODE_AsyncFunctionDef || kind == NODE_ClassDef || kind == NODE_Lambda;
+	return kind == NODE_FunctionDef || kind == NODE_AsyncFunctionDef || kind == NODE_ClassDef ||
+	       kind == NODE_Lambda;
 }
 
 /* For the guards that count: put beside the node's own fields. */
@@ -198,16 +214,24 @@ static int set_weight(PyObject *node, uint64_t weight)
 	return r;
 }
 
-/* The body of a function or class is a scope of its own; its decorators, defaults and bases are not part of it. */
+/*
+ * The body of a function or class is a scope of its own; its decorators, defaults and bases are not
+ * part of it.
+ */
 static int walk_scope(struct walk *w, enum node_kind kind, PyObject *node, PyObject *body)
 {
-	struct scope scope = { .outer = w->scope, .kind = kind == NODE_ClassDef ? SCOPE_CLASS : SCOPE_FUNCTION };
+	struct scope scope = { .outer = w->scope,
+		.kind = kind == NODE_ClassDef ? SCOPE_CLASS : SCOPE_FUNCTION };
 	uint64_t weight = w->weight;
+
 	scope.is_lambda = kind == NODE_Lambda;
-	scope.class_name = kind == NODE_ClassDef ? node_get(node, "name") : Py_XNewRef(w->scope->class_name);
+	scope.class_name = kind == NODE_ClassDef ? node_get(node, "name")
+						 : Py_XNewRef(w->scope->class_name);
 	w->scope = &scope;
 	w->weight = 0;
-	int r = w->rules->open && kind != NODE_Lambda && !w->text_only ? w->rules->open(&scope, node) : 0;
+	int r = w->rules->open && kind != NODE_Lambda && !w->text_only
+			? w->rules->open(&scope, node)
+			: 0;
 	if (r == 0)
 		r = walk_field(w, node, body);
 	w->scope = scope.outer;
@@ -251,6 +275,7 @@ static int walk_fields(struct walk *w, enum node_kind kind, PyObject *node)
 		if (r < 0)
 			return -1;
 	}
+
 	return 0;
 }
 
@@ -259,13 +284,15 @@ int walk_node(struct walk *w, PyObject *node, PyObject **ret)
 	enum node_kind kind = node_kind(node);
 	*ret = NULL;
 	if (kind == NODE_UNKNOWN)
-		return walk_error(w, node, POLICY_STATEMENT, NULL, "%s statements are not allowed.", node_name(node));
+		return walk_error(w, node, POLICY_STATEMENT, NULL, "%s statements are not allowed.",
+			node_name(node));
 	if (kind > NODE_LAST_PART)
 		return 0; /* operators and contexts */
 	if (++w->depth > DEPTH_MAX) {
 		PyErr_SetString(PyExc_RecursionError, "the code is nested too deeply");
 		return -1;
 	}
+
 	int line = node_line(node), outer_line = w->line;
 	if (line)
 		w->line = line;
@@ -295,108 +322,6 @@ static int enter_import(struct walk *w, enum node_kind kind, PyObject *node)
 
 const struct rules import_rules = { .enter = enter_import };
 
-/* The expression of a type, and nothing that could do anything. */
-static int enter_type(struct walk *w, enum node_kind kind, PyObject *node)
-{
-	switch (kind) {
-	case NODE_Module:
-	case NODE_Expression:
-	case NODE_Expr:
-	case NODE_Attribute:
-	case NODE_Subscript:
-	case NODE_Name:
-	case NODE_Constant:
-	case NODE_Tuple:
-	case NODE_List:
-	case NODE_BinOp:
-	case NODE_Starred:
-	case NODE_UnaryOp:
-		break;
-	default:
-		return walk_error(w, node, POLICY_CODE, "Write the annotation as code, not as text.", "%s in an annotation that is text is not allowed",
-			node_name(node));
-	}
-	if (kind != NODE_Attribute)
-		return 0;
-	PyObject *name = node_get(node, "attr");
-	int r = name ? attribute_check(name) : -1;
-	Py_XDECREF(name);
-	return r;
-}
-
-const struct rules type_rules = { .enter = enter_type };
-
-/* ---- what dataclasses writes ------------------------------------------------------- */
-
-static bool is_one_of(PyObject *name, const char *const *list)
-{
-	for (; *list; list++)
-		if (PyUnicode_CompareWithASCIIString(name, *list) == 0)
-			return true;
-	return false;
-}
-
-static int refuse_field(struct walk *w, PyObject *node)
-{
-	return walk_error(w, node, POLICY_CODE, "Give the fields names that are identifiers.", "%s in the name of a field is not allowed", node_name(node));
-}
-
-/* It calls factories of default values, hash, super, type and its own exception, and nothing else. */
-static int check_written_call(struct walk *w, PyObject *node)
-{
-	static const char *const functions[] = { "hash", "super", "type", "FrozenInstanceError", "BUILTINS", NULL };
-	static const char *const methods[] = { "__setattr__", "__delattr__", "__post_init__", NULL };
-	PyObject *func = node_get(node, "func"), *name = func ? node_get(func, "id") : NULL, *attr = func ? node_get(func, "attr") : NULL;
-	const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
-	bool known = (name && is_one_of(name, functions)) || (attr && is_one_of(attr, methods)) ||
-		     (text && (!strncmp(text, "_dflt_", 6) || !strncmp(text, "__dataclass", 11)));
-	PyErr_Clear();
-	Py_XDECREF(func);
-	Py_XDECREF(name);
-	Py_XDECREF(attr);
-	return known ? 0 : refuse_field(w, node);
-}
-
-static int check_written_attribute(struct walk *w, PyObject *node)
-{
-	static const char *const known[] = { "__class__", "__qualname__", "__setattr__", "__delattr__", "__post_init__", "object", NULL };
-	PyObject *name = node_get(node, "attr");
-	bool ok = name && (!name_is_dunder(name) || is_one_of(name, known)) && !attribute_inspects(name);
-	Py_XDECREF(name);
-	return ok ? 0 : refuse_field(w, node);
-}
-
-/* Field names come from a dict that a cell may have filled, and stand in the text as they are. */
-static int enter_dataclass(struct walk *w, enum node_kind kind, PyObject *node)
-{
-	switch (kind) {
-	case NODE_Call:
-		return check_written_call(w, node);
-	case NODE_Attribute:
-		return check_written_attribute(w, node);
-	case NODE_Import:
-	case NODE_ImportFrom:
-	case NODE_Lambda:
-	case NODE_ClassDef:
-	case NODE_ListComp:
-	case NODE_SetComp:
-	case NODE_DictComp:
-	case NODE_GeneratorExp:
-	case NODE_With:
-	case NODE_Try:
-	case NODE_Match:
-	case NODE_Delete:
-	case NODE_Global:
-	case NODE_Await:
-	case NODE_Yield:
-		return refuse_field(w, node);
-	default:
-		return 0;
-	}
-}
-
-const struct rules dataclass_rules = { .enter = enter_dataclass };
-
 /* ---- entry ---------------------------------------------------------------------------- */
 
 static const struct rules *rules_of_profile(void)
@@ -419,7 +344,8 @@ static int raise_errors(struct walk *w)
 	PyObject *newline = PyUnicode_FromString("\n");
 	PyObject *text = newline ? PyUnicode_Join(newline, w->errors) : NULL;
 	if (text)
-		violation(PyExc_SyntaxError, w->first_rule, "Write it without what is named; GET /v1/profiles lists what the profile refuses.", "%U", text);
+		violation(PyExc_SyntaxError, w->first_rule,
+			"Write it without what is named; {list_profiles}.", "%U", text);
 	Py_XDECREF(newline);
 	Py_XDECREF(text);
 	return -1;
@@ -450,6 +376,7 @@ static int walk_tree(struct walk *w, PyObject *tree)
 {
 	struct scope module = { .kind = SCOPE_MODULE };
 	PyObject *replacement = NULL;
+
 	w->scope = &module;
 	w->tree = tree;
 	int r = w->rules->open && !w->text_only ? w->rules->open(&module, tree) : 0;
@@ -464,6 +391,7 @@ static int walk_tree(struct walk *w, PyObject *tree)
 		w->first_line = w->refused_line;
 		r = import_refuse(w->refused_import, w->refused_from);
 	}
+
 	Py_CLEAR(w->refused_import);
 	if (r < 0 && !PyErr_Occurred())
 		PyErr_SetString(PyExc_SystemError, "the code could not be checked");
@@ -490,16 +418,20 @@ int check_text(PyObject *text, const struct rules *rules)
 {
 	const char *code = PyUnicode_AsUTF8(text);
 	PyCompilerFlags flags = _PyCompilerFlags_INIT;
+
 	flags.cf_flags = PyCF_ONLY_AST | PyCF_SOURCE_IS_UTF8 | PyCF_IGNORE_COOKIE;
 	policy_trust(true);
 	PyObject *name = PyUnicode_FromString("<text>");
-	PyObject *tree = code && name ? Py_CompileStringObject(code, name, Py_file_input, &flags, -1) : NULL;
+	PyObject *tree = code && name
+				 ? Py_CompileStringObject(code, name, Py_file_input, &flags, -1)
+				 : NULL;
 	policy_trust(false);
 	Py_XDECREF(name);
 	if (!tree) {
 		PyErr_Clear();
 		return 0; /* it will not compile for the library either */
 	}
+
 	struct walk w = { .rules = rules ? rules : rules_of_profile(), .text_only = true };
 	int r = walk_tree(&w, tree);
 	Py_DECREF(tree);

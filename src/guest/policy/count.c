@@ -1,9 +1,11 @@
-/* Counting operations: as many as the tree has nodes in a loop's body, added at every round. The same code stops at the same place. */
-#include "guest/policy/internal.h"
+/*
+ * Counting operations: as many as the tree has nodes in a loop's body, added at every round. The
+ * same code stops at the same place.
+ */
+#include "guest/policy/policy_internal.h"
 
 struct counter {
-	PyObject_HEAD
-	PyObject *iterator; /* NULL: a while loop */
+	PyObject_HEAD PyObject *iterator; /* NULL: a while loop */
 	uint64_t weight, rounds;
 };
 
@@ -14,7 +16,8 @@ int count_add(uint64_t weight)
 	policy.operations += weight;
 	if (!policy.max_operations || policy.operations <= policy.max_operations)
 		return 0;
-	return violation(NULL, POLICY_OPERATIONS, "Do less in one cell, or use functions that loop in C: sum(), sorted(), numpy.",
+	return violation(NULL, POLICY_OPERATIONS,
+		"Do less in one cell, or use functions that loop in C: sum(), sorted(), numpy.",
 		"Reached the max number of operations of %llu. Maybe there is an infinite loop somewhere in the code, or you're just asking too "
 		"many calculations.",
 		(unsigned long long)policy.max_operations);
@@ -34,8 +37,10 @@ static PyObject *next_of_while(PyObject *self)
 	if (count_add(c->weight) < 0)
 		return NULL;
 	if (policy.max_while && c->rounds++ >= policy.max_while)
-		return violation_null(NULL, POLICY_OPERATIONS, "End the loop earlier, or write it as a for loop.",
-			"Maximum number of %llu iterations in While loop exceeded", (unsigned long long)policy.max_while);
+		return violation_null(NULL, POLICY_OPERATIONS,
+			"End the loop earlier, or write it as a for loop.",
+			"Maximum number of %llu iterations in While loop exceeded",
+			(unsigned long long)policy.max_while);
 	return Py_NewRef(round_value);
 }
 
@@ -52,11 +57,15 @@ static int counter_visit(PyObject *self, visitproc visit, void *arg)
 	return 0;
 }
 
-#define COUNTER_TYPE(type_name, next)                                                                                          \
-	{                                                                                                                      \
-		PyVarObject_HEAD_INIT(NULL, 0).tp_name = (type_name), .tp_basicsize = sizeof(struct counter),                  \
-		.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, .tp_iter = PyObject_SelfIter, \
-		.tp_iternext = (next), .tp_dealloc = counter_free, .tp_traverse = counter_visit                                \
+#define COUNTER_TYPE(type_name, next)                                                             \
+	{                                                                                         \
+		PyVarObject_HEAD_INIT(NULL, 0).tp_name = (type_name),                             \
+					    .tp_basicsize = sizeof(struct counter),               \
+					    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | \
+							Py_TPFLAGS_DISALLOW_INSTANTIATION,        \
+					    .tp_iter = PyObject_SelfIter, .tp_iternext = (next),  \
+					    .tp_dealloc = counter_free,                           \
+					    .tp_traverse = counter_visit                          \
 	}
 static PyTypeObject loop_type = COUNTER_TYPE("glovebox.Loop", next_of_loop);
 static PyTypeObject while_type = COUNTER_TYPE("glovebox.While", next_of_while);

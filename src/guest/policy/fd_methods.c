@@ -1,30 +1,37 @@
 /*
- * Functions of libraries that take a descriptor or a signal by its number: for cells' sake they are looked at in the libraries themselves.
+ * Functions of libraries that take a descriptor or a signal by its number: for cells' sake they are
+ * looked at in the libraries themselves.
  *
- * Whatever has a fileno() is a file for numpy (which duplicates the descriptor) and for event loops (which read and write it). Descriptors 0 to 2 and the control
- * socket are ours, so the functions of os that libraries then call refuse them when a cell is behind it.
+ * Whatever has a fileno() is a file for numpy (which duplicates the descriptor) and for event loops
+ * (which read and write it). Descriptors 0 to 2 and the control socket are ours, so the functions
+ * of os that libraries then call refuse them when a cell is behind it.
  */
 #include <string.h>
 
-#include "guest/policy/internal.h"
+#include "guest/policy/policy_internal.h"
 
 /* ---- descriptors ------------------------------------------------------------------ */
 
 bool descriptor_is_ours(long fd)
 {
-	return fd <= 2 || (fd >= 980 && fd <= 1023); /* the standard three, the control socket and those of parked copies */
+	/* the standard three, the control socket and those of parked copies */
+	return fd <= 2 || (fd >= 980 && fd <= 1023);
 }
 
 static PyObject *refuse_descriptor(long fd)
 {
-	return violation_null(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError, POLICY_FILE, "Use files below /workspace.", "Forbidden access to file: descriptor %ld", fd);
+	return violation_null(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError,
+		POLICY_FILE, "Use files below /workspace.",
+		"Forbidden access to file: descriptor %ld", fd);
 }
 
 /* `self` is the real function; its first argument is the descriptor. */
-static PyObject *checked_descriptor(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+static PyObject *checked_descriptor(
+	PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
 	Py_ssize_t all = n + (names ? PyTuple_GET_SIZE(names) : 0);
-	long fd = all && PyLong_Check(args[0]) ? PyLong_AsLong(args[0]) : -1; /* another's __index__ may answer differently the next time */
+	/* another's __index__ may answer differently the next time */
+	long fd = all && PyLong_Check(args[0]) ? PyLong_AsLong(args[0]) : -1;
 	PyErr_Clear();
 	if (descriptor_is_ours(fd) && !trusted() && asked_by_cell())
 		return refuse_descriptor(fd);
@@ -32,25 +39,38 @@ static PyObject *checked_descriptor(PyObject *self, PyObject *const *args, Py_ss
 }
 
 static PyMethodDef descriptor_defs[] = {
-	{ "dup", (PyCFunction)(void (*)(void))checked_descriptor, METH_FASTCALL | METH_KEYWORDS, NULL },
-	{ "dup2", (PyCFunction)(void (*)(void))checked_descriptor, METH_FASTCALL | METH_KEYWORDS, NULL },
-	{ "read", (PyCFunction)(void (*)(void))checked_descriptor, METH_FASTCALL | METH_KEYWORDS, NULL },
-	{ "readv", (PyCFunction)(void (*)(void))checked_descriptor, METH_FASTCALL | METH_KEYWORDS, NULL },
-	{ "write", (PyCFunction)(void (*)(void))checked_descriptor, METH_FASTCALL | METH_KEYWORDS, NULL },
-	{ "writev", (PyCFunction)(void (*)(void))checked_descriptor, METH_FASTCALL | METH_KEYWORDS, NULL },
-	{ "sendfile", (PyCFunction)(void (*)(void))checked_descriptor, METH_FASTCALL | METH_KEYWORDS, NULL },
+	{ "dup", (PyCFunction)(void (*)(void))checked_descriptor, METH_FASTCALL | METH_KEYWORDS,
+		NULL },
+	{ "dup2", (PyCFunction)(void (*)(void))checked_descriptor, METH_FASTCALL | METH_KEYWORDS,
+		NULL },
+	{ "read", (PyCFunction)(void (*)(void))checked_descriptor, METH_FASTCALL | METH_KEYWORDS,
+		NULL },
+	{ "readv", (PyCFunction)(void (*)(void))checked_descriptor, METH_FASTCALL | METH_KEYWORDS,
+		NULL },
+	{ "write", (PyCFunction)(void (*)(void))checked_descriptor, METH_FASTCALL | METH_KEYWORDS,
+		NULL },
+	{ "writev", (PyCFunction)(void (*)(void))checked_descriptor, METH_FASTCALL | METH_KEYWORDS,
+		NULL },
+	{ "sendfile", (PyCFunction)(void (*)(void))checked_descriptor,
+		METH_FASTCALL | METH_KEYWORDS, NULL },
 };
 
 static int guard_descriptors(void)
 {
 	PyObject *os = import_real("os"), *dict = os ? PyModule_GetDict(os) : NULL; /* borrowed */
 	int r = dict ? 0 : -1;
-	for (size_t i = 0; r == 0 && i < sizeof(descriptor_defs) / sizeof(descriptor_defs[0]); i++) {
-		PyObject *real = PyDict_GetItemString(dict, descriptor_defs[i].ml_name); /* borrowed */
+
+	for (size_t i = 0; r == 0 && i < sizeof(descriptor_defs) / sizeof(descriptor_defs[0]);
+		i++) {
+		/* borrowed */
+		PyObject *real = PyDict_GetItemString(dict, descriptor_defs[i].ml_name);
 		PyObject *guard = real ? PyCFunction_New(&descriptor_defs[i], real) : NULL;
-		r = guard ? PyDict_SetItemString(dict, descriptor_defs[i].ml_name, guard) : PyErr_Occurred() ? -1 : 0;
+		r = guard ? PyDict_SetItemString(dict, descriptor_defs[i].ml_name, guard)
+		    : PyErr_Occurred() ? -1
+				       : 0;
 		Py_XDECREF(guard);
 	}
+
 	Py_XDECREF(os);
 	return r;
 }
@@ -60,29 +80,44 @@ static int guard_descriptors(void)
 static PyObject *refuse_method(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	(void)args, (void)kwargs;
-	return violation_null(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError, POLICY_FUNCTION, "Use tasks, queues and asyncio.to_thread().",
+	return violation_null(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError,
+		POLICY_FUNCTION, "Use tasks, queues and asyncio.to_thread().",
 		"Forbidden access to function: %U", self);
 }
 
-static PyMethodDef refuse_def = { "refused", (PyCFunction)(void (*)(void))refuse_method, METH_VARARGS | METH_KEYWORDS, NULL };
+static PyMethodDef refuse_def = { "refused", (PyCFunction)(void (*)(void))refuse_method,
+	METH_VARARGS | METH_KEYWORDS, NULL };
 
 static int take_away(PyObject *type, const char *name)
 {
-	PyObject *text = PyUnicode_FromString(name), *function = text ? PyCFunction_New(&refuse_def, text) : NULL;
+	PyObject *text = PyUnicode_FromString(name),
+		 *function = text ? PyCFunction_New(&refuse_def, text) : NULL;
 	int r = function ? PyObject_SetAttrString(type, name, function) : -1;
 	Py_XDECREF(text);
 	Py_XDECREF(function);
 	return r;
 }
 
-/* After an import: what a loop does with descriptors and signals of the caller's choice. Its own it registers by other names. */
+/*
+ * After an import: what a loop does with descriptors and signals of the caller's choice. Its own it
+ * registers by other names.
+ */
 int loops_guard(void)
 {
-	static const char *const names[] = { "add_reader", "add_writer", "remove_reader", "remove_writer", "connect_read_pipe", "connect_write_pipe",
-		"add_signal_handler", "remove_signal_handler" };
+	static const char *const names[] = { "add_reader", "add_writer", "remove_reader",
+		"remove_writer", "connect_read_pipe", "connect_write_pipe", "add_signal_handler",
+		"remove_signal_handler" };
 	static bool done;
-	PyObject *module = done || policy.all_imports ? NULL : PyDict_GetItemString(PyImport_GetModuleDict(), "asyncio.unix_events"); /* borrowed */
-	PyObject *type = module ? PyDict_GetItemString(PyModule_GetDict(module), "_UnixSelectorEventLoop") : NULL; /* borrowed */
+
+	/* borrowed */
+	PyObject *module = done || policy.all_imports
+				   ? NULL
+				   : PyDict_GetItemString(
+					     PyImport_GetModuleDict(), "asyncio.unix_events");
+	/* borrowed */
+	PyObject *type = module ? PyDict_GetItemString(
+					  PyModule_GetDict(module), "_UnixSelectorEventLoop")
+				: NULL;
 	PyObject *os = PyUnicode_FromString("os"), *subprocess = PyUnicode_FromString("subprocess");
 	bool granted = !os || !subprocess || import_allowed(os) || import_allowed(subprocess);
 	int r = PyErr_Occurred() ? -1 : 0;

@@ -1,21 +1,24 @@
 /*
  * Guards: constants of a cell's compiled code that act where its tree could not be decided.
  *
- * They are written `guard @ operand` in the tree: an operator on a constant needs no name that code could bind to something else,
- * and costs a third of a call. compile() takes no foreign objects as constants, so a secret text stands in the tree for
- * each guard, and policy_seal() puts the guard in its place.
+ * They are written `guard @ operand` in the tree: an operator on a constant needs no name that code
+ * could bind to something else, and costs a third of a call. compile() takes no foreign objects as
+ * constants, so a secret text stands in the tree for each guard, and policy_seal() puts the guard
+ * in its place.
  */
 #include <stdio.h>
 
 #include "base/text.h"
-#include "guest/policy/internal.h"
+#include "guest/policy/policy_internal.h"
 
 struct guard {
-	PyObject_HEAD
-	enum guard_kind kind;
+	PyObject_HEAD enum guard_kind kind;
 	PyObject *name;
 	uint64_t weight;
-	/* The class whose instances were let through the last time, as it was then: its number changes with it and with its bases. */
+	/*
+	 * The class whose instances were let through the last time, as it was then: its number
+	 * changes with it and with its bases.
+	 */
 	PyTypeObject *known_type;
 	unsigned int known_version;
 };
@@ -30,7 +33,10 @@ bool guard_is(PyObject *o, enum guard_kind kind)
 	return Py_IS_TYPE(o, &guard_type) && ((struct guard *)o)->kind == kind;
 }
 
-/* Private names of a cell's own objects are read in loops: what was found out about a class holds until it changes. */
+/*
+ * Private names of a cell's own objects are read in loops: what was found out about a class holds
+ * until it changes.
+ */
 static int check_private(struct guard *g, PyObject *object)
 {
 	PyTypeObject *type = Py_TYPE(object);
@@ -40,7 +46,9 @@ static int check_private(struct guard *g, PyObject *object)
 		return -1;
 	if (private_by_class(object)) {
 		g->known_type = type; /* only compared */
-		g->known_version = PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+		g->known_version = PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG)
+					   ? type->tp_version_tag
+					   : 0;
 	}
 	return 0;
 }
@@ -49,7 +57,8 @@ static int check_private(struct guard *g, PyObject *object)
 static PyObject *read_attribute(struct guard *g, PyObject *object)
 {
 	if (g->name == obj_name && PyExceptionInstance_Check(object))
-		return violation_null(NULL, POLICY_ATTRIBUTE, "Use str(e) to see what was wrong.", "\"obj\" of an exception cannot be read");
+		return violation_null(NULL, POLICY_ATTRIBUTE, "Use str(e) to see what was wrong.",
+			"\"obj\" of an exception cannot be read");
 	if (check_private(g, object) < 0)
 		return NULL;
 	PyObject *value = PyObject_GetAttr(object, g->name);
@@ -60,11 +69,14 @@ static PyObject *read_attribute(struct guard *g, PyObject *object)
 	return copy;
 }
 
-/* Memory that numpy would take from a class of the cell's own making; attributes that patterns would read. */
+/*
+ * Memory that numpy would take from a class of the cell's own making; attributes that patterns
+ * would read.
+ */
 static PyObject *hook_name(PyObject *name)
 {
-	static const char *const refused[] = { "__array_interface__", "__array_struct__", "__cuda_array_interface__", "__dlpack__",
-		"__match_args__" };
+	static const char *const refused[] = { "__array_interface__", "__array_struct__",
+		"__cuda_array_interface__", "__dlpack__", "__match_args__" };
 	if (!PyUnicode_Check(name))
 		return Py_NewRef(Py_None);
 	for (int i = 0; i < 5; i++)
@@ -73,12 +85,48 @@ static PyObject *hook_name(PyObject *name)
 	return Py_NewRef(Py_None);
 }
 
+/* Does a class or an object put something in the place of a method of BaseExceptionGroup? */
+static bool overrides(PyObject *group, const char *method)
+{
+	PyObject *name = PyUnicode_InternFromString(method);
+	PyObject **dict = _PyObject_GetDictPtr(group);
+	/* all borrowed */
+	PyObject *own = name ? _PyType_Lookup((PyTypeObject *)PyExc_BaseExceptionGroup, name)
+			     : NULL;
+	bool other = !own || _PyType_Lookup(Py_TYPE(group), name) != own ||
+		     (dict && *dict && PyDict_Contains(*dict, name) != 0);
+	Py_XDECREF(name);
+	PyErr_Clear();
+	return other;
+}
+
+/*
+ * except* calls split() of the group and takes what it returns for exceptions without a look
+ * (CVE-2025-22153): a split() of the cell's own makes the interpreter read any object as an
+ * exception. derive() makes the group that the next handler splits.
+ */
+static PyObject *check_group(PyObject *type)
+{
+	PyObject *group = PyErr_GetHandledException();
+	bool is_group = group &&
+			PyObject_TypeCheck(group, (PyTypeObject *)PyExc_BaseExceptionGroup);
+	bool refused = is_group && (Py_TYPE(group)->tp_getattro != PyObject_GenericGetAttr ||
+					   overrides(group, "split") || overrides(group, "derive"));
+	Py_XDECREF(group);
+	if (!refused)
+		return Py_NewRef(type);
+	return violation_null(NULL, POLICY_ATTRIBUTE,
+		"Leave split() and derive() of groups as they are.",
+		"except* cannot handle a group whose class has its own split() or derive()");
+}
+
 static PyObject *act(PyObject *left, PyObject *right)
 {
 	if (!Py_IS_TYPE(left, &guard_type))
 		Py_RETURN_NOTIMPLEMENTED;
 	struct guard *g = (struct guard *)left;
-	if (g->kind == GUARD_OWNER && Py_TYPE(right) == g->known_type && g->known_version && g->known_type->tp_version_tag == g->known_version)
+	if (g->kind == GUARD_OWNER && Py_TYPE(right) == g->known_type && g->known_version &&
+		g->known_type->tp_version_tag == g->known_version)
 		return Py_NewRef(right); /* the most frequent by far, in loops */
 	switch (g->kind) {
 	case GUARD_ATTRIBUTE:
@@ -101,7 +149,8 @@ static PyObject *act(PyObject *left, PyObject *right)
 		return collector_text(right);
 	case GUARD_MISSING:
 		if (g->weight)
-			return violation_null(PyExc_NameError, POLICY_FUNCTION, "Write the code itself, and use the profile's builtins.",
+			return violation_null(PyExc_NameError, POLICY_FUNCTION,
+				"Write the code itself, and use the profile's builtins.",
 				"name '%U' is not defined", g->name);
 		if (!builtin_is_hidden(right))
 			return Py_NewRef(right);
@@ -110,9 +159,12 @@ static PyObject *act(PyObject *left, PyObject *right)
 		return value_keep(right);
 	case GUARD_KEPT:
 		return value_kept();
+	case GUARD_GROUP:
+		return check_group(right);
 	case GUARD_KINDS:
 		break;
 	}
+
 	Py_RETURN_NOTIMPLEMENTED;
 }
 
@@ -143,7 +195,8 @@ PyObject *guard_placeholder(enum guard_kind kind, PyObject *name, uint64_t weigh
 {
 	if (!*secret)
 		text_random_id(secret, sizeof(secret) - 1);
-	PyObject *text = PyUnicode_FromFormat("\001%s %d %llu %V", secret, (int)kind, (unsigned long long)weight, name, "");
+	PyObject *text = PyUnicode_FromFormat(
+		"\001%s %d %llu %V", secret, (int)kind, (unsigned long long)weight, name, "");
 	if (!text || PyDict_Contains(known, text) == 1)
 		return text;
 	PyObject *g = guard_new(kind, name, weight);
@@ -160,7 +213,8 @@ static int seal_constants(PyObject *consts)
 		if (PyCode_Check(c)) {
 			if (policy_seal(c) < 0)
 				return -1;
-		} else if (PyUnicode_CheckExact(c) && PyUnicode_GET_LENGTH(c) > 30 && PyUnicode_READ_CHAR(c, 0) == 1) {
+		} else if (PyUnicode_CheckExact(c) && PyUnicode_GET_LENGTH(c) > 30 &&
+			   PyUnicode_READ_CHAR(c, 0) == 1) {
 			PyObject *g = PyDict_GetItemWithError(known, c); /* borrowed */
 			if (!g)
 				continue;
@@ -168,6 +222,7 @@ static int seal_constants(PyObject *consts)
 			Py_DECREF(c);
 		}
 	}
+
 	return 0;
 }
 

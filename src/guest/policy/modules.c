@@ -1,31 +1,38 @@
 /*
  * Modules as cells see them: copies.
  *
- * A copy is a module object with the public names of the real one, so that reading them costs what it costs everywhere. What is
- * not in it (modules that are not on the list, private names, functions that are taken away) is answered by missing(), which
- * looks at the real module and refuses or lets through; it hangs on the type of modules, because a __getattr__ in the copy
- * would keep the interpreter from specialising reads of it. Writing to a copy changes the copy.
+ * A copy is a module object with the public names of the real one, so that reading them costs what
+ * it costs everywhere. What is not in it (modules that are not on the list, private names,
+ * functions that are taken away) is answered by missing(), which looks at the real module and
+ * refuses or lets through; it hangs on the type of modules, because a __getattr__ in the copy would
+ * keep the interpreter from specialising reads of it. Writing to a copy changes the copy.
  */
 #include <string.h>
 
-#include "guest/policy/internal.h"
+#include "guest/policy/policy_internal.h"
 
 static PyObject *copies; /* name of the real module → its copy */
-static PyObject *reals;  /* address of a copy → the real module; copies live as long as the process */
+/* address of a copy → the real module; copies live as long as the process */
+static PyObject *reals;
 
 /* Values whose home is one of these are not handed out through other modules. */
-static const char *const dangerous_homes[] = { "os", "posix", "subprocess", "_posixsubprocess", "sys", "importlib", "_frozen_importlib",
-	"_frozen_importlib_external", "_imp", "imp", "ctypes", "_ctypes", "socket", "_socket", "shutil", "pickle", "_pickle", "marshal",
-	"inspect", "gc", "multiprocessing", "pty", "signal", "_thread", "code", "codeop", "runpy", "pkgutil", "builtins", "io", "_io",
-	"pathlib", "tempfile", "mmap", "types", "_tkinter", "cffi", "urllib.request", "http.client", "ast", "pandas.compat", "numpy.testing",
+static const char *const dangerous_homes[] = { "os", "posix", "subprocess", "_posixsubprocess",
+	"sys", "importlib", "_frozen_importlib", "_frozen_importlib_external", "_imp", "imp",
+	"ctypes", "_ctypes", "socket", "_socket", "shutil", "pickle", "_pickle", "marshal",
+	"inspect", "gc", "multiprocessing", "pty", "signal", "_thread", "code", "codeop", "runpy",
+	"pkgutil", "builtins", "io", "_io", "pathlib", "tempfile", "mmap", "types", "_tkinter",
+	"cffi", "urllib.request", "http.client", "ast", "pandas.compat", "numpy.testing",
 	"numpy.ctypeslib", "numpy.distutils", "numpy.f2py", NULL };
 
 /* The real ones of these are shut to cells, however they came by them. */
-static const char *const shut_modules[] = { "os", "posix", "sys", "subprocess", "_posixsubprocess", "importlib", "importlib.util",
-	"importlib.machinery", "importlib.abc", "_frozen_importlib", "_frozen_importlib_external", "_imp", "imp", "ctypes", "_ctypes", "socket",
-	"_socket", "shutil", "pickle", "_pickle", "marshal", "inspect", "gc", "multiprocessing", "pty", "signal", "_signal", "_thread", "threading",
-	"code", "codeop", "runpy", "pkgutil", "builtins", "io", "_io", "pathlib", "tempfile", "mmap", "types", "_tkinter", "urllib.request",
-	"http.client", "ast", "numpy.ctypeslib", "numpy.core.multiarray", "numpy.core._multiarray_umath", "_glovebox", "__main__", NULL };
+static const char *const shut_modules[] = { "os", "posix", "sys", "subprocess", "_posixsubprocess",
+	"importlib", "importlib.util", "importlib.machinery", "importlib.abc", "_frozen_importlib",
+	"_frozen_importlib_external", "_imp", "imp", "ctypes", "_ctypes", "socket", "_socket",
+	"shutil", "pickle", "_pickle", "marshal", "inspect", "gc", "multiprocessing", "pty",
+	"signal", "_signal", "_thread", "threading", "code", "codeop", "runpy", "pkgutil",
+	"builtins", "io", "_io", "pathlib", "tempfile", "mmap", "types", "_tkinter",
+	"urllib.request", "http.client", "ast", "numpy.ctypeslib", "numpy.core.multiarray",
+	"numpy.core._multiarray_umath", "_glovebox", "__main__", NULL };
 
 static const char *const kept_private[] = { "__name__", "__doc__", "__version__", NULL };
 
@@ -47,11 +54,15 @@ static bool home_is(PyObject *value, const char *home)
 	return yes;
 }
 
-/* Of the builtins module: those that run code, read files or give names, and the types of functions and code. */
+/*
+ * Of the builtins module: those that run code, read files or give names, and the types of functions
+ * and code.
+ */
 static bool dangerous_builtin(PyObject *value)
 {
-	static const char *const names[] = { "eval", "exec", "compile", "open", "__import__", "input", "breakpoint", "globals", "locals",
-		"vars", "dir", "getattr", "setattr", "delattr", "hasattr", "function", "code", "frame", "traceback", "cell", "module",
+	static const char *const names[] = { "eval", "exec", "compile", "open", "__import__",
+		"input", "breakpoint", "globals", "locals", "vars", "dir", "getattr", "setattr",
+		"delattr", "hasattr", "function", "code", "frame", "traceback", "cell", "module",
 		"method", "builtin_function_or_method", "mappingproxy", "print", NULL };
 	PyObject *name = PyObject_GetAttrString(value, "__name__");
 	const char *text = name && PyUnicode_CheckExact(name) ? PyUnicode_AsUTF8(name) : "eval";
@@ -89,7 +100,8 @@ bool module_is_dangerous(PyObject *name)
 /* Whether a function or class comes from a module to beware of that is not on the list. */
 static bool dangerous_home(PyObject *value)
 {
-	if (policy.all_imports || (!PyCFunction_Check(value) && !PyFunction_Check(value) && !PyType_Check(value)))
+	if (policy.all_imports ||
+		(!PyCFunction_Check(value) && !PyFunction_Check(value) && !PyType_Check(value)))
 		return false;
 	PyObject *module = PyObject_GetAttrString(value, "__module__");
 	const char *text = module && PyUnicode_CheckExact(module) ? PyUnicode_AsUTF8(module) : NULL;
@@ -98,7 +110,8 @@ static bool dangerous_home(PyObject *value)
 	if (yes && !strcmp(home, "builtins"))
 		yes = dangerous_builtin(value);
 	else if (yes)
-		yes = !plain_stream(value) && !(!strcmp(home, "types") && PyType_Check(value)) && !import_allowed(module);
+		yes = !plain_stream(value) && !(!strcmp(home, "types") && PyType_Check(value)) &&
+		      !import_allowed(module);
 	PyErr_Clear();
 	Py_XDECREF(module);
 	return yes;
@@ -107,15 +120,19 @@ static bool dangerous_home(PyObject *value)
 /* smolagents' list, which holds also where the module itself was allowed. */
 static bool dangerous_function(PyObject *value)
 {
-	static const char *const list[][2] = { { "builtins", "compile" }, { "builtins", "eval" }, { "builtins", "exec" },
-		{ "builtins", "globals" }, { "builtins", "locals" }, { "builtins", "__import__" }, { "os", "popen" }, { "os", "system" },
+	static const char *const list[][2] = { { "builtins", "compile" }, { "builtins", "eval" },
+		{ "builtins", "exec" }, { "builtins", "globals" }, { "builtins", "locals" },
+		{ "builtins", "__import__" }, { "os", "popen" }, { "os", "system" },
 		{ "posix", "system" } };
+
 	if (!PyCFunction_Check(value) && !PyFunction_Check(value))
 		return false;
 	PyObject *name = PyObject_GetAttrString(value, "__name__");
 	bool yes = false;
-	for (size_t i = 0; name && PyUnicode_CheckExact(name) && i < sizeof(list) / sizeof(list[0]); i++)
-		yes = yes || (PyUnicode_CompareWithASCIIString(name, list[i][1]) == 0 && home_is(value, list[i][0]));
+	for (size_t i = 0; name && PyUnicode_CheckExact(name) && i < sizeof(list) / sizeof(list[0]);
+		i++)
+		yes = yes || (PyUnicode_CompareWithASCIIString(name, list[i][1]) == 0 &&
+				     home_is(value, list[i][0]));
 	PyErr_Clear();
 	Py_XDECREF(name);
 	return yes;
@@ -143,17 +160,23 @@ static bool keeps(PyObject *name)
 	return false;
 }
 
-/* A private name that programs read all the same: the code that coding_env added to them does. It is a root window, which they can make themselves. Not copied: it changes. */
+/*
+ * A private name that programs read all the same: the code that coding_env added to them does. It
+ * is a root window, which they can make themselves. Not copied: it changes.
+ */
 static bool is_default_root(PyObject *module_name, PyObject *name)
 {
-	return PyUnicode_CompareWithASCIIString(name, "_default_root") == 0 && PyUnicode_CompareWithASCIIString(module_name, "tkinter") == 0;
+	return PyUnicode_CompareWithASCIIString(name, "_default_root") == 0 &&
+	       PyUnicode_CompareWithASCIIString(module_name, "tkinter") == 0;
 }
 
 static int refuse_module(PyObject *module)
 {
 	PyObject *name = PyModule_GetNameObject(module);
 	PyErr_Clear();
-	violation(NULL, POLICY_MODULE, "Import the module itself, if it is among the authorized ones.", "Forbidden access to module: %V", name, "?");
+	violation(NULL, POLICY_MODULE,
+		"Import the module itself, if it is among the authorized ones.",
+		"Forbidden access to module: %V", name, "?");
 	Py_XDECREF(name);
 	return -1;
 }
@@ -161,9 +184,10 @@ static int refuse_module(PyObject *module)
 /* ---- real modules in the hands of a cell ------------------------------------------------- */
 
 /*
- * Cells get copies, but some function of some library will return a real module one day. The attributes of a real module are
- * read by the interpreter without asking anybody; so those that matter get a type of their own, which asks who reads. (The
- * importer makes new modules of the type that sys has, so all that are imported from then on have it too.)
+ * Cells get copies, but some function of some library will return a real module one day. The
+ * attributes of a real module are read by the interpreter without asking anybody; so those that
+ * matter get a type of their own, which asks who reads. (The importer makes new modules of the type
+ * that sys has, so all that are imported from then on have it too.)
  */
 static PyTypeObject shut_type;
 
@@ -200,12 +224,15 @@ int modules_shut(void)
 		return -1;
 	for (const char *const *name = shut_modules; *name; name++) {
 		PyObject *module = PyDict_GetItemString(modules, *name), *text; /* borrowed */
-		if (!module || !PyModule_CheckExact(module) || !(text = PyUnicode_FromString(*name)))
+		if (!module || !PyModule_CheckExact(module) ||
+			!(text = PyUnicode_FromString(*name)))
 			continue;
 		if (!import_allowed(text))
-			Py_SET_TYPE(module, &shut_type); /* both are static: neither counts its modules */
+			/* both are static: neither counts its modules */
+			Py_SET_TYPE(module, &shut_type);
 		Py_DECREF(text);
 	}
+
 	PyErr_Clear();
 	return 0;
 }
@@ -214,7 +241,9 @@ int modules_shut(void)
 
 static int refuse_function(PyObject *name)
 {
-	return violation(NULL, POLICY_FUNCTION, "This function is not available under the session's profile.", "Forbidden access to function: %U", name);
+	return violation(NULL, POLICY_FUNCTION,
+		"This function is not available under the session's profile.",
+		"Forbidden access to function: %U", name);
 }
 
 /* What the cell gets for a name of a real module; NULL with an error. */
@@ -224,21 +253,28 @@ PyObject *module_value(PyObject *module_name, PyObject *name, PyObject *value)
 	if (PyModule_Check(value) || PyCapsule_CheckExact(value))
 		return module_guard(value);
 	if (is_private(name) && !keeps(name) && !is_default_root(module_name, name))
-		return violation_null(NULL, POLICY_ATTRIBUTE, "Use the public names of the module.", "Forbidden access to private name: %U.%U", module_name,
-			name);
+		return violation_null(NULL, POLICY_ATTRIBUTE, "Use the public names of the module.",
+			"Forbidden access to private name: %U.%U", module_name, name);
 	int special = stand_in(module_name, name, value, &other);
 	if (special > 0)
 		return other;
-	if (PyUnicode_CompareWithASCIIString(module_name, "builtins") == 0 && builtin_guarded(name, &other))
+	if (PyUnicode_CompareWithASCIIString(module_name, "builtins") == 0 &&
+		builtin_guarded(name, &other))
 		return other;
-	/* smolagents looks at values, and calls os.system() without looking: a module that was allowed can be used, not taken apart. */
-	bool called = import_allowed(module_name) && !home_is(value, "builtins") && cell_calls_method();
-	if (special < 0 || taken_away(module_name, name) || (dangerous_function(value) && !called) ||
+	/*
+	 * smolagents looks at values, and calls os.system() without looking: a module that was
+	 * allowed can be used, not taken apart.
+	 */
+	bool called = import_allowed(module_name) && !home_is(value, "builtins") &&
+		      cell_calls_method();
+	if (special < 0 || taken_away(module_name, name) ||
+		(dangerous_function(value) && !called) ||
 		(dangerous_home(value) && !dangerous_place(PyUnicode_AsUTF8(module_name)))) {
 		PyErr_Clear();
 		refuse_function(name);
 		return NULL;
 	}
+
 	return Py_NewRef(value);
 }
 
@@ -249,12 +285,18 @@ static PyObject *missing(PyObject *self, PyObject *name)
 	if (!module_name || !PyUnicode_CheckExact(name))
 		goto out;
 	if (is_private(name) && attribute_check(name) < 0) {
-		if (!caller_is_cell()) { /* Python itself asks copies for __path__ and the like */
+		/*
+		 * Python itself asks copies for __path__ and the like, and for __all__ on behalf of
+		 * a cell that imports *: copy_all() keeps it where the module has it
+		 */
+		if (!caller_is_cell() || PyUnicode_CompareWithASCIIString(name, "__all__") == 0) {
 			PyErr_Clear();
-			PyErr_Format(PyExc_AttributeError, "module '%U' has no attribute '%U'", module_name, name);
+			PyErr_Format(PyExc_AttributeError, "module '%U' has no attribute '%U'",
+				module_name, name);
 		}
 		goto out;
 	}
+
 	policy_trust(true); /* we read it, to look at it */
 	value = PyObject_GetAttr(self, name);
 	policy_trust(false);
@@ -264,10 +306,12 @@ static PyObject *missing(PyObject *self, PyObject *name)
 		value = full ? PyImport_GetModule(full) : NULL;
 		Py_XDECREF(full);
 	}
+
 	if (value)
 		result = module_value(module_name, name, value);
 	else
-		PyErr_Format(PyExc_AttributeError, "module '%U' has no attribute '%U'", module_name, name);
+		PyErr_Format(PyExc_AttributeError, "module '%U' has no attribute '%U'", module_name,
+			name);
 out:
 	Py_XDECREF(module_name);
 	Py_XDECREF(value);
@@ -283,12 +327,15 @@ static PyObject *read_module(PyObject *self, PyObject *name)
 		return value;
 	PyObject *type, *error, *trace;
 	PyErr_Fetch(&type, &error, &trace);
-	PyObject *address = PyLong_FromVoidPtr(self), *real = address ? PyDict_GetItemWithError(reals, address) : NULL; /* borrowed */
+	/* borrowed */
+	PyObject *address = PyLong_FromVoidPtr(self),
+		 *real = address ? PyDict_GetItemWithError(reals, address) : NULL;
 	Py_XDECREF(address);
 	if (!real) {
 		PyErr_Restore(type, error, trace);
 		return NULL;
 	}
+
 	Py_XDECREF(type);
 	Py_XDECREF(error);
 	Py_XDECREF(trace);
@@ -312,8 +359,10 @@ static int copy_names(PyObject *from, PyObject *module_name, PyObject *to)
 	PyObject *key, *value, *snapshot = PyDict_Copy(PyModule_GetDict(from));
 	Py_ssize_t at = 0;
 	int r = snapshot ? 0 : -1;
+
 	while (r == 0 && PyDict_Next(snapshot, &at, &key, &value)) {
-		if (!PyUnicode_CheckExact(key) || PyModule_Check(value) || (is_private(key) && !keeps(key)))
+		if (!PyUnicode_CheckExact(key) || PyModule_Check(value) ||
+			(is_private(key) && !keeps(key)))
 			continue;
 		PyObject *checked = module_value(module_name, key, value);
 		if (checked)
@@ -321,6 +370,7 @@ static int copy_names(PyObject *from, PyObject *module_name, PyObject *to)
 		PyErr_Clear(); /* refused when it is asked for */
 		Py_XDECREF(checked);
 	}
+
 	Py_XDECREF(snapshot);
 	return r;
 }
@@ -345,8 +395,8 @@ static int copy_all(PyObject *from, PyObject *to)
 static PyObject *make_copy(PyObject *module, PyObject *name)
 {
 	PyObject *copy = PyModule_NewObject(name), *dict = copy ? PyModule_GetDict(copy) : NULL;
-	if (!dict || copy_names(module, name, dict) < 0 || copy_all(module, dict) < 0 || PyDict_SetItem(copies, name, copy) < 0 ||
-		remember(copy, module) < 0)
+	if (!dict || copy_names(module, name, dict) < 0 || copy_all(module, dict) < 0 ||
+		PyDict_SetItem(copies, name, copy) < 0 || remember(copy, module) < 0)
 		Py_CLEAR(copy);
 	return copy;
 }
@@ -354,7 +404,8 @@ static PyObject *make_copy(PyObject *module, PyObject *name)
 PyObject *module_copy(PyObject *module)
 {
 	if (!PyModule_Check(module))
-		return Py_NewRef(module); /* what a library put in sys.modules in place of a module */
+		/* what a library put in sys.modules in place of a module */
+		return Py_NewRef(module);
 	PyObject *name = PyModule_GetNameObject(module);
 	if (!name)
 		return NULL;
@@ -388,6 +439,7 @@ PyObject *module_guard(PyObject *value)
 		refuse_module(value);
 		return NULL;
 	}
+
 	PyObject *result = NULL;
 	if (PyDict_GetItemWithError(copies, name) == value)
 		result = Py_NewRef(value);

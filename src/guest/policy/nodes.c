@@ -40,7 +40,8 @@ static int learn(PyObject *ast, enum node_kind kind)
 
 int nodes_prepare(void)
 {
-	static const char *const places[] = { "lineno", "col_offset", "end_lineno", "end_col_offset" };
+	static const char *const places[] = { "lineno", "col_offset", "end_lineno",
+		"end_col_offset" };
 	PyObject *ast = PyImport_ImportModule("ast");
 	int r = ast ? 0 : -1;
 	for (int i = 0; r == 0 && i < NODE_UNKNOWN; i++)
@@ -77,6 +78,7 @@ static PyObject *field_name(const char *field)
 	static struct {
 		const char *text;
 		PyObject *name;
+
 	} cache[SLOTS];
 	unsigned i = (slot_of(field) ^ (unsigned)((uintptr_t)field & 15)) % SLOTS;
 	for (unsigned tries = 0; tries < SLOTS; tries++, i = (i + 1) % SLOTS) {
@@ -88,6 +90,7 @@ static PyObject *field_name(const char *field)
 			return cache[i].name;
 		}
 	}
+
 	return NULL;
 }
 
@@ -148,8 +151,10 @@ PyObject *node_make(enum node_kind kind, PyObject *like, int n, ...)
 		else
 			Py_XDECREF(v);
 	}
+
 	va_end(ap);
-	PyObject *node = whole && args && types[kind] ? PyObject_CallObject(types[kind], args) : NULL;
+	PyObject *node = whole && args && types[kind] ? PyObject_CallObject(types[kind], args)
+						      : NULL;
 	Py_XDECREF(args);
 	if (node && place(node, like) < 0)
 		Py_CLEAR(node);

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+/* clang-format off */
 #define NODE_KINDS(X)                                                                                                          \
 	/* statements */                                                                                                       \
 	X(FunctionDef) X(AsyncFunctionDef) X(ClassDef) X(Return) X(Delete) X(Assign) X(TypeAlias) X(AugAssign) X(AnnAssign)    \
@@ -22,6 +23,7 @@
 	X(Load) X(Store) X(Del) X(And) X(Or) X(Add) X(Sub) X(Mult) X(MatMult) X(Div) X(Mod) X(Pow) X(LShift) X(RShift)         \
 	X(BitOr) X(BitXor) X(BitAnd) X(FloorDiv) X(Invert) X(Not) X(UAdd) X(USub) X(Eq) X(NotEq) X(Lt) X(LtE) X(Gt) X(GtE)     \
 	X(Is) X(IsNot) X(In) X(NotIn)
+/* clang-format on */
 
 #define NODE_ENUM(name) NODE_##name,
 enum node_kind { NODE_KINDS(NODE_ENUM) NODE_UNKNOWN };
@@ -32,16 +34,20 @@ enum node_kind { NODE_KINDS(NODE_ENUM) NODE_UNKNOWN };
 
 int nodes_prepare(void); /* -1 with a Python error */
 
-enum node_kind node_kind(PyObject *node); /* NODE_UNKNOWN for what is no node of Python's own */
-const char *node_name(PyObject *node);    /* "TryStar" */
+enum node_kind node_kind(PyObject *node);   /* NODE_UNKNOWN for what is no node of Python's own */
+const char *node_name(PyObject *node);      /* "TryStar" */
 PyObject *node_fields(enum node_kind kind); /* borrowed: the tuple of field names */
 
 /* A field; a new reference, NULL without an error when it has none (None counts as none). */
 PyObject *node_get(PyObject *node, const char *field);
-PyObject *node_list(PyObject *node, const char *field); /* borrowed list owned by the node, or NULL */
+PyObject *node_list(
+	PyObject *node, const char *field); /* borrowed list owned by the node, or NULL */
 int node_line(PyObject *node);
 
-/* A node of this kind with the fields in their order (stolen references; NULL fails), placed where `like` is. */
+/*
+ * A node of this kind with the fields in their order (stolen references; NULL fails), placed where
+ * `like` is.
+ */
 PyObject *node_make(enum node_kind kind, PyObject *like, int n, ...);
 PyObject *node_leaf(enum node_kind kind); /* Load(), MatMult() …, a new reference */
 bool node_is_store(PyObject *node);       /* its ctx is Store or Del */

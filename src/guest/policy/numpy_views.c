@@ -1,15 +1,17 @@
 /*
  * numpy and views: memory that somebody still looks at is not given back.
  *
- * array.resize() moves an array's memory, `array.data = …` lets go of it and nditer.close() drops what its values lie in, while views of it stay where
- * they are: they would read and write what is somebody else's by then. numpy counts references to find out, but whoever reaches an array
- * through a view's `base` is counted as if there were no view, and refcheck=False asks for no count at all. The names by which a library can be made to call
- * these are without number, so the functions themselves are made harmless, for the whole process: what they give up lives as long as
+ * array.resize() moves an array's memory, `array.data = …` lets go of it and nditer.close() drops
+ * what its values lie in, while views of it stay where they are: they would read and write what is
+ * somebody else's by then. numpy counts references to find out, but whoever reaches an array
+ * through a view's `base` is counted as if there were no view, and refcheck=False asks for no count
+ * at all. The names by which a library can be made to call these are without number, so the
+ * functions themselves are made harmless, for the whole process: what they give up lives as long as
  * the object that gave it up, which every view of it keeps alive.
  */
 #include <string.h>
 
-#include "guest/policy/internal.h"
+#include "guest/policy/policy_internal.h"
 
 /* ---- what lives as long as its owner --------------------------------------------- */
 
@@ -18,7 +20,9 @@ static destructor free_array, free_iterator;
 
 static int keep_with(PyObject *owner, PyObject *what)
 {
-	PyObject *address = PyLong_FromVoidPtr(owner), *list = address ? PyDict_GetItemWithError(kept, address) : NULL; /* borrowed */
+	/* borrowed */
+	PyObject *address = PyLong_FromVoidPtr(owner),
+		 *list = address ? PyDict_GetItemWithError(kept, address) : NULL;
 	int r = -1;
 	if (list) {
 		r = PyList_Append(list, what);
@@ -41,7 +45,8 @@ static PyObject *take_kept(PyObject *owner)
 	if (address && (list = Py_XNewRef(PyDict_GetItemWithError(kept, address))))
 		PyDict_DelItem(kept, address);
 	Py_XDECREF(address);
-	PyErr_Restore(type, value, trace); /* without memory for the address it stays, which is safe */
+	/* without memory for the address it stays, which is safe */
+	PyErr_Restore(type, value, trace);
 	return list;
 }
 
@@ -63,8 +68,7 @@ static void iterator_dies(PyObject *self)
 
 /* The head of numpy's array object, the same from 1.22 to 2.x. */
 struct array {
-	PyObject_HEAD
-	char *data;
+	PyObject_HEAD char *data;
 	int dimensions;
 	Py_ssize_t *shape, *strides;
 	PyObject *base, *descr;
@@ -74,7 +78,8 @@ struct array {
 	PyObject *memory_handler;
 };
 
-enum { ONE_PIECE = 0x3, OWNS_DATA = 0x4 }; /* NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS, NPY_ARRAY_OWNDATA */
+/* NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS, NPY_ARRAY_OWNDATA */
+enum { ONE_PIECE = 0x3, OWNS_DATA = 0x4 };
 
 static PyObject *array_resize, *array_data, *make_array; /* the real ones; numpy.array */
 
@@ -98,7 +103,8 @@ static void swap_memory(struct array *a, struct array *b)
 
 static PyObject *call_resize(PyObject *self, PyObject *args, PyObject *refcheck)
 {
-	PyObject *options = PyDict_New(), *words = PyTuple_New(PyTuple_GET_SIZE(args) + 1), *result = NULL;
+	PyObject *options = PyDict_New(), *words = PyTuple_New(PyTuple_GET_SIZE(args) + 1),
+		 *result = NULL;
 	for (Py_ssize_t i = 0; words && i < PyTuple_GET_SIZE(words); i++)
 		PyTuple_SET_ITEM(words, i, Py_NewRef(i ? PyTuple_GET_ITEM(args, i - 1) : self));
 	if (words && options && PyDict_SetItemString(options, "refcheck", refcheck) == 0)
@@ -108,17 +114,26 @@ static PyObject *call_resize(PyObject *self, PyObject *args, PyObject *refcheck)
 	return result;
 }
 
-/* A copy is resized that nobody has seen, then both change their memory. A plain array, whose making runs no code of the cell's. */
+/*
+ * A copy is resized that nobody has seen, then both change their memory. A plain array, whose
+ * making runs no code of the cell's.
+ */
 static PyObject *resize_apart(PyObject *self, PyObject *args)
 {
-	PyObject *words = PyTuple_Pack(1, self), *options = Py_BuildValue("{sOsssO}", "copy", Py_True, "order", "A", "subok", Py_False);
-	PyObject *other = words && options ? PyObject_Call(make_array, words, options) : NULL, *result = NULL;
+	PyObject *words = PyTuple_Pack(1, self), *options = Py_BuildValue("{sOsssO}", "copy",
+							 Py_True, "order", "A", "subok", Py_False);
+	PyObject *other = words && options ? PyObject_Call(make_array, words, options) : NULL,
+		 *result = NULL;
 	struct array *mine = (struct array *)self, *its = (struct array *)other;
+
 	Py_XDECREF(words);
 	Py_XDECREF(options);
-	if (other && (other == self || its->base || !(its->flags & OWNS_DATA) || !(mine->flags & OWNS_DATA) || its->descr != mine->descr))
-		PyErr_SetString(PyExc_ValueError, "cannot resize this array: make a new one with numpy.resize(array, shape)");
-	else if (other && (result = call_resize(other, args, Py_False)) && keep_with(self, other) < 0)
+	if (other && (other == self || its->base || !(its->flags & OWNS_DATA) ||
+			     !(mine->flags & OWNS_DATA) || its->descr != mine->descr))
+		PyErr_SetString(PyExc_ValueError,
+			"cannot resize this array: make a new one with numpy.resize(array, shape)");
+	else if (other && (result = call_resize(other, args, Py_False)) &&
+		 keep_with(self, other) < 0)
 		Py_CLEAR(result);
 	if (result)
 		swap_memory(mine, its);
@@ -131,16 +146,25 @@ static PyObject *kept_resize(PyObject *self, PyObject *args, PyObject *kwargs)
 	PyObject *check = kwargs ? PyDict_GetItemString(kwargs, "refcheck") : NULL; /* borrowed */
 	bool unchecked = check && PyObject_IsTrue(check) != 1;
 	struct array *a = (struct array *)self;
+
 	PyErr_Clear();
 	if (kwargs && PyDict_GET_SIZE(kwargs) != (check ? 1 : 0))
-		return PyErr_Format(PyExc_TypeError, "resize() takes only the keyword argument refcheck");
-	/* pandas does it with arrays of its own, which are in two hands at most: its own and this call's. */
+		return PyErr_Format(
+			PyExc_TypeError, "resize() takes only the keyword argument refcheck");
+	/*
+	 * pandas does it with arrays of its own, which are in two hands at most: its own and this
+	 * call's.
+	 */
 	if (unchecked && !trusted() && (caller_is_cell() || Py_REFCNT(self) > 2))
-		return violation_null(NULL, POLICY_NATIVE, "Use numpy.resize(array, shape), which makes a new one.", "memory that others look at cannot be moved");
+		return violation_null(NULL, POLICY_NATIVE,
+			"Use numpy.resize(array, shape), which makes a new one.",
+			"memory that others look at cannot be moved");
 	if (!unchecked && Py_REFCNT(self) > 2)
-		return PyErr_Format(PyExc_ValueError, "cannot resize an array that references or is referenced\nby another array in this way.\nUse the np.resize function or refcheck=False");
+		return PyErr_Format(PyExc_ValueError,
+			"cannot resize an array that references or is referenced\nby another array in this way.\nUse the np.resize function or refcheck=False");
 	if (a->base || !(a->flags & OWNS_DATA) || !(a->flags & ONE_PIECE))
-		return call_resize(self, args, Py_True); /* it has no memory to move: numpy says so */
+		/* it has no memory to move: numpy says so */
+		return call_resize(self, args, Py_True);
 	return resize_apart(self, args);
 }
 
@@ -153,7 +177,8 @@ static PyObject *data_get(PyObject *self, void *unused)
 static int data_set(PyObject *self, PyObject *value, void *unused)
 {
 	(void)self, (void)value, (void)unused;
-	return violation(NULL, POLICY_NATIVE, "Write into the array: array[:] = values.", "the memory of an array cannot be replaced");
+	return violation(NULL, POLICY_NATIVE, "Write into the array: array[:] = values.",
+		"the memory of an array cannot be replaced");
 }
 
 /* ---- nditer -------------------------------------------------------------------------- */
@@ -163,19 +188,27 @@ static PyObject *iterator_close; /* the real one */
 
 static bool is_buffered(PyObject *flag)
 {
-	return !PyUnicode_CheckExact(flag) || PyUnicode_CompareWithASCIIString(flag, "buffered") == 0 ||
+	return !PyUnicode_CheckExact(flag) ||
+	       PyUnicode_CompareWithASCIIString(flag, "buffered") == 0 ||
 	       PyUnicode_CompareWithASCIIString(flag, "delay_bufalloc") == 0;
 }
 
 /* Its values would lie in buffers of the iterator's own, which are gone when it is closed. */
 static int plain_iterator(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-	PyObject *flags = PyTuple_GET_SIZE(args) > 1 ? PyTuple_GET_ITEM(args, 1) : kwargs ? PyDict_GetItemString(kwargs, "flags") : NULL; /* borrowed */
-	bool plain = !flags || flags == Py_None || PyTuple_CheckExact(flags) || PyList_CheckExact(flags);
-	for (Py_ssize_t i = 0; plain && flags && flags != Py_None && i < PySequence_Fast_GET_SIZE(flags); i++)
+	/* borrowed */
+	PyObject *flags = PyTuple_GET_SIZE(args) > 1 ? PyTuple_GET_ITEM(args, 1)
+			  : kwargs                   ? PyDict_GetItemString(kwargs, "flags")
+						     : NULL;
+	bool plain = !flags || flags == Py_None || PyTuple_CheckExact(flags) ||
+		     PyList_CheckExact(flags);
+	for (Py_ssize_t i = 0;
+		plain && flags && flags != Py_None && i < PySequence_Fast_GET_SIZE(flags); i++)
 		plain = !is_buffered(PySequence_Fast_GET_ITEM(flags, i));
 	if (!plain && !trusted() && asked_by_cell())
-		return violation(NULL, POLICY_NATIVE, "Leave buffered out of its flags, and change the type with array.astype().", "an iterator over arrays cannot be buffered here");
+		return violation(NULL, POLICY_NATIVE,
+			"Leave buffered out of its flags, and change the type with array.astype().",
+			"an iterator over arrays cannot be buffered here");
 	return init_iterator(self, args, kwargs);
 }
 
@@ -199,7 +232,8 @@ static PyObject *iterator_done(PyObject *self, PyObject *unused)
 	return close_iterator(self);
 }
 
-static PyMethodDef resize_def = { "resize", (PyCFunction)(void (*)(void))kept_resize, METH_VARARGS | METH_KEYWORDS, NULL };
+static PyMethodDef resize_def = { "resize", (PyCFunction)(void (*)(void))kept_resize,
+	METH_VARARGS | METH_KEYWORDS, NULL };
 static PyGetSetDef data_def = { "data", data_get, data_set, NULL, NULL };
 static PyMethodDef close_defs[] = {
 	{ "close", iterator_done, METH_NOARGS, NULL },
@@ -219,10 +253,12 @@ static PyObject *dict_of(PyTypeObject *type)
 
 int replace_entry(PyTypeObject *type, const char *name, PyObject *guard, PyObject **original)
 {
-	PyObject *dict = dict_of(type), *found = dict ? PyDict_GetItemString(dict, name) : NULL; /* borrowed */
+	/* borrowed */
+	PyObject *dict = dict_of(type), *found = dict ? PyDict_GetItemString(dict, name) : NULL;
 	int r = guard && found ? 0 : -1;
 	if (r < 0 && !PyErr_Occurred())
-		PyErr_Format(PyExc_SystemError, "%s has no %s: this version is not known", type->tp_name, name);
+		PyErr_Format(PyExc_SystemError, "%s has no %s: this version is not known",
+			type->tp_name, name);
 	if (r == 0 && original)
 		*original = Py_NewRef(found);
 	if (r == 0)
@@ -235,7 +271,9 @@ int replace_entry(PyTypeObject *type, const char *name, PyObject *guard, PyObjec
 
 static int hold_arrays(PyTypeObject *array)
 {
-	if ((size_t)array->tp_basicsize < sizeof(struct array) || replace_entry(array, "resize", PyDescr_NewMethod(array, &resize_def), &array_resize) < 0 ||
+	if ((size_t)array->tp_basicsize < sizeof(struct array) ||
+		replace_entry(array, "resize", PyDescr_NewMethod(array, &resize_def),
+			&array_resize) < 0 ||
 		replace_entry(array, "data", PyDescr_NewGetSet(array, &data_def), &array_data) < 0)
 		return -1;
 	free_array = array->tp_dealloc;
@@ -245,8 +283,10 @@ static int hold_arrays(PyTypeObject *array)
 
 static int hold_iterators(PyTypeObject *iterator)
 {
-	if (replace_entry(iterator, "close", PyDescr_NewMethod(iterator, &close_defs[0]), &iterator_close) < 0 ||
-		replace_entry(iterator, "__exit__", PyDescr_NewMethod(iterator, &close_defs[1]), NULL) < 0)
+	if (replace_entry(iterator, "close", PyDescr_NewMethod(iterator, &close_defs[0]),
+		    &iterator_close) < 0 ||
+		replace_entry(iterator, "__exit__", PyDescr_NewMethod(iterator, &close_defs[1]),
+			NULL) < 0)
 		return -1;
 	init_iterator = iterator->tp_init;
 	free_iterator = iterator->tp_dealloc;
@@ -257,11 +297,15 @@ static int hold_iterators(PyTypeObject *iterator)
 
 int views_guard(PyObject *numpy)
 {
-	PyObject *array = PyObject_GetAttrString(numpy, "ndarray"), *iterator = PyObject_GetAttrString(numpy, "nditer");
+	PyObject *array = PyObject_GetAttrString(numpy, "ndarray"),
+		 *iterator = PyObject_GetAttrString(numpy, "nditer");
 	int r = -1;
 	make_array = PyObject_GetAttrString(numpy, "array");
-	if (make_array && array && PyType_Check(array) && iterator && PyType_Check(iterator) && (kept || (kept = PyDict_New())))
-		r = hold_arrays((PyTypeObject *)array) < 0 ? -1 : hold_iterators((PyTypeObject *)iterator);
+	if (make_array && array && PyType_Check(array) && iterator && PyType_Check(iterator) &&
+		(kept || (kept = PyDict_New())))
+		r = hold_arrays((PyTypeObject *)array) < 0
+			    ? -1
+			    : hold_iterators((PyTypeObject *)iterator);
 	Py_XDECREF(array);
 	Py_XDECREF(iterator);
 	return r;

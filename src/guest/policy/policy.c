@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "guest/run/tool_calls.h"
-#include "guest/run/final_answer.h"
-#include "guest/policy/internal.h"
 #include "guest/policy/nodes.h"
+#include "guest/policy/policy_internal.h"
+#include "guest/run/final_answer.h"
+#include "guest/run/tool_calls.h"
 
 struct policy policy;
 
@@ -14,7 +14,8 @@ static int add_name(PyObject **set_or_list, const char *value, size_t len)
 	PyObject *name = PyUnicode_DecodeUTF8(value, (Py_ssize_t)len, "replace");
 	int r = name ? 0 : -1;
 	if (r == 0)
-		r = PyList_CheckExact(*set_or_list) ? PyList_Append(*set_or_list, name) : PySet_Add(*set_or_list, name);
+		r = PyList_CheckExact(*set_or_list) ? PyList_Append(*set_or_list, name)
+						    : PySet_Add(*set_or_list, name);
 	Py_XDECREF(name);
 	return r;
 }
@@ -22,7 +23,8 @@ static int add_name(PyObject **set_or_list, const char *value, size_t len)
 static void set_base(const char *name)
 {
 	const struct profile_table *t = profile_find(name);
-	policy.table = t ? t : &profile_tables[1]; /* a guest that does not know it holds it tight */
+	/* a guest that does not know it holds it tight */
+	policy.table = t ? t : &profile_tables[1];
 	policy.base = policy.table->base;
 	policy.active = true;
 	policy.languages = policy.base != PROFILE_PYTHON;
@@ -37,6 +39,7 @@ void policy_rule(const char *text, size_t len)
 {
 	char rule[512];
 	const char *equals = memchr(text, '=', len);
+
 	if (!equals || len >= sizeof(rule))
 		return;
 	memcpy(rule, text, len);
@@ -101,9 +104,14 @@ int policy_apply(void)
 		return 0;
 	if (!policy.all_imports && forget_working_directory() < 0)
 		return -1;
-	if (format_guard_install() < 0 || library_getattr_install() < 0 || types_guard() < 0 || descriptors_guard() < 0 || loops_guard() < 0 || imports_watch() < 0 || audit_install() < 0)
+	if (format_guard_install() < 0 || library_getattr_install() < 0 || types_guard() < 0 ||
+		descriptors_guard() < 0 || loops_guard() < 0 || imports_watch() < 0 ||
+		audit_install() < 0)
 		return -1;
-	return tcl_watch() < 0 || lxml_watch() < 0 || tcl_guard() < 0 || pandas_guard() < 0 || arrays_guard() < 0 || bits_guard() < 0 || modules_shut() < 0 ? -1 : 0;
+	return tcl_watch() < 0 || lxml_watch() < 0 || tcl_guard() < 0 || pandas_guard() < 0 ||
+			       arrays_guard() < 0 || bits_guard() < 0 || modules_shut() < 0
+		       ? -1
+		       : 0;
 }
 
 bool policy_active(void)
@@ -113,8 +121,10 @@ bool policy_active(void)
 
 const char *policy_profile(void)
 {
-	static const char *const names[] = { [PROFILE_PYTHON] = "python", [PROFILE_SMOLAGENTS] = "smolagents",
-		[PROFILE_RESTRICTED] = "restricted", [PROFILE_TINYAGENT] = "tinyagent" };
+	static const char *const names[] = { [PROFILE_PYTHON] = "python",
+		[PROFILE_SMOLAGENTS] = "smolagents",
+		[PROFILE_RESTRICTED] = "restricted",
+		[PROFILE_TINYAGENT] = "tinyagent" };
 	return names[policy.base];
 }
 
@@ -158,6 +168,8 @@ int policy_prepare(PyObject *globals)
 	policy.called = PySet_New(NULL);
 	if (!policy.imports || !policy.more_builtins || !policy.refused || !policy.called)
 		return -1;
-	return nodes_prepare() < 0 || violation_prepare() < 0 || attributes_prepare() < 0 || guards_prepare() < 0 || count_prepare() < 0 || modules_prepare() < 0 ? -1 :
-									   0;
+	return nodes_prepare() < 0 || violation_prepare() < 0 || attributes_prepare() < 0 ||
+			       guards_prepare() < 0 || count_prepare() < 0 || modules_prepare() < 0
+		       ? -1
+		       : 0;
 }

@@ -1,12 +1,14 @@
 /*
- * Executor profiles inside a guest: what the code of its cells may say.
+ * Executor profiles inside a guest: what the code of its cells may import, call and name.
  *
- * A guest is born without one. The rules of its session's profile come with SETUP, once, before the first cell; from then
- * on every cell is checked before it is compiled, sees builtins and modules of its own, and an audit hook watches what the
- * libraries do for it. It is the fence that explains itself, not the wall: the jail is.
+ * A guest starts without a profile. The rules of its session's profile come with SETUP, once,
+ * before the first cell; from then on every cell is checked before it is compiled, sees builtins
+ * and modules of its own, and an audit hook watches what the libraries do for it. A profile gives
+ * understandable refusals; it is not the security boundary, which is the jail.
  *
- * Invariants: cell code never holds a module, a builtin or a name by which it could change any of this. Guards are constants
- * of compiled code, not names. Whatever fails inside a check refuses.
+ * Invariants: cell code never holds a module, a builtin or a name by which it could change any of
+ * this. Guards are constants of compiled code, not names. If a check itself fails, the code is
+ * refused.
  */
 #pragma once
 
@@ -24,7 +26,9 @@ int policy_prepare(PyObject *globals);
 /* SETUP: one rule, "key=value". Unknown ones are ignored by the guest; the daemon checked them. */
 void policy_rule(const char *text, size_t len);
 
-/* SETUP, after the last rule: from here on it holds. -1 with a Python error: then no cell may run. */
+/*
+ * SETUP, after the last rule: from here on it holds. -1 with a Python error: then no cell may run.
+ */
 int policy_apply(void);
 
 /* Whether there is anything to hold. */
@@ -34,8 +38,8 @@ bool policy_active(void);
 const char *policy_profile(void);
 
 /*
- * Before a cell is compiled: checks the tree and changes it where guards are needed. -1 with an error set: nothing may run. `code`
- * is the cell's source.
+ * Before a cell is compiled: checks the tree and changes it where guards are needed. -1 with an
+ * error set: nothing may run. `code` is the cell's source.
  */
 int policy_check(PyObject *tree, const char *code, size_t len);
 
@@ -52,8 +56,8 @@ bool policy_refused(void);
 void policy_end(void);
 
 /*
- * What an error of a cell is in the profile's words. *ret_rule: the rule it breaks, or POLICY_RULES. Type, message and remedy: new
- * references, or NULL to leave them as they are.
+ * What an error of a cell is in the profile's words. *ret_rule: the rule it breaks, or
+ * POLICY_RULES. Type, message and remedy: new references, or NULL to leave them as they are.
  */
 struct policy_words {
 	enum policy_rule rule;
@@ -64,6 +68,8 @@ struct policy_words {
 void policy_explain(PyObject *exception, struct policy_words *ret);
 void policy_words_finish(struct policy_words *w);
 
-/* Our own calls that the audit hook must let through: nested pairs. What a cell's code does when such a call reaches it (its
- * __str__, its __fspath__) is not trusted. */
+/*
+ * Our own calls that the audit hook must let through: nested pairs. What a cell's code does when
+ * such a call reaches it (its __str__, its __fspath__) is not trusted.
+ */
 void policy_trust(bool on);

@@ -1,5 +1,8 @@
-/* print() of the cells: with a cap that keeps the head and the tail, and RestrictedPython's collector. */
-#include "guest/policy/internal.h"
+/*
+ * print() of the cells: with a cap that keeps the head and the tail, and RestrictedPython's
+ * collector.
+ */
+#include "guest/policy/policy_internal.h"
 
 /* Half of the cap goes out as it comes; of the rest the last half is kept for the end. */
 static uint64_t printed_chars, held_dropped;
@@ -17,13 +20,17 @@ static int trim_held(Py_ssize_t most)
 {
 	if (held_chars <= most)
 		return 0;
-	PyObject *empty = PyUnicode_FromString(""), *all = empty ? PyUnicode_Join(empty, held) : NULL;
+	PyObject *empty = PyUnicode_FromString(""),
+		 *all = empty ? PyUnicode_Join(empty, held) : NULL;
 	PyObject *rest = all ? PyUnicode_Substring(all, held_chars - most, held_chars) : NULL;
-	int r = rest && PyList_SetSlice(held, 0, PyList_GET_SIZE(held), NULL) == 0 ? PyList_Append(held, rest) : -1;
+	int r = rest && PyList_SetSlice(held, 0, PyList_GET_SIZE(held), NULL) == 0
+			? PyList_Append(held, rest)
+			: -1;
 	if (r == 0) {
 		held_dropped += (uint64_t)(held_chars - most);
 		held_chars = most;
 	}
+
 	Py_XDECREF(empty);
 	Py_XDECREF(all);
 	Py_XDECREF(rest);
@@ -46,14 +53,17 @@ static int print_text(PyObject *text)
 {
 	uint64_t half = policy.print_chars / 2;
 	Py_ssize_t n = PyUnicode_GET_LENGTH(text), room;
+
 	if (!policy.print_chars || printed_chars + (uint64_t)n <= half) {
 		printed_chars += (uint64_t)n;
 		return write_out(text);
 	}
+
 	room = printed_chars < half ? (Py_ssize_t)(half - printed_chars) : 0;
 	if (!room)
 		return hold(text);
-	PyObject *head = PyUnicode_Substring(text, 0, room), *rest = PyUnicode_Substring(text, room, n);
+	PyObject *head = PyUnicode_Substring(text, 0, room),
+		 *rest = PyUnicode_Substring(text, room, n);
 	printed_chars += (uint64_t)room;
 	int r = head && rest ? write_out(head) : -1;
 	if (r == 0)
@@ -74,13 +84,15 @@ void print_end(void)
 {
 	PyObject *empty = held ? PyUnicode_FromString("") : NULL, *text = NULL;
 	if (held && empty && trim_held((Py_ssize_t)(policy.print_chars / 2)) == 0) {
-		PyObject *mark = PyUnicode_FromFormat("\n..._This content has been truncated to stay below %llu characters_...\n",
+		PyObject *mark = PyUnicode_FromFormat(
+			"\n..._This content has been truncated to stay below %llu characters_...\n",
 			(unsigned long long)policy.print_chars);
 		if (mark && held_dropped)
 			write_out(mark);
 		Py_XDECREF(mark);
 		text = PyUnicode_Join(empty, held);
 	}
+
 	if (text)
 		write_out(text);
 	PyErr_Clear();
@@ -89,19 +101,27 @@ void print_end(void)
 	print_begin();
 }
 
-/* The words of print(): its values as texts between separators. `end` and `sep` as print() takes them. */
+/*
+ * The words of print(): its values as texts between separators. `end` and `sep` as print() takes
+ * them.
+ */
 static PyObject *printed_words(PyObject *args, PyObject *sep, PyObject *end)
 {
-	PyObject *texts = PyList_New(0), *space = sep && sep != Py_None ? Py_NewRef(sep) : PyUnicode_FromString(" ");
+	PyObject *texts = PyList_New(0),
+		 *space = sep && sep != Py_None ? Py_NewRef(sep) : PyUnicode_FromString(" ");
+
 	for (Py_ssize_t i = 0; texts && i < PyTuple_GET_SIZE(args); i++) {
 		PyObject *s = PyObject_Str(PyTuple_GET_ITEM(args, i));
 		if (!s || PyList_Append(texts, s) < 0)
 			Py_CLEAR(texts);
 		Py_XDECREF(s);
 	}
-	PyObject *line = texts && space && PyUnicode_Check(space) ? PyUnicode_Join(space, texts) : NULL;
+
+	PyObject *line = texts && space && PyUnicode_Check(space) ? PyUnicode_Join(space, texts)
+								  : NULL;
 	PyObject *tail = end && end != Py_None ? Py_NewRef(end) : PyUnicode_FromString("\n");
-	PyObject *whole = line && tail && PyUnicode_Check(tail) ? PyUnicode_Concat(line, tail) : NULL;
+	PyObject *whole = line && tail && PyUnicode_Check(tail) ? PyUnicode_Concat(line, tail)
+								: NULL;
 	if (!whole && !PyErr_Occurred())
 		PyErr_SetString(PyExc_TypeError, "sep and end of print() must be None or a string");
 	Py_XDECREF(texts);
@@ -133,20 +153,26 @@ static int read_options(struct print_options *o, PyObject *const *values, PyObje
 		else if (PyUnicode_CompareWithASCIIString(name, "flush") == 0)
 			place = &o->flush;
 		if (!place) {
-			PyErr_Format(PyExc_TypeError, "'%U' is an invalid keyword argument for print()", name);
+			PyErr_Format(PyExc_TypeError,
+				"'%U' is an invalid keyword argument for print()", name);
 			return -1;
 		}
 		*place = values[i] == Py_None ? NULL : values[i];
 	}
-	PyObject *wrong = o->sep && !PyUnicode_Check(o->sep) ? o->sep : o->end && !PyUnicode_Check(o->end) ? o->end : NULL;
+
+	PyObject *wrong = o->sep && !PyUnicode_Check(o->sep)   ? o->sep
+			  : o->end && !PyUnicode_Check(o->end) ? o->end
+							       : NULL;
 	if (wrong)
-		PyErr_Format(PyExc_TypeError, "%s must be None or a string, not %.200s", wrong == o->sep ? "sep" : "end", Py_TYPE(wrong)->tp_name);
+		PyErr_Format(PyExc_TypeError, "%s must be None or a string, not %.200s",
+			wrong == o->sep ? "sep" : "end", Py_TYPE(wrong)->tp_name);
 	return wrong ? -1 : 0;
 }
 
 static int print_flush(void)
 {
-	PyObject *out = PySys_GetObject("stdout"), *r = out ? PyObject_CallMethod(out, "flush", NULL) : Py_NewRef(Py_None);
+	PyObject *out = PySys_GetObject("stdout"),
+		 *r = out ? PyObject_CallMethod(out, "flush", NULL) : Py_NewRef(Py_None);
 	Py_XDECREF(r);
 	return r ? 0 : -1;
 }
@@ -167,15 +193,20 @@ static int write_texts(PyObject *const *texts, Py_ssize_t n, const struct print_
 	return r < 0 || flush < 0 ? -1 : flush ? print_flush() : 0;
 }
 
-/* All values become texts before the first is written, as smolagents does it: of a line that is refused nothing is seen. */
+/*
+ * All values become texts before the first is written, as smolagents does it: of a line that is
+ * refused nothing is seen.
+ */
 static int print_values(PyObject *const *values, Py_ssize_t n, const struct print_options *o)
 {
 	PyObject *few[8], **texts = n <= 8 ? few : PyMem_New(PyObject *, (size_t)n);
 	Py_ssize_t done = 0;
+
 	if (!texts) {
 		PyErr_NoMemory();
 		return -1;
 	}
+
 	while (done < n && (texts[done] = PyObject_Str(values[done])))
 		done++;
 	int r = done == n ? write_texts(texts, n, o) : -1;
@@ -190,7 +221,8 @@ PyObject *print_capped(PyObject *self, PyObject *const *args, Py_ssize_t n, PyOb
 {
 	struct print_options o = { NULL, NULL, NULL, NULL };
 	(void)self;
-	if (!space && (!(space = PyUnicode_InternFromString(" ")) || !(newline = PyUnicode_InternFromString("\n"))))
+	if (!space && (!(space = PyUnicode_InternFromString(" ")) ||
+			      !(newline = PyUnicode_InternFromString("\n"))))
 		return NULL;
 	if (read_options(&o, args + n, names) < 0)
 		return NULL;
@@ -201,10 +233,11 @@ PyObject *print_capped(PyObject *self, PyObject *const *args, Py_ssize_t n, PyOb
 	Py_RETURN_NONE;
 }
 
-/* RestrictedPython's PrintCollector: a scope that reads `printed` collects what it prints instead. */
+/*
+ * RestrictedPython's PrintCollector: a scope that reads `printed` collects what it prints instead.
+ */
 struct collector {
-	PyObject_HEAD
-	PyObject *texts;
+	PyObject_HEAD PyObject *texts;
 };
 
 static PyObject *collect(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -233,7 +266,9 @@ static PyTypeObject collector_type = {
 
 PyObject *collector_new(void)
 {
-	struct collector *c = PyType_Ready(&collector_type) == 0 ? PyObject_New(struct collector, &collector_type) : NULL;
+	struct collector *c = PyType_Ready(&collector_type) == 0
+				      ? PyObject_New(struct collector, &collector_type)
+				      : NULL;
 	if (c && !(c->texts = PyList_New(0)))
 		Py_CLEAR(c);
 	return (PyObject *)c;

@@ -1,18 +1,25 @@
-/* Stand-ins: what cells find in place of functions and classes that would undo the rules, or nothing at all. */
+/*
+ * Stand-ins: what cells find in place of functions and classes that would undo the rules, or
+ * nothing at all.
+ */
 #include <string.h>
 
-#include "guest/policy/internal.h"
+#include "guest/policy/policy_internal.h"
 
 /* ---- attributes of one's choice -------------------------------------------------- */
 
-/* functools.update_wrapper(w, f), wraps(f): with attributes of the caller's choice they read anything of anything. */
+/*
+ * functools.update_wrapper(w, f), wraps(f): with attributes of the caller's choice they read
+ * anything of anything.
+ */
 static PyObject *update_wrapper; /* the real one */
 
 static PyObject *checked_update(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	(void)self;
 	if (PyTuple_GET_SIZE(args) != 2 || kwargs)
-		return violation_null(NULL, POLICY_ATTRIBUTE, "Leave `assigned` and `updated` out.", "attributes to copy cannot be chosen here");
+		return violation_null(NULL, POLICY_ATTRIBUTE, "Leave `assigned` and `updated` out.",
+			"attributes to copy cannot be chosen here");
 	return PyObject_Call(update_wrapper, args, NULL);
 }
 
@@ -28,7 +35,8 @@ static PyObject *checked_wraps(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	(void)self;
 	if (PyTuple_GET_SIZE(args) != 1 || kwargs)
-		return violation_null(NULL, POLICY_ATTRIBUTE, "Leave `assigned` and `updated` out.", "attributes to copy cannot be chosen here");
+		return violation_null(NULL, POLICY_ATTRIBUTE, "Leave `assigned` and `updated` out.",
+			"attributes to copy cannot be chosen here");
 	return PyCFunction_New(&wrap_def, PyTuple_GET_ITEM(args, 0));
 }
 
@@ -44,18 +52,28 @@ static PyObject *find_update_wrapper(void)
 /* dataclasses.make_dataclass(name, fields, …): names of attributes as texts. */
 static PyObject *checked_fields(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-	PyObject *fields = PyTuple_GET_SIZE(args) > 1 ? PyTuple_GET_ITEM(args, 1) : kwargs ? PyDict_GetItemString(kwargs, "fields") : NULL;
+	PyObject *fields = PyTuple_GET_SIZE(args) > 1 ? PyTuple_GET_ITEM(args, 1)
+			   : kwargs                   ? PyDict_GetItemString(kwargs, "fields")
+						      : NULL;
 	PyObject *list = fields ? PySequence_List(fields) : PyList_New(0);
 	int r = list ? 0 : -1;
+
 	for (Py_ssize_t i = 0; r == 0 && i < PyList_GET_SIZE(list); i++) {
 		PyObject *field = PyList_GET_ITEM(list, i);
-		PyObject *name = PyUnicode_Check(field) ? Py_NewRef(field) : PySequence_GetItem(field, 0);
+		PyObject *name = PyUnicode_Check(field) ? Py_NewRef(field)
+							: PySequence_GetItem(field, 0);
 		r = name ? attribute_check(name) : -1;
 		Py_XDECREF(name);
 	}
-	/* The list is what was checked; what it was made of may answer differently the next time. */
-	PyObject *name = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : kwargs ? PyDict_GetItemString(kwargs, "cls_name") : NULL;
-	PyObject *call = r == 0 && name ? PyTuple_Pack(2, name, list) : NULL, *options = kwargs ? PyDict_Copy(kwargs) : PyDict_New();
+
+	/*
+	 * The list is what was checked; what it was made of may answer differently the next time.
+	 */
+	PyObject *name = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0)
+			 : kwargs               ? PyDict_GetItemString(kwargs, "cls_name")
+						: NULL;
+	PyObject *call = r == 0 && name ? PyTuple_Pack(2, name, list) : NULL,
+		 *options = kwargs ? PyDict_Copy(kwargs) : PyDict_New();
 	if (options && PyDict_GetItemString(options, "fields"))
 		PyDict_DelItemString(options, "fields");
 	if (options && PyDict_GetItemString(options, "cls_name"))
@@ -69,9 +87,12 @@ static PyObject *checked_fields(PyObject *self, PyObject *args, PyObject *kwargs
 	return made;
 }
 
-static PyMethodDef fields_def = { "make_dataclass", (PyCFunction)(void (*)(void))checked_fields, METH_VARARGS | METH_KEYWORDS, NULL };
-static PyMethodDef update_def = { "update_wrapper", (PyCFunction)(void (*)(void))checked_update, METH_VARARGS | METH_KEYWORDS, NULL };
-static PyMethodDef wraps_def = { "wraps", (PyCFunction)(void (*)(void))checked_wraps, METH_VARARGS | METH_KEYWORDS, NULL };
+static PyMethodDef fields_def = { "make_dataclass", (PyCFunction)(void (*)(void))checked_fields,
+	METH_VARARGS | METH_KEYWORDS, NULL };
+static PyMethodDef update_def = { "update_wrapper", (PyCFunction)(void (*)(void))checked_update,
+	METH_VARARGS | METH_KEYWORDS, NULL };
+static PyMethodDef wraps_def = { "wraps", (PyCFunction)(void (*)(void))checked_wraps,
+	METH_VARARGS | METH_KEYWORDS, NULL };
 
 static PyObject *make_wraps(PyObject *original)
 {
@@ -100,15 +121,20 @@ struct modules_view {
 static PyObject *view_get(PyObject *self, PyObject *name)
 {
 	(void)self;
-	PyObject *module = PyUnicode_CheckExact(name) ? PyDict_GetItemWithError(PyImport_GetModuleDict(), name) : NULL; /* borrowed */
+	/* borrowed */
+	PyObject *module = PyUnicode_CheckExact(name)
+				   ? PyDict_GetItemWithError(PyImport_GetModuleDict(), name)
+				   : NULL;
 	if (!module) {
 		if (!PyErr_Occurred())
 			PyErr_SetObject(PyExc_KeyError, name);
 		return NULL;
 	}
+
 	if (import_allowed(name))
 		return module_copy(module);
-	return violation_null(NULL, POLICY_MODULE, "Import the module itself, if it is among the authorized ones.",
+	return violation_null(NULL, POLICY_MODULE,
+		"Import the module itself, if it is among the authorized ones.",
 		"Forbidden access to module: %U", name);
 }
 
@@ -149,7 +175,8 @@ static PyObject *view_iter(PyObject *self)
 }
 
 static PyMethodDef view_methods[] = {
-	{ "get", (PyCFunction)(void (*)(void))view_method_get, METH_FASTCALL, "The module of this name, or the default." },
+	{ "get", (PyCFunction)(void (*)(void))view_method_get, METH_FASTCALL,
+		"The module of this name, or the default." },
 	{ "keys", view_keys, METH_NOARGS, "The names of the modules." },
 	{ NULL, NULL, 0, NULL },
 };
@@ -168,13 +195,17 @@ static PyTypeObject view_type = {
 static PyObject *make_modules(PyObject *original)
 {
 	(void)original;
-	return PyType_Ready(&view_type) == 0 ? (PyObject *)PyObject_New(struct modules_view, &view_type) : NULL;
+	return PyType_Ready(&view_type) == 0
+		       ? (PyObject *)PyObject_New(struct modules_view, &view_type)
+		       : NULL;
 }
 
 /* ---- the table ------------------------------------------------------------------------ */
 
-/* Functions and classes that undo the rules, by the module and name they are found under, or were made under: what stands there
- * instead, or NULL for nothing. */
+/*
+ * Functions and classes that undo the rules, by the module and name they are found under, or were
+ * made under: what stands there instead, or NULL for nothing.
+ */
 static const struct {
 	const char *name;
 	PyObject *(*make)(PyObject *original);
@@ -240,8 +271,11 @@ static PyObject *home_of(PyObject *value)
 {
 	if (!PyFunction_Check(value) && !PyCFunction_Check(value) && !PyType_Check(value))
 		return NULL;
-	PyObject *module = PyObject_GetAttrString(value, "__module__"), *name = PyObject_GetAttrString(value, "__name__");
-	PyObject *full = module && name && PyUnicode_Check(module) && PyUnicode_Check(name) ? PyUnicode_FromFormat("%U.%U", module, name) : NULL;
+	PyObject *module = PyObject_GetAttrString(value, "__module__"),
+		 *name = PyObject_GetAttrString(value, "__name__");
+	PyObject *full = module && name && PyUnicode_Check(module) && PyUnicode_Check(name)
+				 ? PyUnicode_FromFormat("%U.%U", module, name)
+				 : NULL;
 	PyErr_Clear();
 	Py_XDECREF(module);
 	Py_XDECREF(name);
@@ -250,7 +284,8 @@ static PyObject *home_of(PyObject *value)
 
 int stand_in(PyObject *module_name, PyObject *name, PyObject *value, PyObject **ret)
 {
-	PyObject *full = PyUnicode_FromFormat("%U.%U", module_name, name), *home = full ? home_of(value) : NULL;
+	PyObject *full = PyUnicode_FromFormat("%U.%U", module_name, name),
+		 *home = full ? home_of(value) : NULL;
 	int found = full ? find_case(full, value, ret) : -1;
 	if (found == 0 && home)
 		found = find_case(home, value, ret);

@@ -1,25 +1,30 @@
 /*
- * Classes that code makes: some special names of a class are read by C code in ways no guard can follow.
+ * Classes that code makes: some special names of a class are read by C code in ways no guard can
+ * follow.
  *
- * numpy takes memory from whatever __array_interface__ says; a class pattern reads the attributes that __match_args__ names, of anything that the
- * class calls its instance; __getattr__ answers both. Class statements were looked at before they ran, but type(name, bases, dict)
- * and its kin make classes from a dict. So type's own constructor looks at every class that is made for a cell.
+ * numpy takes memory from whatever __array_interface__ says; a class pattern reads the attributes
+ * that __match_args__ names, of anything that the class calls its instance; __getattr__ answers
+ * both. Class statements were looked at before they ran, but type(name, bases, dict) and its kin
+ * make classes from a dict. So type's own constructor looks at every class that is made for a cell.
  */
 #include <string.h>
 
-#include "guest/policy/internal.h"
+#include "guest/policy/policy_internal.h"
 
 static newfunc original_new;
 
 static int refuse(PyObject *name)
 {
-	return violation(NULL, POLICY_NAME, "Leave it out of the class.", "Forbidden access to dunder attribute: %U", name);
+	return violation(NULL, POLICY_NAME, "Leave it out of the class.",
+		"Forbidden access to dunder attribute: %U", name);
 }
 
 /* Only a function that begins with the guard that the static pass put there. */
 static int check_hook(PyObject *name, PyObject *value)
 {
-	PyObject *consts = PyFunction_Check(value) ? ((PyCodeObject *)PyFunction_GET_CODE(value))->co_consts : NULL;
+	PyObject *consts = PyFunction_Check(value)
+				   ? ((PyCodeObject *)PyFunction_GET_CODE(value))->co_consts
+				   : NULL;
 	for (Py_ssize_t i = 0; consts && i < PyTuple_GET_SIZE(consts); i++)
 		if (guard_is(PyTuple_GET_ITEM(consts, i), GUARD_HOOK))
 			return 0;
@@ -29,7 +34,9 @@ static int check_hook(PyObject *name, PyObject *value)
 /* How copy and pickle take objects apart and put others together: only libraries' own. */
 static int check_state_maker(PyObject *name, PyObject *value)
 {
-	return PyFunction_Check(value) && !code_is_cells((PyCodeObject *)PyFunction_GET_CODE(value)) ? 0 : refuse(name);
+	return PyFunction_Check(value) && !code_is_cells((PyCodeObject *)PyFunction_GET_CODE(value))
+		       ? 0
+		       : refuse(name);
 }
 
 static int check_match_args(PyObject *name, PyObject *value)
@@ -40,7 +47,8 @@ static int check_match_args(PyObject *name, PyObject *value)
 		PyObject *item = PyTuple_GET_ITEM(value, i);
 		if (attribute_check(item) < 0)
 			return -1;
-		if (PyUnicode_CompareWithASCIIString(item, "obj") == 0 || PyUnicode_READ_CHAR(item, 0) == '_')
+		if (PyUnicode_CompareWithASCIIString(item, "obj") == 0 ||
+			PyUnicode_READ_CHAR(item, 0) == '_')
 			return refuse(name);
 	}
 	return 0;
@@ -68,11 +76,13 @@ static int check_entry(PyObject *name, PyObject *value)
 {
 	if (!PyUnicode_Check(name) || PyUnicode_GET_LENGTH(name) < 5 || !name_is_dunder(name))
 		return 0;
-	if (is(name, "__array_interface__") || is(name, "__array_struct__") || is(name, "__cuda_array_interface__") || is(name, "__dlpack__") ||
+	if (is(name, "__array_interface__") || is(name, "__array_struct__") ||
+		is(name, "__cuda_array_interface__") || is(name, "__dlpack__") ||
 		is(name, "__array_finalize__") || is(name, "__buffer__"))
 		return refuse(name);
-	if (is(name, "__reduce__") || is(name, "__reduce_ex__") || is(name, "__setstate__") || is(name, "__getstate__") ||
-		is(name, "__getnewargs__") || is(name, "__getnewargs_ex__"))
+	if (is(name, "__reduce__") || is(name, "__reduce_ex__") || is(name, "__setstate__") ||
+		is(name, "__getstate__") || is(name, "__getnewargs__") ||
+		is(name, "__getnewargs_ex__"))
 		return check_state_maker(name, value);
 	if (is(name, "__getattr__") || is(name, "__getattribute__"))
 		return check_hook(name, value);
@@ -83,7 +93,8 @@ static int check_entry(PyObject *name, PyObject *value)
 
 static PyObject *checked_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	PyObject *dict = PyTuple_GET_SIZE(args) == 3 ? PyTuple_GET_ITEM(args, 2) : NULL, *name, *value;
+	PyObject *dict = PyTuple_GET_SIZE(args) == 3 ? PyTuple_GET_ITEM(args, 2) : NULL, *name,
+		 *value;
 	Py_ssize_t at = 0;
 	if (!dict || !PyDict_Check(dict) || trusted() || !asked_by_cell())
 		return original_new(type, args, kwargs);
@@ -97,10 +108,14 @@ static PyObject *checked_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 
 static setattrofunc original_set;
 
-/* Libraries set attributes of a cell's classes by names and with values that the cell gave them: dataclasses.Field.name, Field.default. */
+/*
+ * Libraries set attributes of a cell's classes by names and with values that the cell gave them:
+ * dataclasses.Field.name, Field.default.
+ */
 static int checked_set(PyObject *self, PyObject *name, PyObject *value)
 {
-	if (value && PyUnicode_Check(name) && name_is_dunder(name) && !trusted() && asked_by_cell() && check_entry(name, value) < 0)
+	if (value && PyUnicode_Check(name) && name_is_dunder(name) && !trusted() &&
+		asked_by_cell() && check_entry(name, value) < 0)
 		return -1;
 	return original_set(self, name, value);
 }
@@ -133,15 +148,20 @@ static newfunc original_getter, original_caller;
 /* operator.attrgetter("a.b"), also where the class was found through type(). */
 static int check_dotted(PyObject *text)
 {
-	PyObject *dot = PyUnicode_FromString("."), *parts = dot && PyUnicode_CheckExact(text) ? PyUnicode_Split(text, dot, -1) : NULL;
+	PyObject *dot = PyUnicode_FromString("."),
+		 *parts = dot && PyUnicode_CheckExact(text) ? PyUnicode_Split(text, dot, -1) : NULL;
 	int r = parts ? 0 : attribute_check(text);
+
 	for (Py_ssize_t i = 0; r == 0 && parts && i < PyList_GET_SIZE(parts); i++) {
 		PyObject *part = PyList_GET_ITEM(parts, i);
-		if (PyUnicode_CompareWithASCIIString(part, "obj") == 0) /* of an exception, by a reader that no guard sees */
-			r = violation(NULL, POLICY_ATTRIBUTE, "Write a function that reads it.", "Forbidden access to attribute: obj");
+		/* of an exception, by a reader that no guard sees */
+		if (PyUnicode_CompareWithASCIIString(part, "obj") == 0)
+			r = violation(NULL, POLICY_ATTRIBUTE, "Write a function that reads it.",
+				"Forbidden access to attribute: obj");
 		else if (caller_is_cell() || name_is_dunder(part) || attribute_inspects(part))
 			r = attribute_check(part);
 	}
+
 	Py_XDECREF(dot);
 	Py_XDECREF(parts);
 	return r;
@@ -157,18 +177,23 @@ static PyObject *checked_getter(PyTypeObject *type, PyObject *args, PyObject *kw
 
 static PyObject *checked_caller(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	if (PyTuple_GET_SIZE(args) && !trusted() && asked_by_cell() && check_dotted(PyTuple_GET_ITEM(args, 0)) < 0)
+	if (PyTuple_GET_SIZE(args) && !trusted() && asked_by_cell() &&
+		check_dotted(PyTuple_GET_ITEM(args, 0)) < 0)
 		return NULL;
 	return original_caller(type, args, kwargs);
 }
 
-/* Both read attributes in C, of whatever they are called with: a real module is nothing for them. */
+/*
+ * Both read attributes in C, of whatever they are called with: a real module is nothing for them.
+ */
 static ternaryfunc original_get, original_call;
 
-static PyObject *checked_apply(ternaryfunc original, PyObject *self, PyObject *args, PyObject *kwargs)
+static PyObject *checked_apply(
+	ternaryfunc original, PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	PyObject *owner = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL; /* borrowed */
-	if (owner && PyModule_Check(owner) && !trusted() && asked_by_cell() && module_owner_check(owner) < 0)
+	if (owner && PyModule_Check(owner) && !trusted() && asked_by_cell() &&
+		module_owner_check(owner) < 0)
 		return NULL;
 	PyObject *value = original(self, args, kwargs);
 	if (value && PyCapsule_CheckExact(value) && asked_by_cell() && capsule_check(value) < 0)
@@ -186,7 +211,8 @@ static PyObject *checked_call(PyObject *self, PyObject *args, PyObject *kwargs)
 	return checked_apply(original_call, self, args, kwargs);
 }
 
-static void replace_call(PyObject *module, const char *name, ternaryfunc *original, ternaryfunc checked)
+static void replace_call(
+	PyObject *module, const char *name, ternaryfunc *original, ternaryfunc checked)
 {
 	PyObject *type = module ? PyObject_GetAttrString(module, name) : NULL;
 	if (type && PyType_Check(type) && !*original) {
@@ -223,10 +249,14 @@ void replace_new(PyObject *module, const char *name, newfunc *original, newfunc 
 int constructors_guard(void)
 {
 	PyObject *modules = PyImport_GetModuleDict(); /* borrowed, as what it holds */
-	replace_new(PyDict_GetItemString(modules, "_operator"), "attrgetter", &original_getter, checked_getter);
-	replace_new(PyDict_GetItemString(modules, "_operator"), "methodcaller", &original_caller, checked_caller);
-	replace_call(PyDict_GetItemString(modules, "_operator"), "attrgetter", &original_get, checked_get);
-	replace_call(PyDict_GetItemString(modules, "_operator"), "methodcaller", &original_call, checked_call);
+	replace_new(PyDict_GetItemString(modules, "_operator"), "attrgetter", &original_getter,
+		checked_getter);
+	replace_new(PyDict_GetItemString(modules, "_operator"), "methodcaller", &original_caller,
+		checked_caller);
+	replace_call(PyDict_GetItemString(modules, "_operator"), "attrgetter", &original_get,
+		checked_get);
+	replace_call(PyDict_GetItemString(modules, "_operator"), "methodcaller", &original_call,
+		checked_call);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* RestrictedPython's utility_builtins: same_type, test and reorder. */
-#include "guest/policy/internal.h"
+#include "guest/policy/policy_internal.h"
 
 /* Whether all are of one type. */
 static PyObject *same_type(PyObject *self, PyObject *const *args, Py_ssize_t n)
@@ -48,26 +48,33 @@ static PyObject *pairs_in_order(PyObject *order, PyObject *values)
 	return out;
 }
 
-/* reorder(s, with_=None, without=()): pairs of s in the order of with_, without those of without. */
+/*
+ * reorder(s, with_=None, without=()): pairs of s in the order of with_, without those of without.
+ */
 static PyObject *reorder(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	static char *keys[] = { (char *)"s", (char *)"with_", (char *)"without", NULL };
 	PyObject *s, *with = NULL, *without = NULL, *key, *value;
+
 	(void)self;
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:reorder", keys, &s, &with, &without))
 		return NULL;
-	PyObject *list = PySequence_List(s), *order = with && with != Py_None ? PySequence_List(with) : Py_XNewRef(list);
-	PyObject *left_out = without ? PySequence_List(without) : PyList_New(0), *values = PyDict_New(), *out = NULL;
+	PyObject *list = PySequence_List(s),
+		 *order = with && with != Py_None ? PySequence_List(with) : Py_XNewRef(list);
+	PyObject *left_out = without ? PySequence_List(without) : PyList_New(0),
+		 *values = PyDict_New(), *out = NULL;
 	int r = list && order && left_out && values ? 0 : -1;
 	for (Py_ssize_t i = 0; r == 0 && i < PyList_GET_SIZE(list); i++) {
 		pair_of(PyList_GET_ITEM(list, i), &key, &value);
 		r = PyDict_SetItem(values, key, value);
 	}
+
 	for (Py_ssize_t i = 0; r == 0 && i < PyList_GET_SIZE(left_out); i++) {
 		pair_of(PyList_GET_ITEM(left_out, i), &key, &value);
 		if (PyDict_Contains(values, key) == 1)
 			r = PyDict_DelItem(values, key);
 	}
+
 	if (r == 0)
 		out = pairs_in_order(order, values);
 	Py_XDECREF(list);
@@ -78,9 +85,12 @@ static PyObject *reorder(PyObject *self, PyObject *args, PyObject *kwargs)
 }
 
 static PyMethodDef utilities[] = {
-	{ "same_type", (PyCFunction)(void (*)(void))same_type, METH_FASTCALL, "Whether all arguments are of one type." },
-	{ "test", (PyCFunction)(void (*)(void))test, METH_FASTCALL, "The value after the first condition that holds." },
-	{ "reorder", (PyCFunction)(void (*)(void))reorder, METH_VARARGS | METH_KEYWORDS, "Pairs in the order of with_, without those of without." },
+	{ "same_type", (PyCFunction)(void (*)(void))same_type, METH_FASTCALL,
+		"Whether all arguments are of one type." },
+	{ "test", (PyCFunction)(void (*)(void))test, METH_FASTCALL,
+		"The value after the first condition that holds." },
+	{ "reorder", (PyCFunction)(void (*)(void))reorder, METH_VARARGS | METH_KEYWORDS,
+		"Pairs in the order of with_, without those of without." },
 };
 
 int utilities_add(PyObject *builtins)

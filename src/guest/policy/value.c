@@ -1,6 +1,7 @@
 /*
- * The value of the last statement, as smolagents gives it: assignments yield what they assign, `if` and `for` the last value that is not
- * None of the statements in them, everything else None. Expressions are the interpreter's own matter.
+ * The value of the last statement, as smolagents gives it: assignments yield what they assign, `if`
+ * and `for` the last value that is not None of the statements in them, everything else None.
+ * Expressions are the interpreter's own matter.
  */
 #include "guest/policy/check.h"
 
@@ -53,17 +54,25 @@ static bool is_plain(PyObject *node)
 	return node_kind(node) == NODE_Name || node_kind(node) == NODE_Constant;
 }
 
-/* The target of an augmented assignment, to be read again: x, x.a, x[i] with nothing in them that could do something twice. */
+/*
+ * The target of an augmented assignment, to be read again: x, x.a, x[i] with nothing in them that
+ * could do something twice.
+ */
 static PyObject *read_again(PyObject *target)
 {
-	PyObject *id = node_get(target, "id"), *value = node_get(target, "value"), *attr = node_get(target, "attr");
+	PyObject *id = node_get(target, "id"), *value = node_get(target, "value"),
+		 *attr = node_get(target, "attr");
 	PyObject *index = node_get(target, "slice"), *node = NULL;
+
 	if (node_kind(target) == NODE_Name)
 		node = node_make(NODE_Name, target, 2, Py_NewRef(id), node_leaf(NODE_Load));
 	else if (node_kind(target) == NODE_Attribute && value && is_plain(value))
-		node = node_make(NODE_Attribute, target, 3, Py_NewRef(value), Py_NewRef(attr), node_leaf(NODE_Load));
-	else if (node_kind(target) == NODE_Subscript && value && index && is_plain(value) && is_plain(index))
-		node = node_make(NODE_Subscript, target, 3, Py_NewRef(value), Py_NewRef(index), node_leaf(NODE_Load));
+		node = node_make(NODE_Attribute, target, 3, Py_NewRef(value), Py_NewRef(attr),
+			node_leaf(NODE_Load));
+	else if (node_kind(target) == NODE_Subscript && value && index && is_plain(value) &&
+		 is_plain(index))
+		node = node_make(NODE_Subscript, target, 3, Py_NewRef(value), Py_NewRef(index),
+			node_leaf(NODE_Load));
 	Py_XDECREF(id);
 	Py_XDECREF(value);
 	Py_XDECREF(attr);
@@ -74,18 +83,24 @@ static PyObject *read_again(PyObject *target)
 /* After the statement: guard @ what it changed or made. Returns how many statements were added. */
 static int keep_after(PyObject *body, Py_ssize_t at, PyObject *statement)
 {
-	PyObject *target = node_get(statement, "target"), *name = target ? NULL : node_get(statement, "name");
-	PyObject *read = target ? read_again(target) : node_make(NODE_Name, statement, 2, name, node_leaf(NODE_Load));
+	PyObject *target = node_get(statement, "target"),
+		 *name = target ? NULL : node_get(statement, "name");
+	PyObject *read = target ? read_again(target)
+				: node_make(NODE_Name, statement, 2, name, node_leaf(NODE_Load));
 	Py_XDECREF(target);
 	if (!read)
 		return PyErr_Occurred() ? -1 : 0;
-	return insert(body, at + 1, node_make(NODE_Expr, statement, 1, keep(statement, read))) < 0 ? -1 : 1;
+	return insert(body, at + 1, node_make(NODE_Expr, statement, 1, keep(statement, read))) < 0
+		       ? -1
+		       : 1;
 }
 
 /* A while loop that is counted has become a for loop with nothing to assign to. */
 static bool was_while(PyObject *loop)
 {
-	PyObject *target = node_get(loop, "target"), *parts = target ? node_list(target, "elts") : NULL; /* parts is borrowed */
+	/* parts is borrowed */
+	PyObject *target = node_get(loop, "target"),
+		 *parts = target ? node_list(target, "elts") : NULL;
 	bool yes = parts && PyList_GET_SIZE(parts) == 0;
 	Py_XDECREF(target);
 	return yes;
@@ -106,7 +121,9 @@ static int keep_statement(PyObject *body, Py_ssize_t at)
 	case NODE_ClassDef:
 		return keep_after(body, at, statement);
 	case NODE_If:
-		return keep_all(node_list(statement, "body")) < 0 ? -1 : keep_all(node_list(statement, "orelse"));
+		return keep_all(node_list(statement, "body")) < 0
+			       ? -1
+			       : keep_all(node_list(statement, "orelse"));
 	case NODE_For:
 		return was_while(statement) ? 0 : keep_all(node_list(statement, "body"));
 	default:
@@ -130,13 +147,15 @@ int value_of_last_statement(PyObject *tree)
 	PyObject *body = node_list(tree, "body"); /* borrowed */
 	Py_ssize_t n = body ? PyList_GET_SIZE(body) : 0;
 	PyObject *last = n ? PyList_GET_ITEM(body, n - 1) : NULL;
+
 	if (!last || node_kind(last) == NODE_Expr)
 		return 0;
 	Py_INCREF(last);
 	PyObject *none = node_make(NODE_Constant, last, 2, Py_NewRef(Py_None), Py_NewRef(Py_None));
 	int r = keep_statement(body, n - 1);
 	if (r >= 0)
-		r = insert(body, PyList_GET_SIZE(body), node_make(NODE_Expr, last, 1, guard_node(last, GUARD_KEPT, NULL, 0, none)));
+		r = insert(body, PyList_GET_SIZE(body),
+			node_make(NODE_Expr, last, 1, guard_node(last, GUARD_KEPT, NULL, 0, none)));
 	else
 		Py_XDECREF(none);
 	Py_DECREF(last);

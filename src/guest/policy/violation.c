@@ -1,7 +1,7 @@
 /* Violations: exceptions that know which rule they are about and what would be right. */
 #include <string.h>
 
-#include "guest/policy/internal.h"
+#include "guest/policy/policy_internal.h"
 
 PyObject *violation_interpreter_error;
 
@@ -9,8 +9,9 @@ static PyObject *rule_key, *remedy_key;
 
 int violation_prepare(void)
 {
-	violation_interpreter_error = PyErr_NewExceptionWithDoc(
-		"builtins.InterpreterError", "The profile of this session refused what the code asked for.", PyExc_ValueError, NULL);
+	violation_interpreter_error = PyErr_NewExceptionWithDoc("builtins.InterpreterError",
+		"The profile of this session refused what the code asked for.", PyExc_ValueError,
+		NULL);
 	rule_key = PyUnicode_InternFromString("policy_rule");
 	remedy_key = PyUnicode_InternFromString("policy_remedy");
 	return violation_interpreter_error && rule_key && remedy_key ? 0 : -1;
@@ -45,12 +46,15 @@ int violation(PyObject *type, enum policy_rule rule, const char *remedy, const c
 	if (!type)
 		type = default_type(rule);
 	PyObject *exception = text ? PyObject_CallOneArg(type, text) : NULL;
-	PyObject *number = PyLong_FromLong(rule), *words = PyUnicode_FromString(remedy ? remedy : "");
+	PyObject *number = PyLong_FromLong(rule),
+		 *words = PyUnicode_FromString(remedy ? remedy : "");
 	if (exception && number && words) {
-		if (PyObject_SetAttr(exception, rule_key, number) < 0 || PyObject_SetAttr(exception, remedy_key, words) < 0)
+		if (PyObject_SetAttr(exception, rule_key, number) < 0 ||
+			PyObject_SetAttr(exception, remedy_key, words) < 0)
 			PyErr_Clear();
 		PyErr_SetObject(type, exception);
 	}
+
 	Py_XDECREF(text);
 	Py_XDECREF(exception);
 	Py_XDECREF(number);
@@ -67,19 +71,24 @@ void policy_words_finish(struct policy_words *w)
 	*w = (struct policy_words){ .rule = POLICY_RULES };
 }
 
-/* smolagents' words for a name that is not there: of a function that was called, or of a variable. */
+/*
+ * smolagents' words for a name that is not there: of a function that was called, or of a variable.
+ */
 static void explain_name(PyObject *exception, struct policy_words *w)
 {
 	PyObject *name = PyObject_GetAttrString(exception, "name");
-	if (!name || !PyUnicode_CheckExact(name) || Py_TYPE(exception) != (PyTypeObject *)PyExc_NameError) {
+	if (!name || !PyUnicode_CheckExact(name) ||
+		Py_TYPE(exception) != (PyTypeObject *)PyExc_NameError) {
 		PyErr_Clear();
 		Py_XDECREF(name);
 		return;
 	}
+
 	w->type = PyUnicode_FromString("InterpreterError");
 	if (policy.called && PySet_Contains(policy.called, name) == 1)
-		w->message = PyUnicode_FromFormat("Forbidden function evaluation: '%U' is not among the explicitly allowed tools or "
-						  "defined/imported in the preceding code",
+		w->message = PyUnicode_FromFormat(
+			"Forbidden function evaluation: '%U' is not among the explicitly allowed tools or "
+			"defined/imported in the preceding code",
 			name);
 	else
 		w->message = PyUnicode_FromFormat("The variable `%U` is not defined.", name);
@@ -106,6 +115,7 @@ void policy_explain(PyObject *exception, struct policy_words *ret)
 	} else if (policy.base == PROFILE_SMOLAGENTS) {
 		explain_name(exception, ret);
 	}
+
 	PyErr_Clear();
 	Py_XDECREF(rule);
 }

@@ -1,7 +1,7 @@
 /* Who asks: whose code is on top of the stack, and on whose behalf. */
 #include <string.h>
 
-#include "guest/policy/internal.h"
+#include "guest/policy/policy_internal.h"
 
 #include <opcode.h>
 
@@ -19,9 +19,10 @@ static bool below_code_places(const char *path)
 }
 
 /*
- * Cells have names of their own ("<cell 3>"). Other names in angle brackets are those of code that came with the interpreter, or that a
- * library made from a text (on_compile() says which may). A file that does not lie among the system's or a package's is one that the
- * session may have written, so its code is a cell's, however it came to run.
+ * Cells have names of their own ("<cell 3>"). Other names in angle brackets are those of code that
+ * came with the interpreter, or that a library made from a text (on_compile() says which may). A
+ * file that does not lie among the system's or a package's is one that the session may have
+ * written, so its code is a cell's, however it came to run.
  */
 static bool file_is_cells(const char *file)
 {
@@ -46,7 +47,8 @@ static bool is_importer(PyCodeObject *code)
 {
 	const char *file = PyUnicode_AsUTF8(code->co_filename);
 	PyErr_Clear();
-	return file && (!strncmp(file, "<frozen importlib", 17) || !strncmp(file, "<frozen zipimport", 17));
+	return file &&
+	       (!strncmp(file, "<frozen importlib", 17) || !strncmp(file, "<frozen zipimport", 17));
 }
 
 /* ---- who asks ---------------------------------------------------------------------- */
@@ -65,7 +67,10 @@ bool caller_is_cell(void)
 	return yes;
 }
 
-/* Opcodes that read or set an attribute for the code itself; whatever else is under way calls somebody else's. */
+/*
+ * Opcodes that read or set an attribute for the code itself; whatever else is under way calls
+ * somebody else's.
+ */
 static bool is_access(unsigned char opcode)
 {
 	switch (opcode) {
@@ -89,7 +94,8 @@ bool cell_accesses(void)
 	PyCodeObject *code = frame ? PyFrame_GetCode(frame) : NULL;
 	PyObject *bytes = code ? PyCode_GetCode(code) : NULL;
 	int at = frame ? PyFrame_GetLasti(frame) : -1;
-	bool yes = frame && (!bytes || at < 0 || at >= PyBytes_GET_SIZE(bytes) || is_access((unsigned char)PyBytes_AS_STRING(bytes)[at]));
+	bool yes = frame && (!bytes || at < 0 || at >= PyBytes_GET_SIZE(bytes) ||
+				    is_access((unsigned char)PyBytes_AS_STRING(bytes)[at]));
 	Py_XDECREF(bytes);
 	Py_XDECREF(code);
 	return yes;
@@ -101,7 +107,9 @@ bool cell_calls_method(void)
 	PyCodeObject *code = frame ? PyFrame_GetCode(frame) : NULL;
 	PyObject *bytes = code ? PyCode_GetCode(code) : NULL;
 	int at = frame ? PyFrame_GetLasti(frame) : -1;
-	const unsigned char *op = bytes && at >= 0 && at + 1 < PyBytes_GET_SIZE(bytes) ? (unsigned char *)PyBytes_AS_STRING(bytes) + at : NULL;
+	const unsigned char *op = bytes && at >= 0 && at + 1 < PyBytes_GET_SIZE(bytes)
+					  ? (unsigned char *)PyBytes_AS_STRING(bytes) + at
+					  : NULL;
 #ifdef LOAD_METHOD
 	bool yes = op && op[0] == LOAD_METHOD;
 #else
@@ -128,6 +136,7 @@ bool trusted(void)
 		Py_DECREF(f);
 		f = back;
 	}
+
 	Py_XDECREF(f);
 	return !cell;
 }
@@ -140,8 +149,10 @@ bool caller_is(const char *file_end, const char *function)
 	if (code) {
 		const char *file = PyUnicode_AsUTF8(((PyCodeObject *)code)->co_filename);
 		size_t n = file ? strlen(file) : 0, len = strlen(file_end);
-		yes = n >= len && !strcmp(file + n - len, file_end) && file[0] == '/' && !strncmp(file, "/usr/", 5) &&
-		      (!function || PyUnicode_CompareWithASCIIString(((PyCodeObject *)code)->co_name, function) == 0);
+		yes = n >= len && !strcmp(file + n - len, file_end) && file[0] == '/' &&
+		      !strncmp(file, "/usr/", 5) &&
+		      (!function || PyUnicode_CompareWithASCIIString(
+					    ((PyCodeObject *)code)->co_name, function) == 0);
 	}
 	PyErr_Clear();
 	Py_XDECREF(code);
@@ -173,7 +184,10 @@ static bool asked_from(PyFrameObject *f)
 	return cell;
 }
 
-/* A module that is imported does for itself what it needs; what a cell asks for does not have the importer in between. */
+/*
+ * A module that is imported does for itself what it needs; what a cell asks for does not have the
+ * importer in between.
+ */
 bool asked_by_cell(void)
 {
 	PyFrameObject *f = PyEval_GetFrame();
@@ -196,16 +210,23 @@ static bool is_import_door(PyCodeObject *code)
 {
 	const char *file = PyUnicode_AsUTF8(code->co_filename);
 	PyErr_Clear();
-	return is_importer(code) || (file && !strncmp(file, "/usr/", 5) && strstr(file, "/importlib/__init__.py"));
+	return is_importer(code) ||
+	       (file && !strncmp(file, "/usr/", 5) && strstr(file, "/importlib/__init__.py"));
 }
 
-/* Whether the module of the frame is of the same package as `name`, which does not say what packages run as programs. */
+/*
+ * Whether the module of the frame is of the same package as `name`, which does not say what
+ * packages run as programs.
+ */
 static bool own_package(PyFrameObject *f, const char *name)
 {
-	PyObject *globals = PyFrame_GetGlobals(f), *own = globals ? PyDict_GetItemString(globals, "__name__") : NULL; /* borrowed */
+	/* borrowed */
+	PyObject *globals = PyFrame_GetGlobals(f),
+		 *own = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
 	const char *text = own && PyUnicode_CheckExact(own) ? PyUnicode_AsUTF8(own) : NULL;
 	size_t top = text ? strcspn(text, ".") : 0;
-	bool yes = top && !strncmp(text, name, top) && (name[top] == '.' || !name[top]) && !strstr(name, ".__main__") && !import_leads_out(name);
+	bool yes = top && !strncmp(text, name, top) && (name[top] == '.' || !name[top]) &&
+		   !strstr(name, ".__main__") && !import_leads_out(name);
 	PyErr_Clear();
 	Py_XDECREF(globals);
 	return yes;
@@ -228,8 +249,10 @@ static bool leads_to(PyObject *texts, const char *name)
 static bool is_taken_from(PyCodeObject *code, const char *name)
 {
 	const char *dot = strrchr(name, '.');
-	PyObject *package = dot ? PyUnicode_DecodeUTF8(name, dot - name, NULL) : NULL, *leaf = dot ? PyUnicode_FromString(dot + 1) : NULL;
-	bool yes = package && leaf && tuple_mentions(code->co_names, package, false) && tuple_mentions(code->co_consts, leaf, true);
+	PyObject *package = dot ? PyUnicode_DecodeUTF8(name, dot - name, NULL) : NULL,
+		 *leaf = dot ? PyUnicode_FromString(dot + 1) : NULL;
+	bool yes = package && leaf && tuple_mentions(code->co_names, package, false) &&
+		   tuple_mentions(code->co_consts, leaf, true);
 	Py_XDECREF(package);
 	Py_XDECREF(leaf);
 	return yes;
@@ -240,10 +263,17 @@ static bool names_itself(PyFrameObject *f, PyObject *name)
 	PyCodeObject *code = PyFrame_GetCode(f);
 	const char *text = PyUnicode_AsUTF8(name);
 	const char *file = PyUnicode_AsUTF8(code->co_filename);
-	/* pandas' compiled code calls this function without a frame of its own; cells do not get hold of it. */
+
+	/*
+	 * pandas' compiled code calls this function without a frame of its own; cells do not get
+	 * hold of it.
+	 */
 	bool optional = file && !code_is_cells(code) && strstr(file, "/pandas/compat/_optional.py");
-	bool yes = text && (optional || tuple_mentions(code->co_consts, name, true) || tuple_mentions(code->co_names, name, false) ||
-				   leads_to(code->co_names, text) || leads_to(code->co_consts, text) || is_taken_from(code, text) || own_package(f, text));
+	bool yes = text &&
+		   (optional || tuple_mentions(code->co_consts, name, true) ||
+			   tuple_mentions(code->co_names, name, false) ||
+			   leads_to(code->co_names, text) || leads_to(code->co_consts, text) ||
+			   is_taken_from(code, text) || own_package(f, text));
 	Py_DECREF(code);
 	return yes;
 }
@@ -265,8 +295,9 @@ bool library_mentions(PyObject *name)
 }
 
 /*
- * An import statement or a call of import_module() in a library: its name stands in the code of one of the functions that are under way
- * for the cell, or is of the same package. Any other name came from the cell.
+ * An import statement or a call of import_module() in a library: its name stands in the code of one
+ * of the functions that are under way for the cell, or is of the same package. Any other name came
+ * from the cell.
  */
 bool import_named_by_cell(PyObject *name)
 {
@@ -281,11 +312,13 @@ bool import_named_by_cell(PyObject *name)
 		cell = code_is_cells(code);
 		Py_DECREF(code);
 		if (!door) {
-			own = importer || (cell && first) || (!cell && names_itself(f, name)); /* cells' own statements were checked before */
+			/* cells' own statements were checked before */
+			own = importer || (cell && first) || (!cell && names_itself(f, name));
 			first = false;
 		}
 		f = step_back(f);
 	}
+
 	Py_XDECREF(f);
 	PyErr_Clear();
 	return !own;

@@ -4,18 +4,20 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "guest/policy/policy.h"
 #include "guest/run/final_answer.h"
 #include "guest/run/frame.h"
 #include "guest/run/memory.h"
 #include "guest/run/memory_error.h"
-#include "guest/policy/policy.h"
 
-static PyObject *format_error, *advise, *profile_words; /* support.py's */
+static PyObject *format_error, *advise, *profile_words; /* of guest/support/ */
 static bool forked, program;
 
 static void put_text(struct buffer *out, enum wire_tag tag, PyObject *text, size_t max)
 {
-	PyObject *bytes = PyUnicode_Check(text) ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace") : NULL;
+	PyObject *bytes = PyUnicode_Check(text)
+				  ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace")
+				  : NULL;
 	if (!bytes) {
 		PyErr_Clear();
 		return;
@@ -68,12 +70,17 @@ static uint64_t errno_of(PyObject *exception)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
-/* Type and message as the executor that the profile stands for would put them. `said` is format_error()'s. */
-static void use_profile_words(struct policy_words *w, PyObject *exception, PyObject *filename, PyObject *said)
+/*
+ * Type and message as the executor that the profile stands for would put them. `said` is
+ * format_error()'s.
+ */
+static void use_profile_words(
+	struct policy_words *w, PyObject *exception, PyObject *filename, PyObject *said)
 {
-	PyObject *type = w->type ? w->type : PyTuple_GET_ITEM(said, 0), *message = w->message ? w->message : PyTuple_GET_ITEM(said, 1);
-	PyObject *better = PyObject_CallFunction(profile_words, "sOOOOOl", policy_profile(), exception, filename, said, type, message,
-		w->line);
+	PyObject *type = w->type ? w->type : PyTuple_GET_ITEM(said, 0),
+		 *message = w->message ? w->message : PyTuple_GET_ITEM(said, 1);
+	PyObject *better = PyObject_CallFunction(profile_words, "sOOOOOl", policy_profile(),
+		exception, filename, said, type, message, w->line);
 	if (better && PyTuple_Check(better) && PyTuple_GET_SIZE(better) == 3) {
 		Py_XSETREF(w->type, Py_NewRef(PyTuple_GET_ITEM(better, 0)));
 		Py_XSETREF(w->message, Py_NewRef(PyTuple_GET_ITEM(better, 1)));
@@ -83,10 +90,12 @@ static void use_profile_words(struct policy_words *w, PyObject *exception, PyObj
 	Py_XDECREF(better);
 }
 
-static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, PyObject *filename, bool shown)
+static void put_error(
+	struct buffer *out, uint32_t serial, PyObject *exception, PyObject *filename, bool shown)
 {
 	_cleanup_buffer_ struct buffer frame = BUFFER_INIT(out->max);
 	size_t start;
+
 	if (wire_begin(&frame, WIRE_ERROR, serial, &start) < 0)
 		return;
 	struct policy_words words;
@@ -98,9 +107,14 @@ static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, 
 	policy_trust(false);
 	if (said && PyTuple_Check(said) && PyTuple_GET_SIZE(said) >= 4) {
 		long line = words.line ? words.line : PyLong_AsLong(PyTuple_GET_ITEM(said, 3));
-		put_text(&frame, WIRE_ERROR_TYPE, words.type ? words.type : PyTuple_GET_ITEM(said, 0), 1024);
-		put_text(&frame, WIRE_TEXT, words.message ? words.message : PyTuple_GET_ITEM(said, 1), LIMIT_MESSAGE_BYTES);
-		put_text(&frame, WIRE_TRACEBACK, words.traceback ? words.traceback : PyTuple_GET_ITEM(said, 2), shown ? 0 : LIMIT_ERROR_BYTES);
+		put_text(&frame, WIRE_ERROR_TYPE,
+			words.type ? words.type : PyTuple_GET_ITEM(said, 0), 1024);
+		put_text(&frame, WIRE_TEXT,
+			words.message ? words.message : PyTuple_GET_ITEM(said, 1),
+			LIMIT_MESSAGE_BYTES);
+		put_text(&frame, WIRE_TRACEBACK,
+			words.traceback ? words.traceback : PyTuple_GET_ITEM(said, 2),
+			shown ? 0 : LIMIT_ERROR_BYTES);
 		wire_put_u64(&frame, WIRE_LINE, line > 0 ? (uint64_t)line : 0);
 		if (words.rule == POLICY_RULES)
 			put_advice(&frame, exception);
@@ -108,6 +122,7 @@ static void put_error(struct buffer *out, uint32_t serial, PyObject *exception, 
 	} else {
 		put_plain_error(&frame, exception);
 	}
+
 	PyErr_Clear();
 	if (words.rule < POLICY_RULES)
 		wire_put_u64(&frame, WIRE_RULE, words.rule);
@@ -135,15 +150,20 @@ static PyObject *take_exception(void)
 #endif
 }
 
-/* Says whether the hook is the code's own and has shown the error. One that fails is told as by python3, and the error is shown as without it. */
+/*
+ * Says whether the hook is the code's own and has shown the error. One that fails is told as by
+ * python3, and the error is shown as without it.
+ */
 static bool call_hook(PyObject *exception, PyObject *filename)
 {
-	PyObject *hook = PySys_GetObject("excepthook"), *plain = PySys_GetObject("__excepthook__"); /* borrowed */
+	/* borrowed */
+	PyObject *hook = PySys_GetObject("excepthook"), *plain = PySys_GetObject("__excepthook__");
 	if (!program || forked || !hook || hook == plain || policy_active())
 		return false;
 	PyObject *traceback = PyException_GetTraceback(exception);
 	Py_INCREF(hook);
-	PyObject *r = PyObject_CallFunctionObjArgs(hook, (PyObject *)Py_TYPE(exception), exception, traceback ? traceback : Py_None, NULL);
+	PyObject *r = PyObject_CallFunctionObjArgs(hook, (PyObject *)Py_TYPE(exception), exception,
+		traceback ? traceback : Py_None, NULL);
 	Py_DECREF(hook);
 	Py_XDECREF(traceback);
 	Py_XDECREF(r);
@@ -162,6 +182,7 @@ static int exit_code_of(PyObject *exception)
 {
 	PyObject *code = PyObject_GetAttrString(exception, "code");
 	int status = 1;
+
 	if (!code || code == Py_None) {
 		status = 0;
 	} else if (PyLong_Check(code)) {
@@ -171,6 +192,7 @@ static int exit_code_of(PyObject *exception)
 		if (err && PyFile_WriteObject(code, err, Py_PRINT_RAW) == 0)
 			PyFile_WriteString("\n", err);
 	}
+
 	PyErr_Clear();
 	Py_XDECREF(code);
 	return status;
@@ -194,10 +216,12 @@ struct outcome cell_error_report(struct buffer *out, uint32_t serial, PyObject *
 {
 	PyObject *exception = take_exception();
 	struct outcome o = { policy_refused() ? WIRE_OUTCOME_REFUSED : WIRE_OUTCOME_ERROR, 1 };
+
 	if (final_answer_is_stop(exception)) {
 		Py_DECREF(exception);
 		return (struct outcome){ WIRE_OUTCOME_OK, 0 };
 	}
+
 	if (PyErr_GivenExceptionMatches(exception, PyExc_SystemExit)) {
 		o = (struct outcome){ WIRE_OUTCOME_EXIT, exit_code_of(exception) };
 		if (o.exit_code)
@@ -209,6 +233,7 @@ struct outcome cell_error_report(struct buffer *out, uint32_t serial, PyObject *
 	} else if (PyErr_GivenExceptionMatches(exception, PyExc_MemoryError)) {
 		o.kind = WIRE_OUTCOME_MEMORY;
 	}
+
 	memory_lend(true); /* formatting needs memory that may be what ran out */
 	if (forked)
 		print_error(exception, filename);
@@ -224,6 +249,7 @@ struct outcome cell_error_report(struct buffer *out, uint32_t serial, PyObject *
 		memory_error_release(exception);
 		memory_leave_room();
 	}
+
 	Py_DECREF(exception);
 	memory_lend(false);
 	return o;

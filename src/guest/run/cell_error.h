@@ -1,4 +1,7 @@
-/* What a cell raised, put into frames: an error with its traceback and what to do about it, an exit, a final answer that stopped the code. */
+/*
+ * The exception of a cell, written into frames: an error with its traceback and remedy, an exit, or
+ * a final answer that stopped the code.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -16,10 +19,16 @@ struct outcome {
 /* In the zygote, before any cell. */
 void cell_error_prepare(const struct support *support);
 
-/* Takes the Python error that is set, appends its WIRE_ERROR (unless it is none: exit code 0, a final answer) and says how the cell ended. */
+/*
+ * Takes the Python error that is set, appends its WIRE_ERROR (unless it is none: exit code 0, a
+ * final answer) and says how the cell ended.
+ */
 struct outcome cell_error_report(struct buffer *out, uint32_t serial, PyObject *filename);
 
-/* The cell is a whole program: as in python3, a sys.excepthook that the code put in place of Python's own is called with what it raised, and shows it. */
+/*
+ * The cell is a whole program: as in python3, a sys.excepthook that the code put in place of
+ * Python's own is called with what it raised, and shows it.
+ */
 void fault_set_program(bool program);
 
 /* This process is a copy of the guest: errors go to stderr from now on. */

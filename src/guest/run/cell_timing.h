@@ -1,4 +1,7 @@
-/* A stopwatch for the steps of a start and of a cell (wire/timing.h). One at a time; each step ends where the next begins. */
+/*
+ * A stopwatch for the steps of a start and of a cell (wire/timing.h). One at a time; each step ends
+ * where the next begins.
+ */
 #pragma once
 
 #include "base/buffer.h"

@@ -3,15 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "guest/run/last_expression.h"
-#include "guest/run/memory.h"
 #include "guest/policy/policy.h"
 #include "guest/run/cell_timing.h"
+#include "guest/run/last_expression.h"
+#include "guest/run/memory.h"
 
-static PyObject *find_commands_in, *run_command, *run_async_cell; /* support.py's */
+static PyObject *find_commands_in, *translate_cell, *run_command,
+	*run_async_cell; /* of guest/support/ */
 static PyObject *compile_builtin, *ast_expr, *ast_expression, *globals;
 static PyObject *warnings, *filters_name; /* the module's names; "filters" */
-static int future_flags; /* `from __future__` of earlier cells goes on, as in the interactive interpreter */
+/* `from __future__` of earlier cells goes on, as in the interactive interpreter */
+static int future_flags;
 
 struct parts {
 	PyObject *statements, *expression; /* code; either may be NULL */
@@ -53,7 +55,8 @@ static PyObject *compile_closing(const char *code, size_t len, size_t start, PyO
 	return expression;
 }
 
-static void compile_parts(enum closing closing, const char *code, size_t len, size_t start, PyObject *filename, struct parts *ret)
+static void compile_parts(enum closing closing, const char *code, size_t len, size_t start,
+	PyObject *filename, struct parts *ret)
 {
 	char *before;
 	if (closing == CLOSING_STATEMENT) {
@@ -70,7 +73,10 @@ static void compile_parts(enum closing closing, const char *code, size_t len, si
 	}
 }
 
-/* The filters with one before them that makes an error of every warning about this file. Others go on: a collection may run somebody's finalizer meanwhile. */
+/*
+ * The filters with one before them that makes an error of every warning about this file. Others go
+ * on: a collection may run somebody's finalizer meanwhile.
+ */
 static PyObject *refusing(PyObject *filters, PyObject *filename)
 {
 	PyObject *list = Py_BuildValue("[(sOOOi)]", "error", Py_None, PyExc_Warning, filename, 0);
@@ -80,8 +86,9 @@ static PyObject *refusing(PyObject *filters, PyObject *filename)
 }
 
 /*
- * Without a tree, where the text is plain enough. False when it is not, and when it does not compile or the compiler has a warning: then the tree's
- * way has the error, and warns. So a warning is an error here, and is not shown.
+ * Without a tree, where the text is plain enough. False when it is not, and when it does not
+ * compile or the compiler has a warning: then the tree's way has the error, and warns. So a warning
+ * is an error here, and is not shown.
  */
 static bool compile_plain(const char *code, size_t len, PyObject *filename, struct parts *ret)
 {
@@ -95,7 +102,8 @@ static bool compile_plain(const char *code, size_t len, PyObject *filename, stru
 	if (stricter && PyDict_SetItem(warnings, filters_name, stricter) == 0)
 		compile_parts(closing, code, len, start, filename, ret);
 	PyErr_Clear();
-	PyDict_SetItem(warnings, filters_name, filters); /* it has the place already: nothing can fail */
+	/* it has the place already: nothing can fail */
+	PyDict_SetItem(warnings, filters_name, filters);
 	Py_DECREF(filters);
 	Py_XDECREF(stricter);
 	return ret->statements || ret->expression;
@@ -107,7 +115,8 @@ static PyObject *compile_ast(PyObject *tree, PyObject *filename, const char *mod
 {
 	int flags = future_flags | PyCF_ALLOW_TOP_LEVEL_AWAIT;
 	policy_trust(true);
-	PyObject *code = PyObject_CallFunction(compile_builtin, "OOsii", tree, filename, mode, flags, 1);
+	PyObject *code = PyObject_CallFunction(
+		compile_builtin, "OOsii", tree, filename, mode, flags, 1);
 	policy_trust(false);
 	if (code && PyCode_Check(code))
 		future_flags |= ((PyCodeObject *)code)->co_flags & PyCF_MASK;
@@ -126,12 +135,16 @@ static PyObject *parse(const char *code, PyObject *filename)
 	return tree;
 }
 
-/* True when the statement that ends at (line, column) is followed by a semicolon: its value is not wanted, as in notebooks. */
+/*
+ * True when the statement that ends at (line, column) is followed by a semicolon: its value is not
+ * wanted, as in notebooks.
+ */
 static bool value_muted(const char *code, size_t len, PyObject *last)
 {
 	if (!memchr(code, ';', len))
 		return false;
-	PyObject *line = PyObject_GetAttrString(last, "end_lineno"), *column = PyObject_GetAttrString(last, "end_col_offset");
+	PyObject *line = PyObject_GetAttrString(last, "end_lineno"),
+		 *column = PyObject_GetAttrString(last, "end_col_offset");
 	const char *p = code, *end = code + len;
 	bool muted = false;
 	if (line && column) {
@@ -139,17 +152,21 @@ static bool value_muted(const char *code, size_t len, PyObject *last)
 			const char *eol = memchr(p, '\n', (size_t)(end - p));
 			p = eol ? eol + 1 : end;
 		}
-		for (p += PyLong_AsLong(column); p < end && (*p == ' ' || *p == '\t' || *p == ')'); p++)
+		for (p += PyLong_AsLong(column); p < end && (*p == ' ' || *p == '\t' || *p == ')');
+			p++)
 			;
 		muted = p < end && *p == ';';
 	}
+
 	PyErr_Clear();
 	Py_XDECREF(line);
 	Py_XDECREF(column);
 	return muted;
 }
 
-/* Takes the closing expression out of the module's body; NULL without an error when there is none. */
+/*
+ * Takes the closing expression out of the module's body; NULL without an error when there is none.
+ */
 static PyObject *split_last(PyObject *body, const char *code, size_t len)
 {
 	Py_ssize_t n = PyList_GET_SIZE(body);
@@ -165,7 +182,8 @@ static PyObject *split_last(PyObject *body, const char *code, size_t len)
 }
 
 /* Both parts, or -1 with an error: a cell with an error in its last line runs nothing. */
-static int compile_tree(PyObject *tree, PyObject *filename, const char *code, size_t len, struct parts *ret)
+static int compile_tree(
+	PyObject *tree, PyObject *filename, const char *code, size_t len, struct parts *ret)
 {
 	PyObject *body = PyObject_GetAttrString(tree, "body");
 	PyObject *expression = body ? split_last(body, code, len) : NULL;
@@ -188,15 +206,20 @@ static bool awaits(PyObject *code)
 	return code && ((PyCodeObject *)code)->co_flags & CO_COROUTINE;
 }
 
-/* Runs the statements and then the closing expression in __main__. A cell with a top-level await anywhere runs as a whole on the session's
- * event loop. Returns the value of the expression (a new reference, None when there is none), or NULL with an error. */
+/*
+ * Runs the statements and then the closing expression in __main__. A cell with a top-level await
+ * anywhere runs as a whole on the session's event loop. Returns the value of the expression (a new
+ * reference, None when there is none), or NULL with an error.
+ */
 static PyObject *run_parts(const struct parts *p)
 {
 	memory_lend(false);
 	if (awaits(p->statements) || awaits(p->expression))
-		return PyObject_CallFunctionObjArgs(run_async_cell, p->statements ? p->statements : Py_None, p->expression ? p->expression : Py_None,
-			globals, NULL);
-	PyObject *value = p->statements ? PyEval_EvalCode(p->statements, globals, globals) : Py_NewRef(Py_None);
+		return PyObject_CallFunctionObjArgs(run_async_cell,
+			p->statements ? p->statements : Py_None,
+			p->expression ? p->expression : Py_None, globals, NULL);
+	PyObject *value = p->statements ? PyEval_EvalCode(p->statements, globals, globals)
+					: Py_NewRef(Py_None);
 	if (!value || !p->expression)
 		return value;
 	Py_DECREF(value);
@@ -212,7 +235,8 @@ static PyObject *find_commands(const char *code, size_t len)
 	PyObject *found = source ? PyObject_CallOneArg(find_commands_in, source) : NULL;
 	policy_trust(false);
 	Py_XDECREF(source);
-	if (found && (!PyTuple_Check(found) || PyTuple_GET_SIZE(found) != 2 || !PyList_Check(PyTuple_GET_ITEM(found, 1))))
+	if (found && (!PyTuple_Check(found) || PyTuple_GET_SIZE(found) != 2 ||
+			     !PyList_Check(PyTuple_GET_ITEM(found, 1))))
 		Py_CLEAR(found); /* none */
 	return found;
 }
@@ -229,8 +253,9 @@ static int run_commands(PyObject *commands)
 }
 
 /*
- * The source did not compile: perhaps because of lines such as `%pip install x`. They are carried out first, and the source without
- * them is returned; NULL with the first error, or that of a line that failed.
+ * The source did not compile: perhaps because of lines such as `%pip install x`. They are carried
+ * out first, and the source without them is returned; NULL with the first error, or that of a line
+ * that failed.
  */
 static PyObject *after_commands(const char *code, size_t len)
 {
@@ -244,6 +269,7 @@ static PyObject *after_commands(const char *code, size_t len)
 		PyErr_Restore(type, value, trace);
 		return NULL;
 	}
+
 	Py_XDECREF(type);
 	Py_XDECREF(value);
 	Py_XDECREF(trace);
@@ -253,11 +279,52 @@ static PyObject *after_commands(const char *code, size_t len)
 	return rest;
 }
 
+/* The error of `python3 file.py`. */
+static int refuse_nul(PyObject *filename)
+{
+	PyObject *args = Py_BuildValue(
+		"s(OiiO)", "source code cannot contain null bytes", filename, 1, 0, Py_None);
+	if (args)
+		PyErr_SetObject(PyExc_SyntaxError, args);
+	Py_XDECREF(args);
+	return -1;
+}
+
+/* The same without a profile: all that notebooks write beside Python, in its own place. */
+static PyObject *after_translation(const char *code, size_t len)
+{
+	PyObject *type, *value, *trace;
+	if (!PyErr_ExceptionMatches(PyExc_SyntaxError))
+		return NULL;
+	PyErr_Fetch(&type, &value, &trace);
+	PyObject *source = PyUnicode_DecodeUTF8(code, (Py_ssize_t)len, "replace");
+	PyObject *text = source ? PyObject_CallOneArg(translate_cell, source) : NULL;
+	Py_XDECREF(source);
+	if (!text || !PyUnicode_Check(text)) {
+		Py_XDECREF(text);
+		PyErr_Restore(type, value, trace);
+		return NULL;
+	}
+
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+	Py_XDECREF(trace);
+	return text;
+}
+
+static PyObject *python_of(const char *code, size_t len)
+{
+	PyObject *rest = after_commands(code, len);
+	return rest || policy_active() ? rest : after_translation(code, len);
+}
+
 static int compile_cell(const char *code, size_t len, PyObject *filename, struct parts *ret)
 {
+	if (memchr(code, '\0', len))
+		return refuse_nul(filename);
 	if (!policy_active() && compile_plain(code, len, filename, ret))
 		return 0;
-	PyObject *tree = parse(code, filename), *rest = tree ? NULL : after_commands(code, len);
+	PyObject *tree = parse(code, filename), *rest = tree ? NULL : python_of(code, len);
 	Py_ssize_t rest_len = (Py_ssize_t)len;
 	int r = -1;
 	if (rest && (code = PyUnicode_AsUTF8AndSize(rest, &rest_len)))
@@ -292,6 +359,7 @@ static PyObject *get(const char *module, const char *name)
 int compile_prepare(const struct support *support, PyObject *main_globals)
 {
 	find_commands_in = support->find_commands;
+	translate_cell = support->translate_cell;
 	run_command = support->run_command;
 	run_async_cell = support->run_async_cell;
 	globals = main_globals;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "guest/run/file_effects.h"
 #include "guest/run/random.h"
 
 #if defined(__x86_64__)
@@ -21,17 +22,27 @@
 #define STUB_BYTES 32
 
 /* Sorted, for bsearch(). */
-static const char *const names[] = { "accept", "accept4", "alarm", "arc4random", "arc4random_buf", "arc4random_uniform", "bind", "chmod", "clock", "clock_gettime",
-	"clone", "connect", "copy_file_range", "creat", "creat64", "dlmopen", "dlopen", "dlsym", "dlvsym", "epoll_wait", "execl", "execle", "execlp", "execv", "execve", "execvp", "execvpe",
-	"fallocate", "fallocate64", "fchmod", "fchmodat", "fdopendir", "fexecve", "fopen", "fopen64", "fork", "fread", "freopen", "freopen64", "fstat", "fstat64",
-	"fstatat", "fstatat64", "ftruncate", "ftruncate64", "futimens", "fwrite", "getentropy", "getloadavg", "getpid", "getppid", "getrandom", "getrusage",
-	"gettid", "gettimeofday", "kill", "killpg", "link", "linkat", "lstat", "lstat64", "memfd_create", "mkdir", "mkdirat", "mkdtemp", "mkfifo", "mkfifoat", "mknod",
-	"mknodat", "mkostemp", "mkostemp64", "mkstemp", "mkstemp64", "open", "open64", "openat", "openat64", "opendir", "poll", "popen", "posix_fallocate",
-	"posix_fallocate64", "posix_spawn", "posix_spawnp", "ppoll", "pread", "pread64", "preadv", "preadv2", "pselect", "pthread_create", "pwrite", "pwrite64", "pwritev",
-	"pwritev2", "read", "readv", "recv", "recvfrom", "recvmmsg", "recvmsg", "remove", "rename", "renameat", "renameat2", "rmdir", "select", "sem_clockwait", "sem_open", "sem_trywait", "sem_wait", "send", "sendfile",
-	"sendfile64", "sendmmsg", "sendmsg", "sendto", "setitimer", "shm_open", "shmat", "socket", "stat", "stat64", "statvfs", "statvfs64", "statx", "symlink", "symlinkat", "syscall",
-	"sysinfo", "system", "time", "timer_create", "timer_settime", "times", "timespec_get", "tmpfile", "tmpfile64", "truncate", "truncate64", "unlink", "unlinkat", "utime",
-	"utimensat", "utimes", "vfork", "wait", "wait3", "wait4", "waitid", "waitpid", "write", "writev" };
+static const char *const names[] = { "accept", "accept4", "alarm", "arc4random", "arc4random_buf",
+	"arc4random_uniform", "bind", "chmod", "clock", "clock_gettime", "clone", "connect",
+	"copy_file_range", "creat", "creat64", "dlmopen", "dlopen", "dlsym", "dlvsym", "epoll_wait",
+	"execl", "execle", "execlp", "execv", "execve", "execvp", "execvpe", "fallocate",
+	"fallocate64", "fchmod", "fchmodat", "fdopendir", "fexecve", "fopen", "fopen64", "fork",
+	"fread", "freopen", "freopen64", "fstat", "fstat64", "fstatat", "fstatat64", "ftruncate",
+	"ftruncate64", "futimens", "fwrite", "getentropy", "getloadavg", "getpid", "getppid",
+	"getrandom", "getrusage", "gettid", "gettimeofday", "kill", "killpg", "link", "linkat",
+	"lstat", "lstat64", "memfd_create", "mkdir", "mkdirat", "mkdtemp", "mkfifo", "mkfifoat",
+	"mknod", "mknodat", "mkostemp", "mkostemp64", "mkstemp", "mkstemp64", "open", "open64",
+	"openat", "openat64", "opendir", "poll", "popen", "posix_fallocate", "posix_fallocate64",
+	"posix_spawn", "posix_spawnp", "ppoll", "pread", "pread64", "preadv", "preadv2", "pselect",
+	"pthread_create", "pwrite", "pwrite64", "pwritev", "pwritev2", "read", "readv", "recv",
+	"recvfrom", "recvmmsg", "recvmsg", "remove", "rename", "renameat", "renameat2", "rmdir",
+	"select", "sem_clockwait", "sem_open", "sem_trywait", "sem_wait", "send", "sendfile",
+	"sendfile64", "sendmmsg", "sendmsg", "sendto", "setitimer", "shm_open", "shmat", "socket",
+	"stat", "stat64", "statvfs", "statvfs64", "statx", "symlink", "symlinkat", "syscall",
+	"sysinfo", "system", "time", "timer_create", "timer_settime", "times", "timespec_get",
+	"tmpfile", "tmpfile64", "truncate", "truncate64", "unlink", "unlinkat", "utime",
+	"utimensat", "utimes", "vfork", "wait", "wait3", "wait4", "waitid", "waitpid", "write",
+	"writev" };
 enum { CALLS = ARRAY_LEN(names) };
 _Static_assert(CALLS <= CALLS_MAX, "more names than stubs");
 
@@ -39,9 +50,12 @@ _Static_assert(CALLS <= CALLS_MAX, "more names than stubs");
 enum kind {
 	KIND_EFFECT,
 	KIND_CLOCK,
-	KIND_LOCK,    /* no effect by itself */
-	KIND_LOADS,   /* the library that it loads may have one */
-	KIND_LASTING, /* cells that follow can have effects without calling anything above: through addresses, signals, memory that others write to */
+	KIND_LOCK,  /* no effect by itself */
+	KIND_LOADS, /* the library that it loads may have one */
+	/* cells that follow can have effects without calling anything above: through addresses,
+	 * signals, memory that others write to */
+	KIND_LASTING,
+	KIND_FILE, /* an effect, unless file_effects.h says that the cell can repeat it */
 };
 static const struct {
 	const char *name;
@@ -65,14 +79,19 @@ static const struct {
 };
 static unsigned char kind_of[CALLS_MAX];
 
-__attribute__((visibility("hidden"), used)) uint32_t effects_calls[CALLS_MAX]; /* how often, since the cell began */
+/* how often, since the cell began */
+__attribute__((visibility("hidden"), used)) uint32_t effects_calls[CALLS_MAX];
 __attribute__((visibility("hidden"), used)) void *effects_real[CALLS_MAX];
+static void *libc_calls[CALLS_MAX]; /* the same, but for those with a function before them */
 extern char effects_stubs[] __attribute__((visibility("hidden")));
 
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 
-/* They change no register, so they fit before every function, those with any number of arguments and vfork() included. */
+/*
+ * They change no register, so they fit before every function, those with any number of arguments
+ * and vfork() included.
+ */
 __asm__(".pushsection .text\n"
 	".p2align 5\n"
 	".hidden effects_stubs\n"
@@ -80,15 +99,16 @@ __asm__(".pushsection .text\n"
 	"effects_stubs:\n"
 	".set effects_i, 0\n"
 	".rept " TEXT(CALLS_MAX) "\n"
-	"	endbr64\n"
-	"	incl effects_calls+4*effects_i(%rip)\n"
-	"	jmp *effects_real+8*effects_i(%rip)\n"
-	"	.p2align 5\n"
-	"	.set effects_i, effects_i+1\n"
-	".endr\n"
-	".popsection\n");
+				 "	endbr64\n"
+				 "	incl effects_calls+4*effects_i(%rip)\n"
+				 "	jmp *effects_real+8*effects_i(%rip)\n"
+				 "	.p2align 5\n"
+				 "	.set effects_i, effects_i+1\n"
+				 ".endr\n"
+				 ".popsection\n");
 
-static size_t known;                     /* objects whose tables were seen to; new ones come behind them */
+/* objects whose tables were seen to; new ones come behind them */
+static size_t known;
 static unsigned long long added, removed; /* by the dynamic linker so far */
 static bool prepared, lasts;
 static unsigned last;
@@ -97,10 +117,11 @@ static bool locks_read_clock; /* Python's, whether they have to wait or not */
 /* ---- an object's tables ------------------------------------------------------------ */
 
 struct object {
-	const ElfW(Sym) *symbols;
+	const ElfW(Sym) * symbols;
 	const char *strings;
-	uintptr_t base, start, end;               /* all of it in memory */
-	uintptr_t read_only_start, read_only_end; /* what the dynamic linker made read-only, of which tables may be a part */
+	uintptr_t base, start, end; /* all of it in memory */
+	/* what the dynamic linker made read-only, of which tables may be a part */
+	uintptr_t read_only_start, read_only_end;
 	bool is_program;
 };
 
@@ -116,17 +137,21 @@ static int find_call(const char *name)
 	return row ? (int)(row - names) : -1;
 }
 
-/* Is it an entry of the C library's function, or one that was not looked up yet? Other libraries may have functions of these names. */
-static bool is_entry_of(const struct object *o, const ElfW(Sym) *symbol, uintptr_t value, int call)
+/*
+ * Is it an entry of the C library's function, or one that was not looked up yet? Other libraries
+ * may have functions of these names.
+ */
+static bool is_entry_of(const struct object *o, const ElfW(Sym) * symbol, uintptr_t value, int call)
 {
-	return symbol->st_shndx == SHN_UNDEF && effects_real[call] &&
-	       (value == (uintptr_t)effects_real[call] || (value >= o->start && value < o->end));
+	return symbol->st_shndx == SHN_UNDEF && libc_calls[call] &&
+	       (value == (uintptr_t)libc_calls[call] || (value >= o->start && value < o->end));
 }
 
 static void set_entry(const struct object *o, uintptr_t *entry, uintptr_t value)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)entry & -page;
-	bool read_only = (uintptr_t)entry >= o->read_only_start && (uintptr_t)entry < o->read_only_end;
+	bool read_only = (uintptr_t)entry >= o->read_only_start &&
+			 (uintptr_t)entry < o->read_only_end;
 	if (read_only && mprotect((void *)start, page, PROT_READ | PROT_WRITE) < 0)
 		return;
 	*entry = value;
@@ -134,7 +159,7 @@ static void set_entry(const struct object *o, uintptr_t *entry, uintptr_t value)
 		mprotect((void *)start, page, PROT_READ);
 }
 
-static void patch_table(const struct object *o, const ElfW(Rela) *table, size_t bytes)
+static void patch_table(const struct object *o, const ElfW(Rela) * table, size_t bytes)
 {
 	for (size_t i = 0; table && i < bytes / sizeof(*table); i++) {
 		unsigned type = ELF64_R_TYPE(table[i].r_info);
@@ -145,8 +170,12 @@ static void patch_table(const struct object *o, const ElfW(Rela) *table, size_t 
 		uintptr_t *entry = (uintptr_t *)(o->base + table[i].r_offset);
 		if (call < 0 || table[i].r_addend || !is_entry_of(o, symbol, *entry, call))
 			continue;
-		/* Python loads modules with dlsym(), and their tables are seen to. Semaphores of others than Python's locks are not counted. */
-		if (kind_of[call] == KIND_LOCK ? !o->is_program : o->is_program && text_eq(names[call], "dlsym"))
+		/*
+		 * Python loads modules with dlsym(), and their tables are seen to. Semaphores of
+		 * others than Python's locks are not counted.
+		 */
+		if (kind_of[call] == KIND_LOCK ? !o->is_program
+					       : o->is_program && text_eq(names[call], "dlsym"))
 			continue;
 		set_entry(o, entry, (uintptr_t)effects_stubs + (size_t)call * STUB_BYTES);
 	}
@@ -178,20 +207,25 @@ static void patch_object(const struct dl_phdr_info *info, bool is_program)
 	struct object o = { .base = info->dlpi_addr, .is_program = is_program };
 	const ElfW(Dyn) *d = NULL;
 	uintptr_t at[DT_NUM] = { 0 };
+
 	note_extent(&o, info);
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
 			d = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-	/* Neither the C library's own calls count, nor ours, nor those of the dynamic linker and of the kernel's object. */
-	if (!d || contains(&o, effects_calls) || contains(&o, effects_real[find_call("read")]) || strstr(info->dlpi_name, "/ld-") ||
-		strstr(info->dlpi_name, "vdso"))
+	/*
+	 * Neither the C library's own calls count, nor ours, nor those of the dynamic linker and of
+	 * the kernel's object.
+	 */
+	if (!d || contains(&o, effects_calls) || contains(&o, libc_calls[find_call("read")]) ||
+		strstr(info->dlpi_name, "/ld-") || strstr(info->dlpi_name, "vdso"))
 		return;
 	for (; d->d_tag != DT_NULL; d++)
 		if (d->d_tag > 0 && d->d_tag < DT_NUM)
 			at[d->d_tag] = d->d_un.d_ptr;
 	if (!at[DT_SYMTAB] || !at[DT_STRTAB])
 		return;
-	o.symbols = (const ElfW(Sym) *)at[DT_SYMTAB]; /* addresses by now: the linker made them so */
+	/* addresses by now: the linker made them so */
+	o.symbols = (const ElfW(Sym) *)at[DT_SYMTAB];
 	o.strings = (const char *)at[DT_STRTAB];
 	patch_table(&o, (const ElfW(Rela) *)at[DT_RELA], at[DT_RELASZ]);
 	patch_table(&o, (const ElfW(Rela) *)at[DT_JMPREL], at[DT_PLTRELSZ]);
@@ -263,20 +297,28 @@ static bool lock_reads_clock(void)
 
 void effects_prepare(void)
 {
-	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD); /* the functions themselves, not entries that lead to them */
-	for (size_t i = 0; libc && i < CALLS; i++)
-		effects_real[i] = dlsym(libc, names[i]);
+	/* the functions themselves, not entries that lead to them */
+	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+	for (size_t i = 0; libc && i < CALLS; i++) {
+		void *wrapper = file_effects_wrapper(names[i]);
+		libc_calls[i] = dlsym(libc, names[i]);
+		effects_real[i] = wrapper && libc_calls[i] ? wrapper : libc_calls[i];
+		kind_of[i] = wrapper ? KIND_FILE : KIND_EFFECT;
+	}
+
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		kind_of[find_call(kinds[i].name)] = (unsigned char)kinds[i].kind;
-	prepared = libc && effects_real[find_call("read")];
+	prepared = libc && libc_calls[find_call("read")];
 	if (!prepared)
 		return;
 	see_to_new();
 	locks_read_clock = lock_reads_clock();
+	file_effects_learn();
 }
 
 void effects_begin(void)
 {
+	file_effects_begin();
 	forget_calls();
 	random_mark();
 }
@@ -285,11 +327,16 @@ unsigned effects_end(void)
 {
 	if (!prepared)
 		return WIRE_EFFECT_OUTSIDE;
-	bool loaded = calls_of(KIND_LOADS) && see_to_new(); /* what a new library did meanwhile is not known */
-	uint32_t clocks = calls_of(KIND_CLOCK), locks = locks_read_clock ? calls_of(KIND_LOCK) : 0; /* numpy takes a lock for each random number */
+	/* what a new library did meanwhile is not known */
+	bool loaded = calls_of(KIND_LOADS) && see_to_new();
+	/* numpy takes a lock for each random number */
+	uint32_t clocks = calls_of(KIND_CLOCK), locks = locks_read_clock ? calls_of(KIND_LOCK) : 0;
 	lasts = lasts || calls_of(KIND_LASTING);
-	bool outside = loaded || lasts || clocks > locks || calls_of(KIND_EFFECT);
-	return last = (outside ? WIRE_EFFECT_OUTSIDE : 0) | (random_moved() ? WIRE_EFFECT_RANDOM : 0);
+	uint32_t files = calls_of(KIND_FILE);
+	bool outside = loaded || lasts || clocks > locks || calls_of(KIND_EFFECT) ||
+		       files > file_effects_repeatable();
+	return last = (outside ? WIRE_EFFECT_OUTSIDE : 0) | (files ? WIRE_EFFECT_FILES : 0) |
+		      (random_moved() ? WIRE_EFFECT_RANDOM : 0);
 }
 
 unsigned effects_last(void)

@@ -32,7 +32,8 @@ enum { CREATED, MODIFIED, DELETED }; /* enum file_change of session.h, on the wi
 static struct look last;
 static bool looked;
 static const char top[] = "/workspace";
-static struct stat when_empty; /* of the directory, when it was seen with nothing in it; st_ino 0: never */
+/* of the directory, when it was seen with nothing in it; st_ino 0: never */
+static struct stat when_empty;
 
 static void look_finish(struct look *l)
 {
@@ -48,6 +49,7 @@ static int look_add(struct look *l, const char *path, const struct stat *st)
 		l->cut = true;
 		return -ENOSPC;
 	}
+
 	if (l->n == l->cap) {
 		size_t cap = l->cap ? l->cap * 2 : 16;
 		struct seen *grown = realloc(l->at, cap * sizeof(*grown));
@@ -56,15 +58,22 @@ static int look_add(struct look *l, const char *path, const struct stat *st)
 		l->at = grown;
 		l->cap = cap;
 	}
+
 	char *copy = strdup(path);
 	if (!copy)
 		return -ENOMEM;
-	l->at[l->n++] = (struct seen){ .path = copy, .size = (uint64_t)st->st_size, .inode = (uint64_t)st->st_ino,
-		.mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000ULL + (uint64_t)st->st_mtim.tv_nsec };
+	l->at[l->n++] = (struct seen){ .path = copy,
+		.size = (uint64_t)st->st_size,
+		.inode = (uint64_t)st->st_ino,
+		.mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000ULL +
+			    (uint64_t)st->st_mtim.tv_nsec };
 	return 0;
 }
 
-/* Walks a directory (whose fd it takes over); `path` is its path below /workspace with room behind it. */
+/*
+ * Walks a directory (whose fd it takes over); `path` is its path below /workspace with room behind
+ * it.
+ */
 static int walk(struct look *l, int fd, char *path, size_t len, unsigned depth)
 {
 	DIR *d = fdopendir(fd);
@@ -73,17 +82,20 @@ static int walk(struct look *l, int fd, char *path, size_t len, unsigned depth)
 		fd_close(fd);
 		return 0;
 	}
+
 	for (struct dirent *e; r == 0 && (e = readdir(d));) {
 		struct stat st;
 		size_t name = strlen(e->d_name);
-		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || len + name + 2 > LIMIT_PATH_BYTES)
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
+			len + name + 2 > LIMIT_PATH_BYTES)
 			continue;
 		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		l->entries++;
 		memcpy(path + len, e->d_name, name + 1);
 		if (S_ISDIR(st.st_mode) && depth < FILES_DEPTH_MAX) {
-			int sub = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			int sub = openat(dirfd(d), e->d_name,
+				O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 			path[len + name] = '/';
 			if (sub >= 0)
 				r = walk(l, sub, path, len + name + 1, depth + 1);
@@ -91,6 +103,7 @@ static int walk(struct look *l, int fd, char *path, size_t len, unsigned depth)
 			r = look_add(l, path, &st);
 		}
 	}
+
 	closedir(d);
 	return r;
 }
@@ -111,12 +124,14 @@ static void look(struct look *l)
 }
 
 /*
- * Most cells write no files, so the common case is worth one call: in tmpfs a directory's size counts its entries, so one that has the size
- * it had without any has none. Looked at before the walk: what is made during it changes the size from the one that is noted.
+ * Most cells write no files, so the common case is worth one call: in tmpfs a directory's size
+ * counts its entries, so one that has the size it had without any has none. Looked at before the
+ * walk: what is made during it changes the size from the one that is noted.
  */
 static bool is_empty(const struct stat *st)
 {
-	return when_empty.st_ino && st->st_ino == when_empty.st_ino && st->st_dev == when_empty.st_dev && st->st_size == when_empty.st_size &&
+	return when_empty.st_ino && st->st_ino == when_empty.st_ino &&
+	       st->st_dev == when_empty.st_dev && st->st_size == when_empty.st_size &&
 	       st->st_nlink == when_empty.st_nlink;
 }
 
@@ -141,10 +156,12 @@ static int report_change(struct report *p, unsigned char change, const struct se
 	uint64_t size = htole64(s->size);
 	size_t len = strlen(s->path);
 	int r = 0;
+
 	if (p->n == LIMIT_FILES) {
 		p->cut = true;
 		return 0;
 	}
+
 	if (!p->open && (r = wire_begin(p->out, WIRE_FILES, p->serial, &p->start)) < 0)
 		return r;
 	p->open = true;
@@ -159,9 +176,13 @@ static int compare(const struct look *old, const struct look *new, struct report
 {
 	size_t i = 0, k = 0;
 	int r = 0;
+
 	while (r == 0 && (i < old->n || k < new->n)) {
-		int order = i == old->n ? 1 : k == new->n ? -1 : strcmp(old->at[i].path, new->at[k].path);
-		const struct seen *a = i < old->n ? &old->at[i] : NULL, *b = k < new->n ? &new->at[k] : NULL;
+		int order = i == old->n   ? 1
+			    : k == new->n ? -1
+					  : strcmp(old->at[i].path, new->at[k].path);
+		const struct seen *a = i < old->n ? &old->at[i] : NULL,
+				  *b = k < new->n ? &new->at[k] : NULL;
 		if (order < 0) {
 			r = report_change(p, DELETED, a);
 			i++;
@@ -169,12 +190,14 @@ static int compare(const struct look *old, const struct look *new, struct report
 			r = report_change(p, CREATED, b);
 			k++;
 		} else {
-			if (a->size != b->size || a->mtime_ns != b->mtime_ns || a->inode != b->inode)
+			if (a->size != b->size || a->mtime_ns != b->mtime_ns ||
+				a->inode != b->inode)
 				r = report_change(p, MODIFIED, b);
 			i++;
 			k++;
 		}
 	}
+
 	return r;
 }
 
@@ -184,6 +207,7 @@ int files_report(struct buffer *out, uint32_t serial)
 	struct report p = { .out = out, .serial = serial };
 	struct stat before = { 0 };
 	int r = 0;
+
 	if (!looked) /* the zygote's cells: what is there is not ours */
 		return 0;
 	if (stat(top, &before) == 0 && !last.n && is_empty(&before))
@@ -197,6 +221,7 @@ int files_report(struct buffer *out, uint32_t serial)
 			r = wire_put_u64(out, WIRE_CUT, 1);
 		wire_end(out, p.start);
 	}
+
 	look_finish(&last);
 	last = now;
 	return r;

@@ -16,17 +16,23 @@ static PyObject *keep(PyObject *value)
 	Py_RETURN_NONE;
 }
 
-/* One value, in whatever way it is given: final_answer(x), final_answer(answer=x); tinyAgent adds verified_by. */
+/*
+ * One value, in whatever way it is given: final_answer(x), final_answer(answer=x); tinyAgent adds
+ * verified_by.
+ */
 static PyObject *only_argument(PyObject *args, PyObject *kwargs)
 {
-	PyObject *key, *value, *found = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : NULL;
+	PyObject *key, *value,
+		*found = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : NULL;
 	Py_ssize_t at = 0, n = PyTuple_GET_SIZE(args);
+
 	while (kwargs && PyDict_Next(kwargs, &at, &key, &value)) {
 		if (PyUnicode_CompareWithASCIIString(key, "verified_by") == 0)
 			continue;
 		n++;
 		found = value;
 	}
+
 	if (n == 0)
 		return Py_None;
 	if (n != 1)
@@ -48,7 +54,7 @@ static PyObject *final_answer(PyObject *self, PyObject *args, PyObject *kwargs)
 }
 
 /* OpenEnv's: the code goes on. */
-static PyObject *final(PyObject *self, PyObject *value)
+static PyObject * final(PyObject *self, PyObject *value)
 {
 	(void)self;
 	return keep(value);
@@ -58,7 +64,8 @@ static PyObject *final_var(PyObject *self, PyObject *name)
 {
 	(void)self;
 	if (!PyUnicode_CheckExact(name))
-		return PyErr_Format(PyExc_TypeError, "FINAL_VAR() takes the name of a variable, as a text");
+		return PyErr_Format(
+			PyExc_TypeError, "FINAL_VAR() takes the name of a variable, as a text");
 	PyObject *value = PyDict_GetItemWithError(variables, name); /* borrowed */
 	if (!value && !PyErr_Occurred())
 		PyErr_Format(PyExc_NameError, "FINAL_VAR: there is no variable %R", name);
@@ -68,8 +75,10 @@ static PyObject *final_var(PyObject *self, PyObject *name)
 static PyMethodDef functions[] = {
 	{ "final_answer", (PyCFunction)(void (*)(void))final_answer, METH_VARARGS | METH_KEYWORDS,
 		"final_answer(value)\n--\n\nGives the value as the answer of the whole task, and returns it." },
-	{ "FINAL", final, METH_O, "FINAL(value)\n--\n\nGives the value as the answer of the whole task." },
-	{ "FINAL_VAR", final_var, METH_O, "FINAL_VAR(name)\n--\n\nGives the variable of that name as the answer of the whole task." },
+	{ "FINAL", final, METH_O,
+		"FINAL(value)\n--\n\nGives the value as the answer of the whole task." },
+	{ "FINAL_VAR", final_var, METH_O,
+		"FINAL_VAR(name)\n--\n\nGives the variable of that name as the answer of the whole task." },
 };
 
 int final_answer_prepare(PyObject *encode, PyObject *globals)
@@ -112,7 +121,8 @@ static void look_at_variable(void)
 	PyObject *d = PyDict_GetItemString(variables, "answer"); /* borrowed */
 	if (given || !d || !PyDict_CheckExact(d) || d == reported)
 		return;
-	PyObject *ready = PyDict_GetItemString(d, "ready"), *content = PyDict_GetItemString(d, "content");
+	PyObject *ready = PyDict_GetItemString(d, "ready"),
+		 *content = PyDict_GetItemString(d, "content");
 	if (ready != Py_True || !content)
 		return;
 	Py_XSETREF(reported, Py_NewRef(d));
@@ -122,12 +132,17 @@ static void look_at_variable(void)
 static int put(struct buffer *out, enum wire_tag tag, PyObject *text)
 {
 	PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
-	int r = bytes ? wire_put(out, tag, PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)) : -1;
+	int r = bytes ? wire_put(
+				out, tag, PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes))
+		      : -1;
 	Py_XDECREF(bytes);
 	return r;
 }
 
-/* Apart from `out`, as every frame during whose making code of the cell's may run; see put_frame() in cell.c. */
+/*
+ * Apart from `out`, as every frame during whose making code of the cell's may run; see put_frame()
+ * in cell.c.
+ */
 static void put_answer(struct buffer *out, uint32_t serial, PyObject *said)
 {
 	_cleanup_buffer_ struct buffer frame = BUFFER_INIT(out->max);
@@ -135,7 +150,8 @@ static void put_answer(struct buffer *out, uint32_t serial, PyObject *said)
 	size_t start;
 	int r = wire_begin(&frame, WIRE_ANSWER, serial, &start);
 	if (r == 0)
-		r = put(&frame, PyTuple_GET_ITEM(said, 0) == Py_True ? WIRE_JSON : WIRE_TEXT, PyTuple_GET_ITEM(said, 1));
+		r = put(&frame, PyTuple_GET_ITEM(said, 0) == Py_True ? WIRE_JSON : WIRE_TEXT,
+			PyTuple_GET_ITEM(said, 1));
 	if (r == 0 && encoded != Py_None)
 		r = put(&frame, WIRE_ENCODED, encoded);
 	if (r < 0)

@@ -1,6 +1,7 @@
 /*
- * Final answers: final_answer(x), FINAL(x) and FINAL_VAR("name") are builtins of every session, and a cell that leaves
- * answer = {"content": …, "ready": True} has given one too. The last one of a cell counts.
+ * Final answers: final_answer(x), FINAL(x) and FINAL_VAR("name") are builtins of every session, and
+ * a cell that leaves answer = {"content": …, "ready": True} has given one too. The last one of a
+ * cell counts.
  */
 #pragma once
 
@@ -11,7 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In the zygote: makes the functions; `encode` turns a value into (is JSON, text, safe encoding or None). -1 with a Python error. */
+/*
+ * In the zygote: makes the functions; `encode` turns a value into (is JSON, text, safe encoding or
+ * None). -1 with a Python error.
+ */
 int final_answer_prepare(PyObject *encode, PyObject *globals);
 
 /* Adds the functions to a dict of builtins. */

@@ -1,4 +1,5 @@
 #include "guest/run/guest.h"
+#include "guest/run/guest_introspect.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,25 +9,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/limits.h"
-#include "guest/snapshot/at_fork.h"
+#include "guest/run/cell_timing.h"
 #include "guest/run/file_changes.h"
+#include "guest/run/guest_internal.h"
+#include "guest/run/guest_stdin.h"
 #include "guest/run/memory.h"
 #include "guest/run/package_requests.h"
 #include "guest/run/paint.h"
-#include "guest/snapshot/guest_snapshot.h"
-#include "guest/policy/policy.h"
 #include "guest/run/random.h"
-#include "guest/run/cell_timing.h"
-#include "guest/snapshot/file_snapshot.h"
 #include "guest/run/stream.h"
 #include "guest/run/tool_calls.h"
+#include "guest/snapshot/at_fork.h"
+#include "guest/snapshot/guest_snapshot.h"
 #include "wire/wire.h"
 
 enum { GUEST_READ = 64 * 1024, GUEST_OUT_KEEP = 1 << 20 };
@@ -36,8 +36,7 @@ static struct wire_reader in;
 static struct buffer out;
 static bool muted;   /* a cell is replayed */
 static bool is_fork; /* a copy made by the cell's own os.fork() */
-static bool reading;  /* the main thread waits in receive(): what comes is its own */
-static PyObject *io_open;
+static bool reading; /* the main thread waits in receive(): what comes is its own */
 
 static void send_frames(struct buffer *frames)
 {
@@ -71,153 +70,6 @@ static void child_of_fork(void)
 	close(GUEST_CONTROL_FD);
 }
 
-/* ---- SETUP ------------------------------------------------------------------ */
-
-static int set_env(const struct wire_field *f)
-{
-	const char *equals = memchr(f->data, '=', f->len);
-	PyObject *os = PyImport_ImportModule("os"),
-		 *variables = os ? PyObject_GetAttrString(os, "environ") : NULL;
-	PyObject *name = NULL, *value = NULL;
-	int r = -1;
-	if (equals && variables) {
-		name = PyUnicode_DecodeUTF8(f->data, equals - f->data, "surrogateescape");
-		value = PyUnicode_DecodeUTF8(equals + 1, f->data + f->len - equals - 1, "surrogateescape");
-		r = name && value ? PyObject_SetItem(variables, name, value) : -1;
-	}
-	Py_XDECREF(name);
-	Py_XDECREF(value);
-	Py_XDECREF(variables);
-	Py_XDECREF(os);
-	return r;
-}
-
-static void reseed(uint64_t seed)
-{
-	PyObject *number = PyLong_FromUnsignedLongLong(seed);
-	PyObject *r = number ? PyObject_CallOneArg(support.reseed, number) : NULL;
-	Py_XDECREF(number);
-	Py_XDECREF(r);
-}
-
-static void set_network(const struct wire_field *f)
-{
-	PyObject *mode = PyUnicode_DecodeUTF8(f->data, (Py_ssize_t)f->len, "replace");
-	PyObject *r = mode ? PyObject_CallOneArg(support.set_network, mode) : NULL;
-	Py_XDECREF(mode);
-	Py_XDECREF(r);
-}
-
-static void preload(PyObject *names)
-{
-	PyObject *problems = PyObject_CallOneArg(support.preload, names);
-	if (problems && PyList_Check(problems)) {
-		for (Py_ssize_t i = 0; i < PyList_GET_SIZE(problems); i++)
-			PySys_FormatStderr("preload %U\n", PyList_GET_ITEM(problems, i));
-	}
-	Py_XDECREF(problems);
-}
-
-/* The modules of a template: their first calls are made, and what is there is out of sight of every collection in its copies. */
-static void become_template(void)
-{
-	PyObject *problems = PyObject_CallNoArgs(support.warm_up);
-	PyErr_Clear();
-	cell_rehearse(CELL_ADAPTED);
-	PyObject *gc = PyImport_ImportModule("gc");
-	PyObject *collected = gc ? PyObject_CallMethod(gc, "collect", NULL) : NULL;
-	PyObject *frozen = collected ? PyObject_CallMethod(gc, "freeze", NULL) : NULL;
-	Py_XDECREF(frozen);
-	Py_XDECREF(collected);
-	Py_XDECREF(gc);
-	Py_XDECREF(problems);
-	PyErr_Clear();
-}
-
-static void catch_cell_signal(void);
-
-/* A session with a screen: figures become windows, and cells may be left in a main loop while others run. */
-static void use_display(void)
-{
-	PyObject *r = PyObject_CallNoArgs(support.use_display);
-	Py_XDECREF(r);
-	PyErr_Clear();
-	catch_cell_signal();
-}
-
-/* What a process can be told to keep to by itself: the only walls on machines without control groups, the same numbers elsewhere. */
-static bool limit_itself(const struct wire_field *f)
-{
-	static const struct {
-		uint8_t tag;
-		int resource;
-	} rows[] = { { WIRE_PROCESSES, RLIMIT_NPROC }, { WIRE_FILE_BYTES, RLIMIT_FSIZE }, { WIRE_OPEN_FILES, RLIMIT_NOFILE },
-		{ WIRE_CPU_SECONDS, RLIMIT_CPU } };
-	uint64_t n;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct rlimit now;
-		if (f->tag != rows[i].tag || wire_field_u64(f, &n) < 0)
-			continue;
-		getrlimit((__rlimit_resource_t)rows[i].resource, &now);
-		if (n > now.rlim_max)
-			n = now.rlim_max;
-		setrlimit((__rlimit_resource_t)rows[i].resource, &(struct rlimit){ .rlim_cur = n, .rlim_max = n });
-		return true;
-	}
-	return false;
-}
-
-static void setup(const struct wire_frame *f)
-{
-	struct wire_field field;
-	size_t at = 0;
-	uint64_t n;
-	bool template = false;
-	steps_begin();
-	PyObject *names = PyList_New(0);
-	while (wire_field_next(f, &at, &field) == 1) {
-		if (field.tag == WIRE_ENV) {
-			set_env(&field);
-		} else if (field.tag == WIRE_SEED && wire_field_u64(&field, &n) == 0) {
-			reseed(n);
-		} else if (field.tag == WIRE_MEMORY && wire_field_u64(&field, &n) == 0) {
-			memory_limit(n);
-		} else if (limit_itself(&field)) {
-			continue;
-		} else if (field.tag == WIRE_SCREEN) {
-			use_display(); /* comes behind the environment */
-		} else if (field.tag == WIRE_NETWORK) {
-			set_network(&field);
-		} else if (field.tag == WIRE_PACKAGES) {
-			packages_add(field.data, field.len);
-		} else if (field.tag == WIRE_POLICY) {
-			policy_rule(field.data, field.len);
-		} else if (field.tag == WIRE_KEEP_FILES && wire_field_u64(&field, &n) == 0) {
-			file_snapshot_allow(n);
-		} else if (field.tag == WIRE_WIPE) {
-			file_snapshot_wipe();
-			files_forget_changes();
-		} else if (field.tag == WIRE_TEMPLATE) {
-			template = true;
-		} else if (field.tag == WIRE_PRELOAD && names) {
-			PyObject *name = PyUnicode_DecodeUTF8(field.data, (Py_ssize_t)field.len, "replace");
-			if (name)
-				PyList_Append(names, name);
-			Py_XDECREF(name);
-		}
-		PyErr_Clear();
-	}
-	if (names && PyList_GET_SIZE(names))
-		preload(names);
-	PyErr_Clear();
-	if (template)
-		become_template();
-	Py_XDECREF(names);
-	steps_end(STEP_SETUP); /* told with the first cell */
-	if (policy_apply() < 0)
-		guest_fail(GUEST_CONTROL_FD, "applying the executor profile", EINVAL); /* never without it */
-}
-
 /* Reads what is there, without waiting. */
 static bool fill_now(void)
 {
@@ -234,47 +86,6 @@ static bool fill_now(void)
 
 /* ---- EXECUTE ------------------------------------------------------------------ */
 
-/* Puts `fd` (or /dev/null) on descriptor 0. */
-static void put_on_stdin(int fd)
-{
-	int source = fd >= 0 ? fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
-	dup2(source, STDIN_FILENO);
-	fd_close(source);
-}
-
-/* The same, with a fresh sys.stdin over it. */
-static void set_stdin(int fd)
-{
-	put_on_stdin(fd);
-	policy_trust(true);
-	PyObject *file =
-		PyObject_CallFunction(io_open, "isisssi", 0, "r", -1, "utf-8", "replace", (char *)NULL, 0);
-	if (!file || PySys_SetObject("stdin", file) < 0)
-		PyErr_Clear();
-	policy_trust(false);
-	Py_XDECREF(file);
-}
-
-static bool stdin_closed(void)
-{
-	PyObject *file = PySys_GetObject("stdin"); /* borrowed */
-	PyObject *closed = file ? PyObject_GetAttrString(file, "closed") : NULL;
-	bool yes = closed == Py_True;
-	PyErr_Clear();
-	Py_XDECREF(closed);
-	return yes;
-}
-
-static int stdin_from(const char *text, size_t len)
-{
-	int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd >= 0 && (fd_write_full(fd, text, len) < 0 || lseek(fd, 0, SEEK_SET) < 0)) {
-		fd_close(fd);
-		return -1;
-	}
-	return fd;
-}
-
 static void say_nothing(struct buffer *frames)
 {
 	frames->len = 0;
@@ -287,16 +98,20 @@ static void execute(const struct wire_frame *f)
 	struct wire_field field;
 	size_t at = 0, len = 0;
 	char *code = NULL;
-	bool has_stdin = false, final = false, typed = false, paint = false, unwatched = false;
+	bool has_stdin = false, final = false, typed = false, paint = false, unwatched = false,
+	     data_forms = false;
 	int exit_code = 0;
-	uint32_t serial = f->serial; /* a cell inside this one reads into the buffer that the frame lies in */
+	/* a cell inside this one reads into the buffer that the frame lies in */
+	uint32_t serial = f->serial;
 	while (wire_field_next(f, &at, &field) == 1) {
 		if (field.tag == WIRE_CODE && !code && (code = malloc(field.len + 1))) {
 			memcpy(code, field.data, field.len);
 			code[len = field.len] = '\0';
 		} else if (field.tag == WIRE_STDIN) {
-			set_stdin(stdin_from(field.data, field.len));
+			stdin_set(stdin_from(field.data, field.len));
 			has_stdin = true;
+		} else if (field.tag == WIRE_ARGUMENT) {
+			cell_add_argument(field.data, field.len);
 		} else if (field.tag == WIRE_RESCAN) {
 			files_forget_changes();
 		} else if (field.tag == WIRE_FINAL) {
@@ -305,6 +120,8 @@ static void execute(const struct wire_frame *f)
 			cell_set_variables(field.data, field.len);
 		} else if (field.tag == WIRE_TYPED) {
 			typed = true;
+		} else if (field.tag == WIRE_DATA_FORMS) {
+			data_forms = true;
 		} else if (field.tag == WIRE_PAINT) {
 			paint = !muted;
 		} else if (field.tag == WIRE_UNWATCHED) {
@@ -314,12 +131,14 @@ static void execute(const struct wire_frame *f)
 	cell_type_result(typed);
 	cell_paint(paint);
 	cell_set_unwatched(unwatched);
-	if (!has_stdin && stdin_closed()) /* exit() of the site module closes it */
-		set_stdin(-1);
+	cell_set_data_forms(data_forms);
+	if (!has_stdin && stdin_is_closed()) /* exit() of the site module closes it */
+		stdin_set(-1);
 	depth++;
 	uint64_t began = clock_now_ns();
 	if (code)
-		exit_code = cell_run(code, len, serial, final, &out, muted ? say_nothing : send_frames);
+		exit_code = cell_run(
+			code, len, serial, final, &out, muted ? say_nothing : send_frames);
 	depth--;
 	free(code);
 	if (is_fork)
@@ -329,7 +148,7 @@ static void execute(const struct wire_frame *f)
 	else
 		send_frames(&out);
 	if (has_stdin)
-		set_stdin(-1);
+		stdin_set(-1);
 	if (!depth)
 		guest_snapshot_cell_done(serial, clock_now_ns() - began);
 }
@@ -409,10 +228,13 @@ static PyObject *on_cell_signal(PyObject *self, PyObject *args)
 
 static PyMethodDef cell_signal_def = { "next_cell", on_cell_signal, METH_VARARGS, NULL };
 
-static void catch_cell_signal(void)
+void guest_catch_cell_signal(void)
 {
-	PyObject *signal = PyImport_ImportModule("signal"), *handler = PyCFunction_New(&cell_signal_def, NULL);
-	PyObject *r = signal && handler ? PyObject_CallMethod(signal, "signal", "iO", WIRE_CELL_SIGNAL, handler) : NULL;
+	PyObject *signal = PyImport_ImportModule("signal"),
+		 *handler = PyCFunction_New(&cell_signal_def, NULL);
+	PyObject *r = signal && handler ? PyObject_CallMethod(
+						  signal, "signal", "iO", WIRE_CELL_SIGNAL, handler)
+					: NULL;
 	Py_XDECREF(r);
 	Py_XDECREF(handler);
 	Py_XDECREF(signal);
@@ -439,7 +261,7 @@ static void check(const struct wire_frame *f)
 static void rehearse(void)
 {
 	cell_rehearse(1);
-	stdin_closed();
+	stdin_is_closed();
 	memory_reset_peak();
 	memory_weigh();
 }
@@ -448,13 +270,17 @@ static void handle(const struct wire_frame *f)
 {
 	switch (f->type) {
 	case WIRE_SETUP:
-		setup(f);
+		guest_setup(f, &support);
 		break;
 	case WIRE_EXECUTE:
 		execute(f);
 		break;
 	case WIRE_CHECK:
 		check(f);
+		break;
+	case WIRE_INTROSPECT:
+		introspect_answer(f, &out);
+		send_frames(&out);
 		break;
 	case WIRE_REHEARSE:
 		rehearse();
@@ -483,9 +309,12 @@ static size_t bytes_of_result(void)
 		return WIRE_HEADER - have;
 	if (have)
 		memcpy(head, in.in.data + in.done, WIRE_HEADER);
-	else if (recv(GUEST_CONTROL_FD, head, WIRE_HEADER, MSG_PEEK | MSG_DONTWAIT) < WIRE_HEADER || head[4] != WIRE_TOOL_RESULT)
+	else if (recv(GUEST_CONTROL_FD, head, WIRE_HEADER, MSG_PEEK | MSG_DONTWAIT) < WIRE_HEADER ||
+		 head[4] != WIRE_TOOL_RESULT)
 		return 0;
-	return WIRE_HEADER + (head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24) - have;
+	return WIRE_HEADER +
+	       (head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24) -
+	       have;
 }
 
 bool guest_take_result(void)
@@ -567,14 +396,15 @@ static void receive(void)
 int guest_prepare(const struct support *s)
 {
 	support = *s;
-	PyObject *io = PyImport_ImportModule("io");
-	io_open = io ? PyObject_GetAttrString(io, "open") : NULL;
-	Py_XDECREF(io);
-	if (!io_open || at_fork_prepare() < 0)
+	if (stdin_prepare() < 0 || at_fork_prepare() < 0)
 		return -1;
 	pthread_atfork(NULL, NULL, child_of_fork);
-	guest_snapshot_prepare(&(struct guest_snapshot_host){ .support = &support, .send = send_with, .forget_input = forget_input });
-	return stream_prepare() < 0 || cell_prepare(s) < 0 || tools_prepare() < 0 || packages_prepare() < 0 ? -1 : 0;
+	guest_snapshot_prepare(&(struct guest_snapshot_host){
+		.support = &support, .send = send_with, .forget_input = forget_input });
+	return stream_prepare() < 0 || cell_prepare(s) < 0 || tools_prepare() < 0 ||
+			       packages_prepare() < 0
+		       ? -1
+		       : 0;
 }
 
 void guest_fail(int control, const char *step, int err)
@@ -582,7 +412,8 @@ void guest_fail(int control, const char *step, int err)
 	struct buffer b = BUFFER_INIT(4096);
 	size_t start;
 	char text[256];
-	snprintf(text, sizeof(text), "%s%s%s", step, err ? ": " : "", err ? strerror(err < 0 ? -err : err) : "");
+	snprintf(text, sizeof(text), "%s%s%s", step, err ? ": " : "",
+		err ? strerror(err < 0 ? -err : err) : "");
 	if (wire_begin(&b, WIRE_FAILED, 0, &start) == 0) {
 		wire_put(&b, WIRE_TEXT, text, strlen(text));
 		wire_end(&b, start);
@@ -617,7 +448,8 @@ static void say_ready(void)
  * there. */
 static void add_working_directory(void)
 {
-	PyObject *path = PySys_GetObject("path"), *here = PyUnicode_FromString(""); /* path is borrowed */
+	/* path is borrowed */
+	PyObject *path = PySys_GetObject("path"), *here = PyUnicode_FromString("");
 	if (!path || !here || PyList_Insert(path, 0, here) < 0)
 		PyErr_Clear();
 	Py_XDECREF(here);
@@ -633,7 +465,7 @@ void guest_settle(void)
 {
 	at_fork_settle();
 	random_prepare();
-	set_stdin(-1);
+	stdin_set(-1);
 	add_working_directory();
 }
 
@@ -644,7 +476,7 @@ void guest_run(void)
 	at_fork_begin();
 	random_renew(support.reseed);
 	stream_start();
-	put_on_stdin(-1); /* the jail's own; sys.stdin over it is there already */
+	stdin_put(-1); /* the jail's own; sys.stdin over it is there already */
 	files_forget_changes();
 	wire_reader_init(&in, LIMIT_FRAME_BYTES);
 	catch_wake();

@@ -7,20 +7,27 @@
 /* ---- lines ------------------------------------------------------------------------- */
 
 /*
- * True when a line can only be entered from another one through brackets: no text over several lines, no backslash at the end of a line. What
- * separates lines otherwise than \n does is not looked into, nor what may begin a file.
+ * True when a line can only be entered from another one through brackets: no text over several
+ * lines, no backslash at the end of a line. What separates lines otherwise than \n does is not
+ * looked into, nor what may begin a file.
  */
 static bool lines_are_plain(const char *code, size_t len)
 {
-	return !memchr(code, '\r', len) && !memchr(code, '\f', len) && !memchr(code, '\0', len) && !memmem(code, len, "\\\n", 2) &&
-	       !memmem(code, len, "'''", 3) && !memmem(code, len, "\"\"\"", 3) && !(len >= 3 && memcmp(code, "\xef\xbb\xbf", 3) == 0);
+	return !memchr(code, '\r', len) && !memchr(code, '\f', len) && !memchr(code, '\0', len) &&
+	       !memmem(code, len, "\\\n", 2) && !memmem(code, len, "'''", 3) &&
+	       !memmem(code, len, "\"\"\"", 3) &&
+	       !(len >= 3 && memcmp(code, "\xef\xbb\xbf", 3) == 0);
 }
 
-/* The last line that begins with neither space, comment nor closing bracket: the last statement begins there or, when that is in brackets, before it. */
+/*
+ * The last line that begins with neither space, comment nor closing bracket: the last statement
+ * begins there or, when that is in brackets, before it.
+ */
 static const char *last_line(const char *code, size_t len)
 {
 	for (const char *end = code + len; end > code;) {
-		const char *newline = memrchr(code, '\n', (size_t)(end - code)), *line = newline ? newline + 1 : code;
+		const char *newline = memrchr(code, '\n', (size_t)(end - code)),
+			   *line = newline ? newline + 1 : code;
 		if (line < code + len && !strchr(" \t#\n)]}", *line))
 			return line;
 		end = newline ? newline : code;
@@ -44,9 +51,13 @@ static bool is_one_of(const char *word, size_t len, const char *const *list)
 }
 
 /* A line that begins with one of these is, or belongs to, a statement, unless it is in brackets. */
-static const char *const keywords[] = { "assert", "async", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if",
-	"import", "nonlocal", "pass", "raise", "return", "try", "while", "with", NULL };
-/* Words that begin a statement in some places and are names in others; or an expression that is one as a statement only. */
+static const char *const keywords[] = { "assert", "async", "break", "class", "continue", "def",
+	"del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
+	"nonlocal", "pass", "raise", "return", "try", "while", "with", NULL };
+/*
+ * Words that begin a statement in some places and are names in others; or an expression that is one
+ * as a statement only.
+ */
 static const char *const sometimes[] = { "case", "match", "type", "yield", NULL };
 /* A text with one of these before it holds expressions. */
 static const char formatted[] = "fFtT";
@@ -59,14 +70,15 @@ struct scan {
 	const char *at, *end;
 	char open[DEPTH_MAX]; /* brackets */
 	unsigned depth;
-	bool compound;   /* begins with a keyword */
+	bool compound; /* begins with a keyword */
 	bool assigns;
 	bool colon, over; /* outside of brackets: a colon; the end of the line */
 };
 
 /*
- * Since 3.12 a text with expressions may go on in the next line, within the braces of one: then the last line begins there, and what looks like a text,
- * or a comment, may be neither. But the brace that closes is somewhere in it: so braces count wherever they are.
+ * Since 3.12 a text with expressions may go on in the next line, within the braces of one: then the
+ * last line begins there, and what looks like a text, or a comment, may be neither. But the brace
+ * that closes is somewhere in it: so braces count wherever they are.
  */
 static bool has_brace(const char *start, const char *end)
 {
@@ -102,8 +114,11 @@ static bool skip_comment(struct scan *s)
 	return !has_brace(start, s->at);
 }
 
-/* A text with expressions. Since 3.12 these may hold its own quote: it ends with the first one where none is open, which is clear when there are no
- * other quotes, no comments and no braces that stand for themselves. */
+/*
+ * A text with expressions. Since 3.12 these may hold its own quote: it ends with the first one
+ * where none is open, which is clear when there are no other quotes, no comments and no braces that
+ * stand for themselves.
+ */
 static bool skip_formatted(struct scan *s)
 {
 	const char *start = s->at + 1;
@@ -131,7 +146,8 @@ static bool take_word(struct scan *s)
 				return skip_formatted(s);
 		return skip_text(s);
 	}
-	return s->depth || s->compound || len != 6 || memcmp(word, "lambda", 6) != 0; /* its `=` would not assign */
+	/* its `=` would not assign */
+	return s->depth || s->compound || len != 6 || memcmp(word, "lambda", 6) != 0;
 }
 
 /* An equals sign outside of brackets: part of a comparison, or does it assign? False for `:=`. */
@@ -195,6 +211,7 @@ static bool take_other(struct scan *s)
 	default:
 		break;
 	}
+
 	s->at++;
 	return true;
 }
@@ -212,6 +229,7 @@ enum closing last_expression_find(const char *code, size_t len, size_t *ret_star
 	const char *start = lines_are_plain(code, len) ? last_line(code, len) : NULL;
 	struct scan s = { .at = start, .end = code + len };
 	size_t word = 0;
+
 	if (!start)
 		return CLOSING_UNSURE;
 	while (start + word < s.end && in_word(start[word]))

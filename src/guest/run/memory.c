@@ -27,7 +27,10 @@ static int set_soft(uint64_t bytes)
 
 enum { STATM_RESIDENT = 1, STATM_SHARED, STATM_DATA = 5, STATM_FIELDS };
 
-/* /proc/self/statm in bytes; zeros when it cannot be read. Without stdio, whose pages a guest would copy for it. */
+/*
+ * /proc/self/statm in bytes; zeros when it cannot be read. Without stdio, whose pages a guest would
+ * copy for it.
+ */
 static void read_statm(uint64_t ret[STATM_FIELDS])
 {
 	char text[128] = "", *at = text;
@@ -40,7 +43,9 @@ static void read_statm(uint64_t ret[STATM_FIELDS])
 /* In memory now, and no file backs it. */
 static uint64_t resident(const uint64_t field[STATM_FIELDS])
 {
-	return field[STATM_RESIDENT] > field[STATM_SHARED] ? field[STATM_RESIDENT] - field[STATM_SHARED] : 0;
+	return field[STATM_RESIDENT] > field[STATM_SHARED]
+		       ? field[STATM_RESIDENT] - field[STATM_SHARED]
+		       : 0;
 }
 
 void memory_weigh(void)
@@ -59,7 +64,8 @@ int memory_limit(uint64_t bytes)
 	if (!weighed)
 		memory_weigh();
 	weighed = false; /* a limit that comes later is for a copy, which was born with more */
-	limit = data_at_birth + bytes; /* what came from the zygote counts for the kernel, but is not the session's */
+	/* what came from the zygote counts for the kernel, but is not the session's */
+	limit = data_at_birth + bytes;
 	own_limit = bytes;
 	beyond = 0;
 	return set_soft(limit);
@@ -95,7 +101,8 @@ void memory_reset_peak(void)
 {
 	_cleanup_fd_ int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
 	if (fd >= 0) {
-		ssize_t w = write(fd, "5", 1); /* 5: the high-water mark only, pages are left alone */
+		/* 5: the high-water mark only, pages are left alone */
+		ssize_t w = write(fd, "5", 1);
 		(void)w;
 	}
 }

@@ -6,7 +6,9 @@
 
 enum { EXCEPTIONS_MAX = 256 }; /* a chain may be a circle, or as long as memory allows */
 
-/* `exception` and what it leads to by __cause__, __context__ and a group's members: new references. */
+/*
+ * `exception` and what it leads to by __cause__, __context__ and a group's members: new references.
+ */
 struct family {
 	PyObject *at[EXCEPTIONS_MAX];
 	size_t n;
@@ -29,8 +31,10 @@ static void add_members(struct family *f, PyObject *exception)
 #if PY_VERSION_HEX >= 0x030b0000
 	if (!PyObject_TypeCheck(exception, (PyTypeObject *)PyExc_BaseExceptionGroup))
 		return;
-	PyObject *members = ((PyBaseExceptionGroupObject *)exception)->excs; /* borrowed: a class may hide the attribute */
-	for (Py_ssize_t i = 0; members && PyTuple_Check(members) && i < PyTuple_GET_SIZE(members); i++)
+	/* borrowed: a class may hide the attribute */
+	PyObject *members = ((PyBaseExceptionGroupObject *)exception)->excs;
+	for (Py_ssize_t i = 0; members && PyTuple_Check(members) && i < PyTuple_GET_SIZE(members);
+		i++)
 		add(f, Py_NewRef(PyTuple_GET_ITEM(members, i)));
 #else
 	(void)f, (void)exception;
@@ -66,8 +70,9 @@ bool memory_error_in(PyObject *exception)
 }
 
 /*
- * A generator that caught the error and yielded since is not done: clearing its frame would close it. It is then elsewhere than where the traceback
- * says. Other frames that still run refuse to be cleared.
+ * A generator that caught the error and yielded since is not done: clearing its frame would close
+ * it. It is then elsewhere than where the traceback says. Other frames that still run refuse to be
+ * cleared.
  */
 static void clear_frame(const PyTracebackObject *t)
 {
@@ -84,7 +89,8 @@ static void clear_frame(const PyTracebackObject *t)
 static void clear_frames(PyObject *exception)
 {
 	PyObject *first = PyException_GetTraceback(exception);
-	PyTracebackObject *t = first && PyTraceBack_Check(first) ? (PyTracebackObject *)first : NULL;
+	PyTracebackObject *t = first && PyTraceBack_Check(first) ? (PyTracebackObject *)first
+								 : NULL;
 	for (; t; t = t->tb_next)
 		clear_frame(t);
 	Py_XDECREF(first);

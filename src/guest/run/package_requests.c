@@ -9,8 +9,11 @@ static Py_ssize_t system_packages(PyObject *path)
 {
 	Py_ssize_t n = PyList_GET_SIZE(path);
 	for (Py_ssize_t i = 0; i < n; i++) {
-		const char *entry = PyUnicode_Check(PyList_GET_ITEM(path, i)) ? PyUnicode_AsUTF8(PyList_GET_ITEM(path, i)) : NULL;
-		if (entry && (strstr(entry, "dist-packages") || strstr(entry, "site-packages") || !strncmp(entry, "/packages/", 10)))
+		const char *entry = PyUnicode_Check(PyList_GET_ITEM(path, i))
+					    ? PyUnicode_AsUTF8(PyList_GET_ITEM(path, i))
+					    : NULL;
+		if (entry && (strstr(entry, "dist-packages") || strstr(entry, "site-packages") ||
+				     !strncmp(entry, "/packages/", 10)))
 			return i;
 		PyErr_Clear();
 	}
@@ -19,11 +22,14 @@ static Py_ssize_t system_packages(PyObject *path)
 
 static void extend_pythonpath(PyObject *entry)
 {
-	PyObject *os = PyImport_ImportModule("os"), *all = os ? PyObject_GetAttrString(os, "environ") : NULL;
+	PyObject *os = PyImport_ImportModule("os"),
+		 *all = os ? PyObject_GetAttrString(os, "environ") : NULL;
 	PyObject *old = all ? PyMapping_GetItemString(all, "PYTHONPATH") : NULL;
+
 	PyErr_Clear();
-	PyObject *value = old && PyUnicode_Check(old) && PyUnicode_GET_LENGTH(old) ? PyUnicode_FromFormat("%U:%U", entry, old)
-										  : Py_NewRef(entry);
+	PyObject *value = old && PyUnicode_Check(old) && PyUnicode_GET_LENGTH(old)
+				  ? PyUnicode_FromFormat("%U:%U", entry, old)
+				  : Py_NewRef(entry);
 	if (all && value)
 		PyMapping_SetItemString(all, "PYTHONPATH", value);
 	PyErr_Clear();
@@ -33,17 +39,25 @@ static void extend_pythonpath(PyObject *entry)
 	Py_XDECREF(os);
 }
 
-/* No cache of a finder is to be forgotten: a set is whole before anybody hears of it, so nobody has looked there. */
+/*
+ * No cache of a finder is to be forgotten: a set is whole before anybody hears of it, so nobody has
+ * looked there.
+ */
 void packages_add(const char *path, size_t len)
 {
 	PyObject *list = PySys_GetObject("path"); /* borrowed */
 	PyObject *entry = PyUnicode_DecodeUTF8(path, (Py_ssize_t)len, "strict");
+
 	if (!list || !PyList_Check(list) || !entry) {
 		PyErr_Clear();
 		Py_XDECREF(entry);
 		return;
 	}
-	/* One that is there already, as in a session from a template, goes before those that were added since. */
+
+	/*
+	 * One that is there already, as in a session from a template, goes before those that were
+	 * added since.
+	 */
 	Py_ssize_t before = PySequence_Index(list, entry), first = system_packages(list);
 	PyErr_Clear();
 	if (before > first)
@@ -68,7 +82,8 @@ static PyObject *use_packages(PyObject *self, PyObject *path)
 int packages_prepare(void)
 {
 	static PyMethodDef method = { "_use_packages", use_packages, METH_O, NULL };
-	PyObject *module = PyImport_ImportModule("_glovebox"), *function = PyCFunction_New(&method, NULL);
+	PyObject *module = PyImport_ImportModule("_glovebox"),
+		 *function = PyCFunction_New(&method, NULL);
 	int r = module && function ? PyObject_SetAttrString(module, method.ml_name, function) : -1;
 	Py_XDECREF(function);
 	Py_XDECREF(module);

@@ -7,12 +7,13 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include "guest/policy/policy.h"
 #include "guest/run/cell.h"
 #include "guest/run/guest.h"
-#include "guest/policy/policy.h"
 #include "jail/xsocket.h"
 
-enum { CONNECTIONS_MAX = 16 }; /* to the display, that are watched: more are looked at now and then */
+/* to the display, that are watched: more are looked at now and then */
+enum { CONNECTIONS_MAX = 16 };
 
 static PyObject *paint_screen;
 static bool told; /* CONTINUE */
@@ -25,7 +26,8 @@ static unsigned find_connections(struct pollfd *ret, unsigned max)
 	for (int fd = 0; fd < GUEST_CONTROL_FD && n < max; fd++) {
 		struct sockaddr_un peer = { 0 };
 		socklen_t len = sizeof(peer);
-		if (getpeername(fd, (struct sockaddr *)&peer, &len) == 0 && peer.sun_family == AF_UNIX &&
+		if (getpeername(fd, (struct sockaddr *)&peer, &len) == 0 &&
+			peer.sun_family == AF_UNIX &&
 			!strncmp(peer.sun_path, path, sizeof(path) - 1))
 			ret[n++] = (struct pollfd){ .fd = fd, .events = POLLIN };
 	}
@@ -41,13 +43,15 @@ static bool has_company(void)
 }
 
 /*
- * _glovebox._paint_wait(ms, watch) → 1: the daemon has its picture; 2: events came (only with watch); 0: the time is over, or a signal came.
- * To the display's screen process this wait is a main loop's: the windows are painted, and their program waits for events.
+ * _glovebox._paint_wait(ms, watch) → 1: the daemon has its picture; 2: events came (only with
+ * watch); 0: the time is over, or a signal came. To the display's screen process this wait is a
+ * main loop's: the windows are painted, and their program waits for events.
  */
 static PyObject *paint_wait(PyObject *self, PyObject *args)
 {
 	struct pollfd p[1 + CONNECTIONS_MAX] = { { .fd = GUEST_CONTROL_FD, .events = POLLIN } };
 	int ms, watch, r = 0;
+
 	(void)self;
 	if (!PyArg_ParseTuple(args, "ip", &ms, &watch))
 		return NULL;
@@ -57,6 +61,7 @@ static PyObject *paint_wait(PyObject *self, PyObject *args)
 		r = poll(p, n, ms);
 		Py_END_ALLOW_THREADS;
 	}
+
 	if (PyErr_CheckSignals() < 0)
 		return NULL;
 	if (r > 0 && p[0].revents)
@@ -80,7 +85,8 @@ void paint_windows(void)
 
 	told = false;
 	cell_tell_loop(WIRE_LOOP_ENDED);
-	policy_trust(true); /* the callbacks of the session's code, which it calls, are not trusted */
+	/* the callbacks of the session's code, which it calls, are not trusted */
+	policy_trust(true);
 	PyObject *r = PyObject_CallFunction(paint_screen, "i", own);
 	policy_trust(false);
 
@@ -93,7 +99,8 @@ void paint_windows(void)
 
 int paint_prepare(PyObject *function)
 {
-	PyObject *module = PyImport_ImportModule("_glovebox"), *wait = PyCFunction_New(&paint_wait_def, NULL);
+	PyObject *module = PyImport_ImportModule("_glovebox"),
+		 *wait = PyCFunction_New(&paint_wait_def, NULL);
 	int r = module && wait ? PyObject_SetAttrString(module, "_paint_wait", wait) : -1;
 	paint_screen = function;
 	Py_XDECREF(wait);

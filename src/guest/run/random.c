@@ -19,7 +19,8 @@ struct python_mt19937 {
 	uint32_t key[MT_WORDS];
 };
 
-static const struct python_mt19937 *python_state; /* of the `random` module's own generator; NULL when it is not where it should be */
+/* of the `random` module's own generator; NULL when it is not where it should be */
+static const struct python_mt19937 *python_state;
 static struct {
 	int python_position, numpy_position;
 	uint32_t python_first, numpy_first; /* changes with every MT_WORDS numbers */
@@ -48,12 +49,14 @@ static PyObject *follow(PyObject *from, const char *const *names)
 	return o;
 }
 
-/* The documented way: numpy.random.BitGenerator.capsule holds a bitgen_t, which begins with the pointer to
- * its state. */
+/*
+ * The documented way: numpy.random.BitGenerator.capsule holds a bitgen_t, which begins with the
+ * pointer to its state.
+ */
 static struct mt19937 *find_state(PyObject *mtrand)
 {
-	PyObject *capsule =
-		follow(mtrand, (const char *const[]){ "_rand", "_bit_generator", "capsule", NULL });
+	PyObject *capsule = follow(
+		mtrand, (const char *const[]){ "_rand", "_bit_generator", "capsule", NULL });
 	void **generator = capsule ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;
 	struct mt19937 *state = generator ? *generator : NULL;
 	PyErr_Clear();
@@ -61,7 +64,9 @@ static struct mt19937 *find_state(PyObject *mtrand)
 	return state;
 }
 
-/* True when what lies there is what numpy itself says its state is: ('MT19937', key, position, has_gauss, …).
+/*
+ * True when what lies there is what numpy itself says its state is: ('MT19937', key, position,
+ * has_gauss, …).
  */
 static bool is_state(PyObject *mtrand, const struct mt19937 *state)
 {
@@ -69,28 +74,42 @@ static bool is_state(PyObject *mtrand, const struct mt19937 *state)
 	PyObject *said = get ? PyObject_CallNoArgs(get) : NULL;
 	Py_buffer key = { 0 };
 	bool yes = false;
+
 	if (said && PyTuple_Check(said) && PyTuple_GET_SIZE(said) >= 4 &&
 		PyObject_GetBuffer(PyTuple_GET_ITEM(said, 1), &key, PyBUF_SIMPLE) == 0) {
-		yes = key.len == sizeof(state->key) && memcmp(key.buf, state->key, sizeof(state->key)) == 0 &&
+		yes = key.len == sizeof(state->key) &&
+		      memcmp(key.buf, state->key, sizeof(state->key)) == 0 &&
 		      PyLong_AsLong(PyTuple_GET_ITEM(said, 2)) == state->position &&
-		      PyLong_AsLong(PyTuple_GET_ITEM(said, 3)) == 0; /* no half of a Gaussian pair waits */
+		      /* no half of a Gaussian pair waits */
+		      PyLong_AsLong(PyTuple_GET_ITEM(said, 3)) == 0;
 		PyBuffer_Release(&key);
 	}
+
 	PyErr_Clear();
 	Py_XDECREF(said);
 	Py_XDECREF(get);
 	return yes;
 }
 
-/* random._inst, when its state is what random.getstate() says: (3, (624 numbers and the position), …). */
+/*
+ * random._inst, when its state is what random.getstate() says: (3, (624 numbers and the position),
+ * …).
+ */
 static const struct python_mt19937 *find_python_state(PyObject *random)
 {
 	PyObject *instance = follow(random, (const char *const[]){ "_inst", NULL });
 	PyObject *said = instance ? PyObject_CallMethod(instance, "getstate", NULL) : NULL;
-	PyObject *numbers = said && PyTuple_Check(said) && PyTuple_GET_SIZE(said) > 1 ? PyTuple_GET_ITEM(said, 1) : NULL;
-	const struct python_mt19937 *state = instance ? (const void *)((const char *)instance + sizeof(PyObject)) : NULL;
-	bool same = numbers && PyTuple_Check(numbers) && PyTuple_GET_SIZE(numbers) == MT_WORDS + 1 &&
-		    Py_TYPE(instance)->tp_basicsize >= (Py_ssize_t)(sizeof(PyObject) + sizeof(*state));
+	PyObject *numbers = said && PyTuple_Check(said) && PyTuple_GET_SIZE(said) > 1
+				    ? PyTuple_GET_ITEM(said, 1)
+				    : NULL;
+	const struct python_mt19937 *state = instance ? (const void *)((const char *)instance +
+								       sizeof(PyObject))
+						      : NULL;
+	bool same = numbers && PyTuple_Check(numbers) &&
+		    PyTuple_GET_SIZE(numbers) == MT_WORDS + 1 &&
+		    Py_TYPE(instance)->tp_basicsize >=
+			    (Py_ssize_t)(sizeof(PyObject) + sizeof(*state));
+
 	for (Py_ssize_t i = 0; same && i < MT_WORDS; i++)
 		same = PyLong_AsUnsignedLong(PyTuple_GET_ITEM(numbers, i)) == state->key[i];
 	same = same && PyLong_AsLong(PyTuple_GET_ITEM(numbers, MT_WORDS)) == state->position;
@@ -102,7 +121,8 @@ static const struct python_mt19937 *find_python_state(PyObject *random)
 
 void random_prepare(void)
 {
-	PyObject *random = module_if_imported("random"), *mtrand = module_if_imported("numpy.random.mtrand");
+	PyObject *random = module_if_imported("random"),
+		 *mtrand = module_if_imported("numpy.random.mtrand");
 	if (random)
 		seed_random = follow(random, (const char *const[]){ "seed", NULL });
 	python_state = random ? find_python_state(random) : NULL;
@@ -147,6 +167,8 @@ bool random_moved(void)
 {
 	if ((seed_random && !python_state) || (numpy_imported && !numpy_by_hand))
 		return true;
-	return (python_state && (mark.python_position != python_state->position || mark.python_first != python_state->key[0])) ||
-	       (numpy_by_hand && (mark.numpy_position != numpy_state->position || mark.numpy_first != numpy_state->key[0]));
+	return (python_state && (mark.python_position != python_state->position ||
+					mark.python_first != python_state->key[0])) ||
+	       (numpy_by_hand && (mark.numpy_position != numpy_state->position ||
+					 mark.numpy_first != numpy_state->key[0]));
 }

@@ -10,16 +10,21 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "guest/run/flush_calls.h"
+
 enum { STREAM_BUFFER = 64 * 1024, STREAM_DELAY_NS = 8 * 1000 * 1000, BUSY_WAIT_NS = 50 * 1000 };
 
 /*
- * Appending and flushing happen under the GIL, and in the timer's handler without it: whoever set `busy` has the buffer. The handler may have interrupted
- * just that one, so it never waits: it leaves the flush to him (`flush_wanted`). The others wait for a handler that another thread is in.
+ * Appending and flushing happen under the GIL, and in the timer's handler without it: whoever set
+ * `busy` has the buffer. The handler may have interrupted just that one, so it never waits: it
+ * leaves the flush to him (`flush_wanted`). The others wait for a handler that another thread is
+ * in.
  */
 struct stream {
 	int fd;
 	atomic_bool busy, flush_wanted;
-	bool half_seen; /* the timer came once in the middle of a line, and left it for the next time */
+	/* the timer came once in the middle of a line, and left it for the next time */
+	bool half_seen;
 	size_t len;
 	char data[STREAM_BUFFER];
 };
@@ -34,7 +39,10 @@ static int timer_signal(void)
 	return SIGRTMAX - 1;
 }
 
-/* Everything or nothing is asked of the kernel; a reader that is gone ends us by SIGPIPE's absence: EPIPE, dropped. */
+/*
+ * Everything or nothing is asked of the kernel; a reader that is gone ends us by SIGPIPE's absence:
+ * EPIPE, dropped.
+ */
 static void write_out(int fd, const char *data, size_t len)
 {
 	while (len) {
@@ -88,7 +96,10 @@ void stream_flush_all(void)
 	errno = saved;
 }
 
-/* A fatal signal: what was printed is part of the outcome. SA_RESETHAND restored the default action, which now happens. */
+/*
+ * A fatal signal: what was printed is part of the outcome. SA_RESETHAND restored the default
+ * action, which now happens.
+ */
 static void on_fatal(int sig)
 {
 	flush_if_free(&streams[0]);
@@ -104,7 +115,10 @@ static void arm_timer(void)
 	timer_settime(timer, 0, &in, NULL);
 }
 
-/* print() writes a text and then its newline. Where the machine let the time pass between the two, the line is shown whole a moment later. */
+/*
+ * print() writes a text and then its newline. Where the machine let the time pass between the two,
+ * the line is shown whole a moment later.
+ */
 static bool is_half_a_line(struct stream *s)
 {
 	if (!s->len || s->data[s->len - 1] == '\n' || s->half_seen)
@@ -138,23 +152,27 @@ static void on_timer(int sig)
 /* Called with the GIL held. */
 static void stream_write(struct stream *s, const char *data, size_t len)
 {
-	if (!timer_made) { /* a fork of the guest's own: no timer there, so nothing is held back for long */
+	/* a fork of the guest's own: no timer there, so nothing is held back for long */
+	if (!timer_made) {
 		flush_stream(s);
 		write_out(s->fd, data, len);
 		return;
 	}
+
 	take_stream(s);
 	if (len > STREAM_BUFFER - s->len) {
 		size_t held = s->len;
 		s->len = 0;
 		write_out(s->fd, s->data, held);
 	}
+
 	if (len > STREAM_BUFFER) {
 		write_out(s->fd, data, len);
 	} else {
 		memcpy(s->data + s->len, data, len);
 		s->len += len;
 	}
+
 	atomic_store(&s->busy, false);
 	if (atomic_exchange(&s->flush_wanted, false))
 		show(s);
@@ -179,15 +197,20 @@ static struct stream *stream_of(PyObject *self, Py_ssize_t base_size)
 static PyObject *text_write(PyObject *self, PyObject *text)
 {
 	if (!PyUnicode_Check(text))
-		return PyErr_Format(PyExc_TypeError, "write() argument must be str, not %.100s", Py_TYPE(text)->tp_name);
+		return PyErr_Format(PyExc_TypeError, "write() argument must be str, not %.100s",
+			Py_TYPE(text)->tp_name);
 	struct stream *s = stream_of(self, text_base_size);
 	Py_ssize_t n;
 	const char *utf8;
 	if (PyUnicode_IS_COMPACT_ASCII(text)) {
-		stream_write(s, (const char *)PyUnicode_1BYTE_DATA(text), (size_t)PyUnicode_GET_LENGTH(text));
+		stream_write(s, (const char *)PyUnicode_1BYTE_DATA(text),
+			(size_t)PyUnicode_GET_LENGTH(text));
 		return PyLong_FromSsize_t(PyUnicode_GET_LENGTH(text));
 	}
-	/* Not the cached UTF-8 of the object: that would stay in memory as long as the string does. */
+
+	/*
+	 * Not the cached UTF-8 of the object: that would stay in memory as long as the string does.
+	 */
 	PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
 	if (!bytes)
 		return NULL;
@@ -247,7 +270,10 @@ static PyObject *return_false(PyObject *self, PyObject *unused)
 	Py_RETURN_FALSE;
 }
 
-/* close() and reconfigure() are asked for by ordinary programs; the stream stays as it is and the program goes on. */
+/*
+ * close() and reconfigure() are asked for by ordinary programs; the stream stays as it is and the
+ * program goes on.
+ */
 static PyObject *text_close(PyObject *self, PyObject *unused)
 {
 	return text_flush(self, unused);
@@ -291,7 +317,8 @@ static PyObject *get_closed(PyObject *self, void *unused)
 static PyObject *get_text_name(PyObject *self, void *unused)
 {
 	(void)unused;
-	return PyUnicode_FromString(stream_of(self, text_base_size)->fd == STDOUT_FILENO ? "<stdout>" : "<stderr>");
+	return PyUnicode_FromString(
+		stream_of(self, text_base_size)->fd == STDOUT_FILENO ? "<stdout>" : "<stderr>");
 }
 
 static PyObject *get_buffer(PyObject *self, void *unused)
@@ -303,24 +330,20 @@ static PyObject *get_buffer(PyObject *self, void *unused)
 }
 
 static PyMethodDef text_methods[] = { { "write", text_write, METH_O, NULL },
-	{ "flush", text_flush, METH_NOARGS, NULL },
-	{ "fileno", text_fileno, METH_NOARGS, NULL },
+	{ "flush", text_flush, METH_NOARGS, NULL }, { "fileno", text_fileno, METH_NOARGS, NULL },
 	{ "isatty", return_false, METH_NOARGS, NULL },
 	{ "readable", return_false, METH_NOARGS, NULL },
 	{ "seekable", return_false, METH_NOARGS, NULL },
-	{ "writable", return_true, METH_NOARGS, NULL },
-	{ "close", text_close, METH_NOARGS, NULL },
-	{ "reconfigure", (PyCFunction)(void (*)(void))text_reconfigure, METH_VARARGS | METH_KEYWORDS, NULL },
+	{ "writable", return_true, METH_NOARGS, NULL }, { "close", text_close, METH_NOARGS, NULL },
+	{ "reconfigure", (PyCFunction)(void (*)(void))text_reconfigure,
+		METH_VARARGS | METH_KEYWORDS, NULL },
 	{ 0 } };
 static PyGetSetDef text_attributes[] = { { "encoding", get_encoding, NULL, NULL, NULL },
-	{ "errors", get_errors, NULL, NULL, NULL },
-	{ "mode", get_mode, NULL, NULL, NULL },
-	{ "name", get_text_name, NULL, NULL, NULL },
-	{ "closed", get_closed, NULL, NULL, NULL },
+	{ "errors", get_errors, NULL, NULL, NULL }, { "mode", get_mode, NULL, NULL, NULL },
+	{ "name", get_text_name, NULL, NULL, NULL }, { "closed", get_closed, NULL, NULL, NULL },
 	{ "line_buffering", get_closed, NULL, NULL, NULL },
 	{ "write_through", get_closed, NULL, NULL, NULL },
-	{ "buffer", get_buffer, NULL, NULL, NULL },
-	{ 0 } };
+	{ "buffer", get_buffer, NULL, NULL, NULL }, { 0 } };
 static PyMethodDef binary_methods[] = { { "write", binary_write, METH_O, NULL },
 	{ "flush", binary_flush, METH_NOARGS, NULL },
 	{ "fileno", binary_fileno, METH_NOARGS, NULL },
@@ -328,30 +351,34 @@ static PyMethodDef binary_methods[] = { { "write", binary_write, METH_O, NULL },
 	{ "readable", return_false, METH_NOARGS, NULL },
 	{ "seekable", return_false, METH_NOARGS, NULL },
 	{ "writable", return_true, METH_NOARGS, NULL },
-	{ "close", binary_close, METH_NOARGS, NULL },
-	{ 0 } };
+	{ "close", binary_close, METH_NOARGS, NULL }, { 0 } };
 static PyGetSetDef binary_attributes[] = { { "mode", get_mode, NULL, NULL, NULL },
-	{ "closed", get_closed, NULL, NULL, NULL },
-	{ 0 } };
+	{ "closed", get_closed, NULL, NULL, NULL }, { 0 } };
 
-/* A class over the C base of io's abstract class, and registered with that, so that isinstance() and the inherited methods are what
- * programs expect. (A class in C over the abstract one itself is not allowed from Python 3.14 on.) */
-static PyObject *make_type(const char *name, const char *base_name, PyMethodDef *methods, PyGetSetDef *attributes,
-	Py_ssize_t *ret_base_size)
+/*
+ * A class over the C base of io's abstract class, and registered with that, so that isinstance()
+ * and the inherited methods are what programs expect. (A class in C over the abstract one itself is
+ * not allowed from Python 3.14 on.)
+ */
+static PyObject *make_type(const char *name, const char *base_name, PyMethodDef *methods,
+	PyGetSetDef *attributes, Py_ssize_t *ret_base_size)
 {
 	PyObject *io = PyImport_ImportModule("io");
 	PyObject *abstract = io ? PyObject_GetAttrString(io, base_name) : NULL;
 	PyObject *base = abstract ? PyObject_GetAttrString(abstract, "__base__") : NULL;
 	PyObject *type = NULL, *registered = NULL;
+
 	if (base) {
 		*ret_base_size = ((PyTypeObject *)base)->tp_basicsize;
-		PyType_Slot slots[] = { { Py_tp_methods, methods }, { Py_tp_getset, attributes }, { 0, NULL } };
+		PyType_Slot slots[] = { { Py_tp_methods, methods }, { Py_tp_getset, attributes },
+			{ 0, NULL } };
 		PyType_Spec spec = { .name = name,
 			.basicsize = (int)(*ret_base_size + (Py_ssize_t)sizeof(void *)),
 			.flags = Py_TPFLAGS_DEFAULT,
 			.slots = slots };
 		type = PyType_FromSpecWithBases(&spec, base);
 	}
+
 	if (type)
 		registered = PyObject_CallMethod(abstract, "register", "O", type);
 	if (!registered)
@@ -371,99 +398,21 @@ static PyObject *make_object(PyObject *type, Py_ssize_t base_size, unsigned char
 	return o;
 }
 
-/* ---- before anything else writes to the same descriptors -------------------- */
-
-struct wrapped {
-	const char *module, *name;
-	PyMethodDef def;
-	PyObject *original;
-};
-
-static PyObject *flush_and_call(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-	stream_flush_all();
-	return PyObject_Call(self, args, kwargs);
-}
-
-/* Calls that reach the descriptors without a fork() that our handler would see. */
-static struct wrapped calls[] = { { .module = "posix", .name = "system" },
-	{ .module = "posix", .name = "_exit" },
-	{ .module = "posix", .name = "abort" },
-	{ .module = "posix", .name = "execv" },
-	{ .module = "posix", .name = "execve" },
-	{ .module = "posix", .name = "posix_spawn" },
-	{ .module = "posix", .name = "posix_spawnp" },
-	{ .module = "posix", .name = "write" },
-	{ .module = "posix", .name = "writev" },
-	{ .module = "_posixsubprocess", .name = "fork_exec" } };
-
-/* Other names under which modules that are already imported hold the same functions. */
-static const struct {
-	const char *module, *name, *original;
-} aliases[] = { { "os", NULL, NULL }, { "subprocess", "_fork_exec", "fork_exec" } };
-
-static int replace_aliases(struct wrapped *w, PyObject *wrapper)
-{
-	PyObject *modules = PyImport_GetModuleDict();
-	for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++) {
-		PyObject *m = PyDict_GetItemString(modules, aliases[i].module);
-		const char *name = aliases[i].name ? aliases[i].name : w->name;
-		if (!m || (aliases[i].original && strcmp(aliases[i].original, w->name)))
-			continue;
-		PyObject *dict = PyModule_GetDict(m);
-		if (PyDict_GetItemString(dict, name) == w->original && PyDict_SetItemString(dict, name, wrapper) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-/* os.supports_fd holds functions, not names: what replaces a member becomes one. */
-static int join_supports_fd(struct wrapped *w, PyObject *wrapper)
-{
-	PyObject *os = PyDict_GetItemString(PyImport_GetModuleDict(), "os");
-	PyObject *set = os ? PyDict_GetItemString(PyModule_GetDict(os), "supports_fd") : NULL;
-	int member = set && PySet_Check(set) ? PySet_Contains(set, w->original) : 0;
-	return member > 0 ? PySet_Add(set, wrapper) : member;
-}
-
-static int wrap_call(struct wrapped *w)
-{
-	PyObject *module = PyImport_ImportModule(w->module);
-	if (!module)
-		return -1;
-	int r = 0;
-	w->original = PyObject_GetAttrString(module, w->name);
-	if (!w->original) {
-		PyErr_Clear(); /* not every system has every call */
-	} else {
-		const char *doc = PyCFunction_Check(w->original) ? ((PyCFunctionObject *)w->original)->m_ml->ml_doc : NULL;
-		w->def = (PyMethodDef){ w->name, (PyCFunction)(void (*)(void))flush_and_call, METH_VARARGS | METH_KEYWORDS,
-			doc };
-		PyObject *home = PyCFunction_Check(w->original) ? ((PyCFunctionObject *)w->original)->m_module : NULL;
-		PyObject *wrapper = PyCFunction_NewEx(&w->def, w->original, home);
-		r = wrapper ? PyObject_SetAttrString(module, w->name, wrapper) : -1;
-		if (r == 0)
-			r = replace_aliases(w, wrapper);
-		if (r == 0)
-			r = join_supports_fd(w, wrapper);
-		Py_XDECREF(wrapper);
-	}
-	Py_DECREF(module);
-	return r;
-}
-
 static void child_of_fork(void)
 {
 	timer_made = false; /* timers are not inherited */
 	atomic_store(&timer_armed, false);
 	for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++)
-		atomic_store(&streams[i].busy, false); /* a handler that another thread was in stayed with the parent */
+		/* a handler that another thread was in stayed with the parent */
+		atomic_store(&streams[i].busy, false);
 }
 
 int stream_prepare(void)
 {
-	text_type = make_type("glovebox.TextStream", "TextIOBase", text_methods, text_attributes, &text_base_size);
-	binary_type = make_type("glovebox.BinaryStream", "BufferedIOBase", binary_methods, binary_attributes, &binary_base_size);
+	text_type = make_type("glovebox.TextStream", "TextIOBase", text_methods, text_attributes,
+		&text_base_size);
+	binary_type = make_type("glovebox.BinaryStream", "BufferedIOBase", binary_methods,
+		binary_attributes, &binary_base_size);
 	if (!text_type || !binary_type)
 		return -1;
 	for (unsigned char i = 0; i < 2; i++) {
@@ -472,11 +421,13 @@ int stream_prepare(void)
 		if (!text_object[i] || !binary_object[i])
 			return -1;
 	}
-	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
-		if (wrap_call(&calls[i]) < 0)
-			return -1;
-	if (PySys_SetObject("stdout", text_object[0]) < 0 || PySys_SetObject("stderr", text_object[1]) < 0 ||
-		PySys_SetObject("__stdout__", text_object[0]) < 0 || PySys_SetObject("__stderr__", text_object[1]) < 0)
+
+	if (flush_calls_wrap() < 0)
+		return -1;
+	if (PySys_SetObject("stdout", text_object[0]) < 0 ||
+		PySys_SetObject("stderr", text_object[1]) < 0 ||
+		PySys_SetObject("__stdout__", text_object[0]) < 0 ||
+		PySys_SetObject("__stderr__", text_object[1]) < 0)
 		return -1;
 	pthread_atfork(stream_flush_all, NULL, child_of_fork);
 	return 0;
@@ -487,7 +438,8 @@ static void catch_fatal(void)
 	static char stack[64 * 1024]; /* a stack overflow leaves none of its own */
 	static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
 	stack_t alternate = { .ss_sp = stack, .ss_size = sizeof(stack) };
-	struct sigaction act = { .sa_handler = on_fatal, .sa_flags = SA_ONSTACK | SA_RESETHAND | SA_NODEFER };
+	struct sigaction act = { .sa_handler = on_fatal,
+		.sa_flags = SA_ONSTACK | SA_RESETHAND | SA_NODEFER };
 	sigaltstack(&alternate, NULL);
 	for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++)
 		sigaction(fatal[i], &act, NULL);

@@ -1,16 +1,21 @@
 /*
  * sys.stdout and sys.stderr of a guest: text streams in C over descriptors 1 and 2.
  *
- * Writes gather in a buffer, because a write(2) a print would cost ten times the print. The buffer goes out when it is full, on
- * flush(), before anything else could write to the same descriptor (fork, exec, subprocess, os.system), at the end of a cell, when
- * the process dies by os._exit or a fatal signal, and otherwise a few milliseconds after its first byte by a timer signal, so
- * that a reader sees `print("x"); time.sleep(60)` at once. Order within a descriptor is therefore the order of writing.
+ * Writes are collected in a buffer, because one write(2) per print() would take ten times as long
+ * as the print() itself. The buffer is written when it is full, on flush(), before anything else
+ * could write to the same descriptor (fork, exec, subprocess, os.system), at the end of a cell,
+ * when the process dies by os._exit or a fatal signal, and otherwise a few milliseconds after its
+ * first byte by a timer signal, so that a reader sees `print("x"); time.sleep(60)` at once. Order
+ * within a descriptor is therefore the order of writing.
  */
 #pragma once
 
 #include "guest/run/python.h"
 
-/* In the zygote, once: makes the types and hooks, and sys.stdout and sys.stderr of them. -1 with a Python error. */
+/*
+ * In the zygote, once: makes the types and hooks, and sys.stdout and sys.stderr of them. -1 with a
+ * Python error.
+ */
 int stream_prepare(void);
 
 /* In the guest: the timer of this process, without which every write goes out at once. */

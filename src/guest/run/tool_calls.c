@@ -8,13 +8,15 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "guest/run/guest.h"
 #include "guest/policy/policy.h"
+#include "guest/run/guest.h"
 #include "guest/run/stream.h"
 #include "wire/wire.h"
 
-/* How long a thread that is not the main one waits before it looks whether its cell is still there; answers
- * wake it at once. */
+/*
+ * How long a thread that is not the main one waits before it looks whether its cell is still there;
+ * answers wake it at once.
+ */
 enum { LOOK_MS = 50, NAP_US = 1000 };
 
 struct slot {
@@ -86,6 +88,7 @@ void tools_take_result(const struct wire_frame *f)
 	struct wire_field field, json = { 0 }, type = { 0 }, text = { 0 };
 	size_t at = 0;
 	uint64_t number = 0;
+
 	while (wire_field_next(f, &at, &field) == 1) {
 		if (field.tag == WIRE_CALL)
 			wire_field_u64(&field, &number);
@@ -96,6 +99,7 @@ void tools_take_result(const struct wire_frame *f)
 		else if (field.tag == WIRE_TEXT)
 			text = field;
 	}
+
 	struct slot *s = find_slot(number);
 	if (!s || s->done)
 		return; /* nobody waits any more */
@@ -113,6 +117,7 @@ static bool send_call(uint64_t number, const char *name, const char *arguments, 
 	struct buffer b = BUFFER_INIT(0);
 	size_t start;
 	int r = wire_begin(&b, WIRE_TOOL_CALL, cell, &start);
+
 	if (r == 0)
 		r = wire_put_u64(&b, WIRE_CALL, number);
 	if (r == 0)
@@ -124,6 +129,7 @@ static bool send_call(uint64_t number, const char *name, const char *arguments, 
 		wire_end(&b, start);
 		sent = guest_send_now(&b);
 	}
+
 	buffer_finish(&b);
 	return sent;
 }
@@ -151,12 +157,16 @@ static void read_once(void)
 {
 	struct pollfd p = { .fd = GUEST_CONTROL_FD, .events = POLLIN };
 	int n, timeout = is_main() ? -1 : LOOK_MS;
+
 	has_reader = true;
 	Py_BEGIN_ALLOW_THREADS;
 	n = poll(&p, 1, timeout);
 	Py_END_ALLOW_THREADS;
 	has_reader = false;
-	/* Between cells the socket is the main loop's: it would wait for ever for what we took away. */
+	/*
+	 * Between cells the socket is the main loop's: it would wait for ever for what we took
+	 * away.
+	 */
 	if (n > 0 && cell && !guest_take_result()) {
 		Py_BEGIN_ALLOW_THREADS;
 		usleep(NAP_US); /* it is the main thread's, which was told by a signal */
@@ -172,6 +182,7 @@ static int sleep_once(void)
 		PyErr_NoMemory();
 		return -1;
 	}
+
 	PyThread_acquire_lock(me.lock, NOWAIT_LOCK);
 	sleepers = &me;
 	Py_BEGIN_ALLOW_THREADS;
@@ -199,8 +210,10 @@ static struct slot *next_for_loop(bool *ret_any)
 	return NULL;
 }
 
-/* Waits until the slot (NULL: any that an event loop wants) is done. NULL with an error when interrupted, and
- * without one when there is nothing to wait for. */
+/*
+ * Waits until the slot (NULL: any that an event loop wants) is done. NULL with an error when
+ * interrupted, and without one when there is nothing to wait for.
+ */
 static struct slot *wait_for(struct slot *wanted)
 {
 	for (;;) {
@@ -225,6 +238,7 @@ static PyObject *tool_send(PyObject *self, PyObject *args)
 	const char *name, *json;
 	Py_ssize_t len;
 	int for_loop;
+
 	(void)self;
 	if (!PyArg_ParseTuple(args, "ss#p", &name, &json, &len, &for_loop))
 		return NULL;
@@ -232,6 +246,7 @@ static PyObject *tool_send(PyObject *self, PyObject *args)
 		PyErr_SetString(PyExc_RuntimeError, "tools can only be called while a cell runs");
 		return NULL;
 	}
+
 	struct slot *s = calloc(1, sizeof(*s));
 	if (!s)
 		return PyErr_NoMemory();
@@ -240,9 +255,11 @@ static PyObject *tool_send(PyObject *self, PyObject *args)
 	slots = s;
 	if (!send_call(s->number, name, json, (size_t)len)) {
 		remove_slot(s);
-		PyErr_SetString(PyExc_RuntimeError, "tools cannot be called from a process that was forked");
+		PyErr_SetString(PyExc_RuntimeError,
+			"tools cannot be called from a process that was forked");
 		return NULL;
 	}
+
 	return PyLong_FromUnsignedLongLong(s->number);
 }
 
@@ -257,6 +274,7 @@ static PyObject *tool_wait(PyObject *self, PyObject *number)
 			PyErr_SetString(PyExc_RuntimeError, "there is no such call");
 		return NULL;
 	}
+
 	s->taken = true;
 	struct slot *done = wait_for(s);
 	PyObject *outcome = done && done->outcome ? Py_NewRef(done->outcome) : NULL;
@@ -269,8 +287,10 @@ static PyObject *tool_wait(PyObject *self, PyObject *number)
 	return outcome;
 }
 
-/* _tool_next() → (number, outcome) of the next call that an event loop waits for, or None when it waits for
- * none */
+/*
+ * _tool_next() → (number, outcome) of the next call that an event loop waits for, or None when it
+ * waits for none
+ */
 static PyObject *tool_next(PyObject *self, PyObject *unused)
 {
 	(void)self, (void)unused;
@@ -280,8 +300,8 @@ static PyObject *tool_next(PyObject *self, PyObject *unused)
 			return NULL;
 		Py_RETURN_NONE;
 	}
-	PyObject *both =
-		Py_BuildValue("KO", (unsigned long long)s->number, s->outcome ? s->outcome : Py_None);
+	PyObject *both = Py_BuildValue(
+		"KO", (unsigned long long)s->number, s->outcome ? s->outcome : Py_None);
 	remove_slot(s);
 	wake_sleepers();
 	return both;
@@ -346,9 +366,9 @@ void tools_give(const char *json, size_t len, PyObject *function)
 {
 	PyObject *main = PyImport_AddModule("__main__"); /* borrowed */
 	policy_trust(true); /* it makes functions, and their client is no part of the profile */
-	PyObject *r =
-		main ? PyObject_CallFunction(function, "s#O", json, (Py_ssize_t)len, PyModule_GetDict(main))
-		     : NULL;
+	PyObject *r = main ? PyObject_CallFunction(
+				     function, "s#O", json, (Py_ssize_t)len, PyModule_GetDict(main))
+			   : NULL;
 	policy_trust(false);
 	if (!r)
 		PyErr_WriteUnraisable(function);

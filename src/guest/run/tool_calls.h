@@ -1,9 +1,11 @@
 /*
- * Calls of tools from inside a cell: a frame goes out, the thread that called waits, the answer wakes it.
+ * Calls of tools from inside a cell: a frame goes out, the thread that called waits, the answer
+ * wakes it.
  *
- * Any number of threads may wait at once. One of them reads the control socket, the others sleep until it has read their answer or
- * gives up its place. The main thread can be interrupted while it waits. When the cell ends, whoever still waits gets an error. All
- * state is guarded by the GIL.
+ * Any number of threads may wait at once. One of them reads the control socket, the others sleep
+ * until it has read their answer or stops reading. The main thread can be interrupted while it
+ * waits. When the cell ends, every thread that still waits gets an error. All state is guarded by
+ * the GIL.
  */
 #pragma once
 
@@ -15,7 +17,10 @@
 
 struct wire_frame;
 
-/* In the zygote: puts _tool_send, _tool_wait, _tool_next and _tool_drop into the module _glovebox. -1 with a Python error. */
+/*
+ * In the zygote: puts _tool_send, _tool_wait, _tool_next and _tool_drop into the module _glovebox.
+ * -1 with a Python error.
+ */
 int tools_prepare(void);
 
 /* TOOLS: defines the functions in __main__ by support code. */

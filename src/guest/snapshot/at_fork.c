@@ -17,7 +17,9 @@ static void run_one(PyObject *arguments, const char *when)
 	Py_XDECREF(r);
 }
 
-/* In the order of registration, except before the fork: then the last one registered comes first. */
+/*
+ * In the order of registration, except before the fork: then the last one registered comes first.
+ */
 static PyObject *run(const char *when, bool last_first)
 {
 	Py_ssize_t n = in_guest ? PyList_GET_SIZE(kept) : 0;

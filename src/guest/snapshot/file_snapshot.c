@@ -17,10 +17,12 @@
 #include "base/limits.h"
 
 enum {
-	MAP_FROM = 64 * 1024,     /* larger files get pages of their own, which go back when they are dropped */
+	/* larger files get pages of their own, which go back when they are dropped */
+	MAP_FROM = 64 * 1024,
 	DEPTH_MAX = 32,
 	ENTRIES_MAX = 20000,
-	YOUNG_NS = 20 * 1000000,  /* a file may change twice within one tick of the file system's clock */
+	/* a file may change twice within one tick of the file system's clock */
+	YOUNG_NS = 20 * 1000000,
 };
 
 struct entry {
@@ -37,7 +39,8 @@ struct tree {
 	bool cut;
 };
 
-static const char not_kept[] = "files are not kept in this session", not_written[] = "some of them could not be written";
+static const char not_kept[] = "files are not kept in this session",
+		  not_written[] = "some of them could not be written";
 
 /* A directory that the session can write to. */
 struct place {
@@ -70,7 +73,10 @@ static void data_free(struct entry *e)
 	e->data = NULL;
 }
 
-/* Pages that are shared with copies and never written again are neither copied by a fork nor counted as data of the process. */
+/*
+ * Pages that are shared with copies and never written again are neither copied by a fork nor
+ * counted as data of the process.
+ */
 static char *data_alloc(uint64_t size)
 {
 	if (size < MAP_FROM)
@@ -129,6 +135,7 @@ static int tree_add(struct tree *t, const char *path, const struct stat *st, uin
 		t->cut = true;
 		return -ENOSPC;
 	}
+
 	if (t->n == t->cap) {
 		size_t cap = t->cap ? t->cap * 2 : 16;
 		struct entry *grown = realloc(t->at, cap * sizeof(*grown));
@@ -137,18 +144,24 @@ static int tree_add(struct tree *t, const char *path, const struct stat *st, uin
 		t->at = grown;
 		t->cap = cap;
 	}
+
 	char *copy = strdup(path);
 	if (!copy)
 		return -ENOMEM;
 	struct entry *e = &t->at[t->n++];
-	*e = (struct entry){ .path = copy, .mode = st->st_mode, .size = (uint64_t)st->st_size, .inode = (uint64_t)st->st_ino,
-		.mtime_ns = time_ns(&st->st_mtim), .ctime_ns = time_ns(&st->st_ctim) };
+	*e = (struct entry){ .path = copy,
+		.mode = st->st_mode,
+		.size = (uint64_t)st->st_size,
+		.inode = (uint64_t)st->st_ino,
+		.mtime_ns = time_ns(&st->st_mtim),
+		.ctime_ns = time_ns(&st->st_ctim) };
 	e->young = e->ctime_ns + YOUNG_NS > now;
 	return 0;
 }
 
 /* Walks a directory (whose fd it takes over), parents before what is in them. */
-static int walk(struct tree *t, const char *not_ours, int fd, char *path, size_t len, unsigned depth, uint64_t now)
+static int walk(struct tree *t, const char *not_ours, int fd, char *path, size_t len,
+	unsigned depth, uint64_t now)
 {
 	DIR *d = fdopendir(fd);
 	int r = 0;
@@ -156,10 +169,12 @@ static int walk(struct tree *t, const char *not_ours, int fd, char *path, size_t
 		fd_close(fd);
 		return -ENOMEM;
 	}
+
 	for (struct dirent *e; r == 0 && (e = readdir(d));) {
 		struct stat st;
 		size_t name = strlen(e->d_name);
-		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || (not_ours && !strcmp(e->d_name, not_ours)))
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
+			(not_ours && !strcmp(e->d_name, not_ours)))
 			continue;
 		if (len + name + 2 > LIMIT_PATH_BYTES || depth > DEPTH_MAX) {
 			t->cut = true;
@@ -170,13 +185,15 @@ static int walk(struct tree *t, const char *not_ours, int fd, char *path, size_t
 		memcpy(path + len, e->d_name, name + 1);
 		r = tree_add(t, path, &st, now);
 		if (r == 0 && S_ISDIR(st.st_mode)) {
-			int sub = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			int sub = openat(dirfd(d), e->d_name,
+				O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 			path[len + name] = '/';
 			t->cut |= sub < 0;
 			if (sub >= 0)
 				r = walk(t, NULL, sub, path, len + name + 1, depth + 1, now);
 		}
 	}
+
 	closedir(d);
 	return r;
 }
@@ -208,8 +225,8 @@ static struct entry *find(const struct tree *t, const char *path)
 
 static bool unchanged(const struct entry *a, const struct entry *b)
 {
-	return a->inode == b->inode && a->size == b->size && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns &&
-	       a->mode == b->mode && !a->young;
+	return a->inode == b->inode && a->size == b->size && a->mtime_ns == b->mtime_ns &&
+	       a->ctime_ns == b->ctime_ns && a->mode == b->mode && !a->young;
 }
 
 static int open_root(const struct place *p)
@@ -292,7 +309,8 @@ const char *store_left(void)
 		return not_kept;
 	for (size_t i = 0; i < PLACES; i++)
 		if (places[i].problem)
-			len += (size_t)snprintf(text + len, sizeof(text) - len, "%sin %s, %s", len ? "; " : "", places[i].path, places[i].problem);
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%sin %s, %s",
+				len ? "; " : "", places[i].path, places[i].problem);
 	return len ? text : NULL;
 }
 
@@ -307,10 +325,15 @@ static void set_mode(int root, const char *path, mode_t mode)
 
 static int remove_entry(int root, const struct entry *e)
 {
-	return unlinkat(root, e->path, S_ISDIR(e->mode) ? AT_REMOVEDIR : 0) < 0 && errno != ENOENT ? -errno : 0;
+	return unlinkat(root, e->path, S_ISDIR(e->mode) ? AT_REMOVEDIR : 0) < 0 && errno != ENOENT
+		       ? -errno
+		       : 0;
 }
 
-/* Removes what is not in `wanted` or is there as another kind of thing; deepest first. Directories are made writable for that. */
+/*
+ * Removes what is not in `wanted` or is there as another kind of thing; deepest first. Directories
+ * are made writable for that.
+ */
 static int remove_others(int root, const struct tree *there, const struct tree *wanted)
 {
 	int r = 0;
@@ -329,7 +352,8 @@ static int write_file(int root, const struct entry *e, bool exists)
 {
 	if (exists)
 		set_mode(root, e->path, 0600);
-	_cleanup_fd_ int fd = openat(root, e->path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_cleanup_fd_ int fd = openat(
+		root, e->path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	int r = fd_write_full(fd, e->data, e->size);
@@ -339,7 +363,8 @@ static int write_file(int root, const struct entry *e, bool exists)
 static void set_times(int root, const struct entry *e)
 {
 	struct timespec t[2] = { { .tv_nsec = UTIME_OMIT },
-		{ .tv_sec = (time_t)(e->mtime_ns / 1000000000ULL), .tv_nsec = (long)(e->mtime_ns % 1000000000ULL) } };
+		{ .tv_sec = (time_t)(e->mtime_ns / 1000000000ULL),
+			.tv_nsec = (long)(e->mtime_ns % 1000000000ULL) } };
 	utimensat(root, e->path, t, AT_SYMLINK_NOFOLLOW);
 }
 
@@ -360,12 +385,16 @@ static int put_back(int root, const struct entry *e, const struct entry *there)
 	} else if (S_ISFIFO(e->mode) && !there) {
 		r = mknodat(root, e->path, e->mode, 0) < 0 ? -errno : 0;
 	}
+
 	if (r == 0)
 		set_times(root, e);
 	return r;
 }
 
-/* Last, and children first: a directory that is not writable, or whose time counts, must not change any more. */
+/*
+ * Last, and children first: a directory that is not writable, or whose time counts, must not change
+ * any more.
+ */
 static void settle_directories(int root, const struct tree *kept)
 {
 	for (size_t i = kept->n; i-- > 0;) {

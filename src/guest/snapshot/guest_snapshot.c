@@ -16,17 +16,18 @@
 
 #include "base/clock.h"
 #include "base/fds.h"
-#include "guest/snapshot/quiescence.h"
-#include "guest/snapshot/raw_fork.h"
 #include "guest/run/effects.h"
 #include "guest/run/file_changes.h"
 #include "guest/run/guest.h"
+#include "guest/run/memory.h"
+#include "guest/run/stream.h"
+#include "guest/snapshot/file_snapshot.h"
 #include "guest/snapshot/open_files.h"
 #include "guest/snapshot/prefault.h"
-#include "guest/run/memory.h"
+#include "guest/snapshot/quiescence.h"
+#include "guest/snapshot/raw_fork.h"
+#include "guest/snapshot/received_fds.h"
 #include "guest/snapshot/shared_memory.h"
-#include "guest/snapshot/file_snapshot.h"
-#include "guest/run/stream.h"
 #include "jail/jail.h"
 
 /* How long to wait for room among the session's processes: the cell before may have left it full, the guest before a rollback is on its way out. */
@@ -36,15 +37,15 @@ enum { LIVE_FDS = 3, OURS_MAX = FDS_PER_MESSAGE_MAX + 8 };
 
 static struct guest_snapshot_host host;
 static char directory[PATH_MAX]; /* the working one, when a copy was parked */
-static int fds[FDS_PER_MESSAGE_MAX]; /* came along and wait for their frame, oldest first */
-static size_t n_fds;
 static uint32_t last_cell;
-static bool fragile; /* the copy that is being made, or was made last, is the first to go when memory runs short */
+/* the copy that is being made, or was made last, is the first to go when memory runs short */
+static bool fragile;
 static bool ran; /* a cell, since the last copy */
-static uint64_t another; /* in a guest that was a parked copy itself: the ticket of the one it has to leave behind; else 0 */
+/* in a guest that was a parked copy itself: the snapshot_id of the one it has to leave behind; else 0 */
+static uint64_t another;
 static struct {
 	bool wanted, due, quick;
-	uint64_t ticket;
+	uint64_t snapshot_id;
 } next; /* WIRE_PARK_NEXT */
 
 void guest_snapshot_prepare(const struct guest_snapshot_host *h)
@@ -53,36 +54,14 @@ void guest_snapshot_prepare(const struct guest_snapshot_host *h)
 	raw_fork_prepare();
 }
 
-/* ---- descriptors that come along ---------------------------------------------------- */
-
 ssize_t guest_snapshot_receive(void *data, size_t len)
 {
-	int came[FDS_PER_MESSAGE_MAX];
-	size_t n = 0;
-	ssize_t r = fd_recv(GUEST_CONTROL_FD, data, len, came, FDS_PER_MESSAGE_MAX, &n);
-	for (size_t i = 0; r >= 0 && i < n; i++) {
-		/* High, where code that closes what it did not open does not reach. */
-		int high = n_fds < FDS_PER_MESSAGE_MAX ? fcntl(came[i], F_DUPFD_CLOEXEC, GUEST_FIRST_FD) : -1;
-		fd_close(came[i]);
-		if (high >= 0)
-			fds[n_fds++] = high;
-	}
-	return r;
-}
-
-static int take_fd(void)
-{
-	if (!n_fds)
-		return -1;
-	int fd = fds[0];
-	memmove(fds, fds + 1, --n_fds * sizeof(fds[0]));
-	return fd;
+	return received_fds_read(data, len);
 }
 
 static void drop_fds(void)
 {
-	while (n_fds)
-		fd_close(take_fd());
+	received_fds_drop();
 	next.wanted = next.due = false;
 }
 
@@ -98,7 +77,8 @@ static size_t loop_descriptors(int *to, size_t max)
 {
 	size_t n = 0;
 	PyObject *list = PyObject_CallNoArgs(host.support->loop_descriptors);
-	for (Py_ssize_t i = 0; list && PyList_Check(list) && i < PyList_GET_SIZE(list) && n < max; i++)
+	for (Py_ssize_t i = 0; list && PyList_Check(list) && i < PyList_GET_SIZE(list) && n < max;
+		i++)
 		to[n++] = (int)PyLong_AsLong(PyList_GET_ITEM(list, i));
 	Py_XDECREF(list);
 	PyErr_Clear();
@@ -114,33 +94,47 @@ static bool sound(bool may_be_fragile, char why[HELD_WHY_MAX])
 		return false;
 	fragile = !memory_has_room_for_copy();
 	if (fragile && !may_be_fragile) {
-		snprintf(why, HELD_WHY_MAX, "it uses more than half of its limits.memory_bytes, and a copy must fit beside it");
+		snprintf(why, HELD_WHY_MAX,
+			"it uses more than half of its limits.memory_bytes, and a snapshot must fit beside it");
 		return false;
 	}
-	for (size_t i = 0; i < n_fds; i++)
-		ours[n++] = fds[i];
+	n += received_fds_list(ours + n);
 	n += loop_descriptors(ours + n, OURS_MAX - n);
 	return open_files_note(ours, n, why);
 }
 
 /* ---- forking --------------------------------------------------------------------------- */
 
-static void answer(enum wire_type type, uint64_t ticket, const char *why, const int *along, size_t n)
+static void say_parked(uint64_t snapshot_id, const char *why, const int *along, size_t n)
 {
 	struct buffer b = BUFFER_INIT(4096);
-	const char *left = type == WIRE_PARKED && !why ? store_left() : NULL;
+	const char *left = why ? NULL : store_left();
 	size_t start;
-	if (wire_begin(&b, type, last_cell, &start) < 0)
+	if (wire_begin(&b, WIRE_PARKED, last_cell, &start) < 0)
 		return;
-	wire_put_u64(&b, WIRE_TICKET, ticket);
+	wire_put_u64(&b, WIRE_SNAPSHOT_ID, snapshot_id);
 	if (why)
 		wire_put(&b, WIRE_TEXT, why, strlen(why));
 	if (left)
 		wire_put(&b, WIRE_FILES_LEFT, left, strlen(left));
-	if (type == WIRE_PARKED && !why && fragile)
+	if (!why && fragile)
 		wire_put_u64(&b, WIRE_FRAGILE, 1);
 	wire_end(&b, start);
 	host.send(&b, along, why ? 0 : n);
+	buffer_finish(&b);
+}
+
+/* WIRE_LIVED goes to the control socket of the guest that was asked for. */
+static void answer_order(int control, const char *why, int pidfd)
+{
+	struct buffer b = BUFFER_INIT(4096);
+	size_t start;
+	if (wire_begin(&b, WIRE_LIVED, last_cell, &start) == 0) {
+		if (why)
+			wire_put(&b, WIRE_TEXT, why, strlen(why));
+		wire_end(&b, start);
+		fd_send(control, b.data, b.len, &pidfd, pidfd >= 0 ? 1 : 0);
+	}
 	buffer_finish(&b);
 }
 
@@ -159,7 +153,7 @@ static void set_worth(const char *text)
 
 /* What WIRE_LIVE asks for. */
 struct order {
-	uint64_t ticket, restore, reseed, itself;
+	uint64_t restore, reseed, itself;
 	bool moves;
 	int ends[LIVE_FDS];
 	int namespaces[JAIL_NAMESPACES];
@@ -171,16 +165,18 @@ static void order_read(struct order *o, const struct wire_frame *f)
 	size_t at = 0;
 	*o = (struct order){ 0 };
 	while (wire_field_next(f, &at, &field) == 1) {
-		uint64_t *to = field.tag == WIRE_TICKET ? &o->ticket : field.tag == WIRE_RESTORE ? &o->restore :
-			field.tag == WIRE_RESEED ? &o->reseed : field.tag == WIRE_ITSELF ? &o->itself : NULL;
+		uint64_t *to = field.tag == WIRE_RESTORE  ? &o->restore
+			       : field.tag == WIRE_RESEED ? &o->reseed
+			       : field.tag == WIRE_ITSELF ? &o->itself
+							  : NULL;
 		if (to)
 			wire_field_u64(&field, to);
 		o->moves |= field.tag == WIRE_MOVE;
 	}
 	for (int i = 0; i < LIVE_FDS; i++)
-		o->ends[i] = take_fd();
+		o->ends[i] = received_fd_take();
 	for (int i = 0; o->moves && i < JAIL_NAMESPACES; i++)
-		o->namespaces[i] = take_fd();
+		o->namespaces[i] = received_fd_take();
 }
 
 static void order_close(const struct order *o)
@@ -209,10 +205,12 @@ static void say_ready(const char *files_left, const char *note)
 /* A session of its own: not its parent's event loop, and with `reseed` not its random numbers. Returns what kept its seed; new reference or NULL. */
 static PyObject *part_ways(bool reseed)
 {
-	PyObject *r = PyObject_CallFunctionObjArgs(host.support->part_ways, reseed ? Py_True : Py_False, NULL);
+	PyObject *r = PyObject_CallFunctionObjArgs(
+		host.support->part_ways, reseed ? Py_True : Py_False, NULL);
 	if (!r) {
 		PyErr_Clear();
-		guest_fail(GUEST_CONTROL_FD, "tasks of its event loop are pending: await them first", 0);
+		guest_fail(GUEST_CONTROL_FD,
+			"tasks of its event loop are pending: await them first", 0);
 	}
 	return r;
 }
@@ -279,13 +277,13 @@ static void move(const struct order *o)
 	}
 	if (r < 0) {
 		snprintf(text, sizeof(text), "%s: %s", step, strerror(-r));
-		answer(WIRE_LIVED, o->ticket, text, NULL, 0);
+		answer_order(o->ends[0], text, -1);
 		_exit(0);
 	}
 	if ((r = jail_settle(&step)) < 0)
 		guest_fail(o->ends[0], step, r);
 	/* The daemon looks at us, and has us moved into the jail's control groups: files that are put back are to be counted there. */
-	answer(WIRE_LIVED, o->ticket, NULL, &pidfd, 1);
+	answer_order(o->ends[0], NULL, pidfd);
 	fd_close(pidfd);
 	await_joined(o->ends[0]);
 }
@@ -302,8 +300,9 @@ static bool live(const struct wire_frame *f, const sigset_t *signals)
 		return true;
 	}
 	if (o.moves && (store_problem() || shared_memory())) {
-		snprintf(why, sizeof(why), "its files cannot be copied: %s", store_problem() ? store_problem() : "");
-		answer(WIRE_LIVED, o.ticket, store_problem() ? why : shared_memory(), NULL, 0);
+		snprintf(why, sizeof(why), "its files cannot be copied: %s",
+			store_problem() ? store_problem() : "");
+		answer_order(o.ends[0], store_problem() ? why : shared_memory(), -1);
 		order_close(&o);
 		return false;
 	}
@@ -315,7 +314,7 @@ static bool live(const struct wire_frame *f, const sigset_t *signals)
 		return true;
 	}
 	if (pid < 0)
-		answer(WIRE_LIVED, o.ticket, pid < 0 ? strerror(errno) : NULL, &pidfd, 1);
+		answer_order(o.ends[0], strerror(errno), -1);
 	fd_close(pidfd);
 	order_close(&o);
 	return false;
@@ -388,19 +387,20 @@ static bool make_ends(int control[2], int settled[2], char why[HELD_WHY_MAX])
  * Forks the copy. Returns in the guest and, perhaps much later, in every guest that comes to life from the copy. One of them is the copy itself, for a
  * fork takes longer than all else that a way back needs: it leaves another copy in its place when it is the guest already, before it runs a cell.
  */
-static void leave_copy(uint64_t ticket)
+static void leave_copy(uint64_t snapshot_id)
 {
 	char why[HELD_WHY_MAX];
 	int pidfd = -1, control[2], settled[2];
 	uint64_t patience_ms = PARK_PATIENCE_MS;
-	for (;; ticket = another) {
+	for (;; snapshot_id = another) {
 		another = 0;
 		if (!make_ends(control, settled, why)) {
-			answer(WIRE_PARKED, ticket, why, NULL, 0);
+			say_parked(snapshot_id, why, NULL, 0);
 			return;
 		}
 		set_worth(fragile ? GUEST_OOM_FRAGILE : GUEST_OOM_PARKED);
-		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* code that looks around in /proc never sees the copy */
+		/* code that looks around in /proc never sees the copy */
+		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 		pid_t pid = clone_patiently(&pidfd, patience_ms);
 		if (pid != 0)
 			break;
@@ -416,7 +416,8 @@ static void leave_copy(uint64_t ticket)
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	/* A guest may be twice as large as a fragile copy by the time when memory runs short: the distance must make up for that. */
 	set_worth(fragile ? GUEST_OOM_PARKED : GUEST_OOM_LIVE);
-	answer(WIRE_PARKED, ticket, pidfd < 0 ? strerror(err) : NULL, (const int[]){ pidfd, control[0] }, 2);
+	say_parked(snapshot_id, pidfd < 0 ? strerror(err) : NULL,
+		(const int[]){ pidfd, control[0] }, 2);
 	bool made = pidfd >= 0;
 	fd_close(pidfd);
 	fd_close(control[0]);
@@ -425,11 +426,11 @@ static void leave_copy(uint64_t ticket)
 		prefault_copy();
 }
 
-static void park(uint64_t ticket, bool may_be_fragile)
+static void park(uint64_t snapshot_id, bool may_be_fragile)
 {
 	char why[HELD_WHY_MAX];
 	if (!sound(may_be_fragile, why)) {
-		answer(WIRE_PARKED, ticket, why, NULL, 0);
+		say_parked(snapshot_id, why, NULL, 0);
 		return;
 	}
 	file_snapshot_update();
@@ -438,25 +439,25 @@ static void park(uint64_t ticket, bool may_be_fragile)
 	ran = false;
 	if (!getcwd(directory, sizeof(directory)))
 		snprintf(directory, sizeof(directory), "/workspace");
-	leave_copy(ticket);
+	leave_copy(snapshot_id);
 }
 
 void guest_snapshot_handle(const struct wire_frame *f)
 {
 	struct wire_field field;
 	size_t at = 0;
-	uint64_t ticket = 0, may_be_fragile = 0;
+	uint64_t snapshot_id = 0, may_be_fragile = 0;
 	while (wire_field_next(f, &at, &field) == 1) {
-		if (field.tag == WIRE_TICKET)
-			wire_field_u64(&field, &ticket);
+		if (field.tag == WIRE_SNAPSHOT_ID)
+			wire_field_u64(&field, &snapshot_id);
 		else if (field.tag == WIRE_FRAGILE)
 			wire_field_u64(&field, &may_be_fragile);
 	}
 	if (f->type == WIRE_PARK) {
-		park(ticket, may_be_fragile);
+		park(snapshot_id, may_be_fragile);
 	} else if (!next.wanted) {
 		next.wanted = true;
-		next.ticket = ticket;
+		next.snapshot_id = snapshot_id;
 	}
 }
 
@@ -466,7 +467,8 @@ void guest_snapshot_cell_done(uint32_t serial, uint64_t took_ns)
 	ran = true;
 	next.due = next.wanted;
 	/* A cell that cannot be run again needs a copy after it anyway: now it is in nobody's way. */
-	next.quick = took_ns < PARK_QUICK_MS * NSEC_PER_MSEC && !(effects_last() & WIRE_EFFECT_OUTSIDE);
+	next.quick = took_ns < PARK_QUICK_MS * NSEC_PER_MSEC &&
+		     !(effects_last() & WIRE_EFFECT_OUTSIDE);
 }
 
 int guest_snapshot_patience_ms(void)
@@ -482,5 +484,5 @@ bool guest_snapshot_due(void)
 void guest_snapshot_when_idle(void)
 {
 	next.wanted = next.due = false;
-	park(next.ticket, true);
+	park(next.snapshot_id, true);
 }

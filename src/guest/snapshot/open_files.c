@@ -40,6 +40,7 @@ static bool read_info(int fd, struct held *h, bool *ret_locked)
 	char path[64], text[2048];
 	long long offset = 0;
 	unsigned flags = 0;
+
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
 	_cleanup_fd_ int info = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = info < 0 ? -1 : read(info, text, sizeof(text) - 1);
@@ -47,7 +48,8 @@ static bool read_info(int fd, struct held *h, bool *ret_locked)
 		return false;
 	text[n] = '\0';
 	const char *at = strstr(text, "pos:"), *bits = strstr(text, "flags:");
-	if (!at || !bits || sscanf(at, "pos: %lld", &offset) != 1 || sscanf(bits, "flags: %o", &flags) != 1)
+	if (!at || !bits || sscanf(at, "pos: %lld", &offset) != 1 ||
+		sscanf(bits, "flags: %o", &flags) != 1)
 		return false;
 	h->offset = (off_t)offset;
 	h->flags = (int)flags;
@@ -60,9 +62,12 @@ static bool describe_socket(int fd, char why[HELD_WHY_MAX])
 {
 	struct sockaddr_un peer = { 0 };
 	socklen_t len = sizeof(peer);
-	bool display = getpeername(fd, (struct sockaddr *)&peer, &len) == 0 && memmem(peer.sun_path, sizeof(peer.sun_path), "X11", 3);
-	snprintf(why, HELD_WHY_MAX, display ? "a connection to the display is open (descriptor %d): close its windows" :
-					      "a socket is open (descriptor %d): close it", fd);
+	bool display = getpeername(fd, (struct sockaddr *)&peer, &len) == 0 &&
+		       memmem(peer.sun_path, sizeof(peer.sun_path), "X11", 3);
+	snprintf(why, HELD_WHY_MAX,
+		display ? "a connection to the display is open (descriptor %d): close its windows"
+			: "a socket is open (descriptor %d): close it",
+		fd);
 	return display;
 }
 
@@ -70,16 +75,21 @@ static bool note_file(int fd, const struct stat *st, const char *link, char why[
 {
 	struct held h = { .fd = fd, .descriptor_flags = fcntl(fd, F_GETFD) };
 	bool locked = false;
+
 	if (!read_info(fd, &h, &locked))
 		return true; /* gone since it was listed */
 	if (locked) {
-		snprintf(why, HELD_WHY_MAX, "the file %.160s is locked (an open transaction of a database?): commit or close it", link);
+		snprintf(why, HELD_WHY_MAX,
+			"the file %.160s is locked (an open transaction of a database?): commit or close it",
+			link);
 		return false;
 	}
+
 	if (count == HELD_MAX) {
 		snprintf(why, HELD_WHY_MAX, "more than %d files are open: close some", HELD_MAX);
 		return false;
 	}
+
 	if (st->st_nlink && !(h.path = strdup(link)))
 		return false;
 	table[count++] = h;
@@ -90,6 +100,7 @@ static bool note(int fd, char why[HELD_WHY_MAX])
 {
 	char name[64], link[PATH_MAX];
 	struct stat st;
+
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 	ssize_t n = readlink(name, link, sizeof(link) - 1);
 	if (n < 0 || fstat(fd, &st) < 0)
@@ -101,10 +112,12 @@ static bool note(int fd, char why[HELD_WHY_MAX])
 		describe_socket(fd, why);
 		return false;
 	}
+
 	if (S_ISFIFO(st.st_mode)) {
 		snprintf(why, HELD_WHY_MAX, "a pipe is open (descriptor %d): close it", fd);
 		return false;
 	}
+
 	return true; /* devices and event counters: nothing in them is the session's */
 }
 
@@ -130,6 +143,7 @@ bool open_files_note(const int *ours, size_t n, char why[HELD_WHY_MAX])
 			known |= ours[i] == fd;
 		good = known || note(fd, why);
 	}
+
 	if (d)
 		closedir(d);
 	return good;
@@ -152,7 +166,8 @@ void open_files_reopen(bool other_jail)
 			continue;
 		}
 		snprintf(own, sizeof(own), "/proc/self/fd/%d", h->fd);
-		int unnamed = O_TMPFILE & ~O_DIRECTORY, flags = h->flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW);
+		int unnamed = O_TMPFILE & ~O_DIRECTORY,
+		    flags = h->flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW);
 		if (flags & unnamed)
 			flags &= ~O_TMPFILE;
 		int fd = open(h->path ? h->path : own, flags | O_CLOEXEC);

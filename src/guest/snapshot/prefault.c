@@ -18,9 +18,10 @@
 enum {
 	MAPS_MAX = 4096,
 	RANGES_MAX = 512,
-	PAGES_MAX = 512,  /* cells that write to more tell little about the next one */
-	LESSONS_MAX = 8,  /* tried, to find a small cell; a look takes as long as a fifth of a copy */
-	ENTRIES = 2048,   /* of the page map, read at once */
+	PAGES_MAX = 512, /* cells that write to more tell little about the next one */
+	/* tried, to find a small cell; a look takes as long as a fifth of a copy */
+	LESSONS_MAX = 8,
+	ENTRIES = 2048, /* of the page map, read at once */
 };
 
 /* What an entry of the page map says. */
@@ -51,13 +52,17 @@ void prefault_prepare(void)
 
 /* ---- learning ---------------------------------------------------------------------- */
 
-/* Adds the pages of a range that are the guest's alone. False when there are too many, or one cannot look. */
+/*
+ * Adds the pages of a range that are the guest's alone. False when there are too many, or one
+ * cannot look.
+ */
 static bool look_at(int map, uintptr_t start, uintptr_t end, size_t *n)
 {
 	uint64_t entries[ENTRIES];
 	for (uintptr_t at = start; at < end;) {
 		size_t want = (end - at) / page_size < ENTRIES ? (end - at) / page_size : ENTRIES;
-		ssize_t got = pread(map, entries, want * sizeof(*entries), (off_t)(at / page_size * sizeof(*entries)));
+		ssize_t got = pread(map, entries, want * sizeof(*entries),
+			(off_t)(at / page_size * sizeof(*entries)));
 		if (got <= 0)
 			return false;
 		for (size_t i = 0; i < (size_t)got / sizeof(*entries); i++, at += page_size) {
@@ -68,6 +73,7 @@ static bool look_at(int map, uintptr_t start, uintptr_t end, size_t *n)
 			pages[(*n)++] = at;
 		}
 	}
+
 	return true;
 }
 
@@ -87,11 +93,15 @@ void prefault_learn(void)
 
 /* ---- copying ----------------------------------------------------------------------- */
 
-/* Is it still memory of ours? To write to a file that was mapped there since would change the file's time. */
+/*
+ * Is it still memory of ours? To write to a file that was mapped there since would change the
+ * file's time.
+ */
 static bool is_ours(int map, uintptr_t page)
 {
 	uint64_t entry;
-	return pread(map, &entry, sizeof(entry), (off_t)(page / page_size * sizeof(entry))) == sizeof(entry) &&
+	return pread(map, &entry, sizeof(entry), (off_t)(page / page_size * sizeof(entry))) ==
+		       sizeof(entry) &&
 	       (entry & (present | of_file)) == present;
 }
 
@@ -102,7 +112,10 @@ void prefault_copy(void)
 	for (size_t i = 0, n; map >= 0 && i < n_pages; i += n) {
 		for (n = 1; i + n < n_pages && pages[i + n] == pages[i] + n * page_size; n++)
 			;
-		if (is_ours(map, pages[i]) && madvise((void *)pages[i], n * page_size, MADV_POPULATE_WRITE) < 0 && errno == EINVAL)
-			n_pages = 0; /* a kernel that cannot, or a mapping that is not writable any more */
+		if (is_ours(map, pages[i]) &&
+			madvise((void *)pages[i], n * page_size, MADV_POPULATE_WRITE) < 0 &&
+			errno == EINVAL)
+			/* a kernel that cannot, or a mapping that is not writable any more */
+			n_pages = 0;
 	}
 }

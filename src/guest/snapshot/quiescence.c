@@ -16,9 +16,11 @@
 #include "base/cleanup.h"
 
 enum {
-	PATIENCE = 2000, /* looks, a millisecond apart or more: what is on its way out may wait for a CPU */
-	QUIET = 4,       /* looks in a row at which all slept: they wait for something, and not for the end */
-	EXITING = 0x4,   /* PF_EXITING of the kernel's */
+	/* looks, a millisecond apart or more: what is on its way out may wait for a CPU */
+	PATIENCE = 2000,
+	/* looks in a row at which all slept: they wait for something, and not for the end */
+	QUIET = 4,
+	EXITING = 0x4, /* PF_EXITING of the kernel's */
 	CHILD_NAME = 32,
 };
 
@@ -47,7 +49,9 @@ static char state_of(int dir, const char *name, unsigned *ret_flags)
 {
 	char text[1024], state = 'X';
 	*ret_flags = 0;
-	const char *at = read_text(dir, name, "stat", text, sizeof(text)) ? strrchr(text, ')') : NULL; /* its name may hold anything */
+	/* its name may hold anything */
+	const char *at = read_text(dir, name, "stat", text, sizeof(text)) ? strrchr(text, ')')
+									  : NULL;
 	if (!at || sscanf(at, ") %c %*d %*d %*d %*d %*d %u", &state, ret_flags) != 2)
 		return 'X';
 	return state;
@@ -59,10 +63,14 @@ static char state_of(int dir, const char *name, unsigned *ret_flags)
 static unsigned others(void)
 {
 	struct stat st = { 0 };
-	return stat("/proc/self/task", &st) == 0 && st.st_nlink >= 3 ? (unsigned)st.st_nlink - 3 : 1;
+	return stat("/proc/self/task", &st) == 0 && st.st_nlink >= 3 ? (unsigned)st.st_nlink - 3
+								     : 1;
 }
 
-/* A thread that runs Python, or is about to, has a state of its own there, until it has nothing more to do. */
+/*
+ * A thread that runs Python, or is about to, has a state of its own there, until it has nothing
+ * more to do.
+ */
 static bool python_has_threads(void)
 {
 	return PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) != NULL;
@@ -80,8 +88,10 @@ static bool all_sleep(uint64_t *ret_who)
 		if (tid <= 0 || tid == getpid())
 			continue;
 		*ret_who = *ret_who * 31 + (uint64_t)tid;
-		asleep = asleep && state_of(dirfd(d), e->d_name, &flags) == 'S' && !(flags & EXITING);
+		asleep = asleep && state_of(dirfd(d), e->d_name, &flags) == 'S' &&
+			 !(flags & EXITING);
 	}
+
 	if (d)
 		closedir(d);
 	return asleep;
@@ -110,7 +120,8 @@ static void describe_threads(PyObject *describe, char why[HELD_WHY_MAX])
 {
 	PyObject *text = PyObject_CallFunction(describe, "I", others());
 	const char *words = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
-	snprintf(why, HELD_WHY_MAX, "%.*s", HELD_WHY_MAX - 1, words ? words : "threads are running beside the cell's: end them");
+	snprintf(why, HELD_WHY_MAX, "%.*s", HELD_WHY_MAX - 1,
+		words ? words : "threads are running beside the cell's: end them");
 	Py_XDECREF(text);
 	PyErr_Clear();
 }
@@ -134,7 +145,8 @@ static bool was_killed(int proc, const char *pid)
 	if (!read_text(proc, pid, "status", text, sizeof(text)))
 		return true;
 	const char *own = strstr(text, "\nSigPnd:"), *shared = strstr(text, "\nShdPnd:");
-	uint64_t pending = (own ? strtoull(own + 8, NULL, 16) : 0) | (shared ? strtoull(shared + 8, NULL, 16) : 0);
+	uint64_t pending = (own ? strtoull(own + 8, NULL, 16) : 0) |
+			   (shared ? strtoull(shared + 8, NULL, 16) : 0);
 	return pending >> (SIGKILL - 1) & 1;
 }
 
@@ -143,6 +155,7 @@ static bool child_ends(pid_t *ret_pid, char name[CHILD_NAME])
 {
 	char list[4096], *at = NULL;
 	bool ends = false;
+
 	*ret_pid = 0;
 	_cleanup_fd_ int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (proc < 0 || !read_text(proc, "thread-self", "children", list, sizeof(list)))
@@ -154,6 +167,7 @@ static bool child_ends(pid_t *ret_pid, char name[CHILD_NAME])
 			name[strcspn(name, "\n")] = '\0';
 		}
 	}
+
 	return ends;
 }
 
@@ -165,14 +179,19 @@ static void describe_child(PyObject *describe, pid_t pid, const char *name, char
 	if (words)
 		snprintf(why, HELD_WHY_MAX, "%.*s", HELD_WHY_MAX - 1, words);
 	else if (pid)
-		snprintf(why, HELD_WHY_MAX, "a child process is running (%s, %d): end it and wait for it", name, (int)pid);
+		snprintf(why, HELD_WHY_MAX,
+			"a child process is running (%s, %d): end it and wait for it", name,
+			(int)pid);
 	else
 		snprintf(why, HELD_WHY_MAX, "a child process is running: end it and wait for it");
 	Py_XDECREF(text);
 	PyErr_Clear();
 }
 
-/* Has those reaped that Python's own modules would reap by themselves, with the next process they start. */
+/*
+ * Has those reaped that Python's own modules would reap by themselves, with the next process they
+ * start.
+ */
 static void reap(PyObject *reap_children)
 {
 	PyObject *r = PyObject_CallNoArgs(reap_children);
@@ -185,9 +204,11 @@ static bool childless(const struct support *support, char why[HELD_WHY_MAX])
 	char name[CHILD_NAME] = "";
 	pid_t running = 0, ended = 0;
 	bool stays = false;
+
 	for (unsigned look = 0; look < PATIENCE; look++) {
 		/* While some are reaped others may end. */
-		for (pid_t before = 0; (ended = ended_child()) > 0 && ended != before; before = ended) {
+		for (pid_t before = 0; (ended = ended_child()) > 0 && ended != before;
+			before = ended) {
 			reap(support->reap_children);
 			stays = false;
 		}
@@ -197,8 +218,11 @@ static bool childless(const struct support *support, char why[HELD_WHY_MAX])
 		if (!stays)
 			rest();
 	}
+
 	if (ended > 0)
-		snprintf(why, HELD_WHY_MAX, "the child process %d has ended and nobody waited for it: wait for it", (int)ended);
+		snprintf(why, HELD_WHY_MAX,
+			"the child process %d has ended and nobody waited for it: wait for it",
+			(int)ended);
 	else if (ended == 0)
 		describe_child(support->child_text, running, name, why);
 	return ended < 0;

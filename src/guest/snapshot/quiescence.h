@@ -1,9 +1,10 @@
 /*
- * Whether the main thread is alone in the guest: no other thread, no child process. A copy is a fork, which has one thread and cannot wait for
- * its parent's children.
+ * Whether the main thread is alone in the guest: no other thread, no child process. A copy is a
+ * fork, which has one thread and cannot wait for its parent's children.
  *
- * What has ended for Python may not have ended for the kernel: a thread that was joined still frees its stack, a process that was killed
- * its memory. Such are waited for, a bounded time; only what stays stands in the way.
+ * A thread or process that has ended for Python may not have ended for the kernel: a joined thread
+ * may still free its stack, a killed process its memory. The check waits for these for a bounded
+ * time; only threads and processes that remain prevent a copy.
  */
 #pragma once
 
@@ -12,5 +13,7 @@
 #include "guest/run/cell.h"
 #include "guest/snapshot/open_files.h"
 
-/* With the GIL held. False, with who is there in `why`, when it is not alone and will not soon be. */
+/*
+ * With the GIL held. False, with who is there in `why`, when it is not alone and will not soon be.
+ */
 bool quiescence_check(const struct support *support, char why[HELD_WHY_MAX]);

@@ -13,7 +13,8 @@
 #include <sys/rseq.h>
 #endif
 
-static int *tid; /* where libc keeps the id of the main thread: CLONE_CHILD_SETTID at that place keeps it right */
+/* where libc keeps the id of the main thread: CLONE_CHILD_SETTID at that place keeps it right */
+static int *tid;
 
 void raw_fork_prepare(void)
 {
@@ -40,8 +41,9 @@ pid_t raw_fork_fork(int *ret_pidfd)
 }
 
 /*
- * clone(2), after which the parent ends without touching the stack that is its child's now: there is not one instruction between the
- * two calls that would. Returns in the child, and in the parent on failure.
+ * clone(2), after which the parent ends without touching the stack that is its child's now: there
+ * is not one instruction between the two calls that would. Returns in the child, and in the parent
+ * on failure.
  */
 static long clone_and_end(unsigned long kind, int *pidfd)
 {
@@ -49,16 +51,17 @@ static long clone_and_end(unsigned long kind, int *pidfd)
 	register long r10 __asm__("r10") = (long)tid;
 	register long r8 __asm__("r8") = 0;
 	long r;
-	__asm__ volatile("syscall\n\t"
-			 "test %%rax, %%rax\n\t"
-			 "jle 1f\n\t"
-			 "mov %[end], %%eax\n\t"
-			 "xor %%edi, %%edi\n\t"
-			 "syscall\n"
-			 "1:"
-			 : "=a"(r), "+D"(kind)
-			 : "0"((long)SYS_clone), "S"(0L), "d"(pidfd), "r"(r10), "r"(r8), [end] "i"(SYS_exit)
-			 : "rcx", "r11", "cc", "memory");
+	__asm__ volatile(
+		"syscall\n\t"
+		"test %%rax, %%rax\n\t"
+		"jle 1f\n\t"
+		"mov %[end], %%eax\n\t"
+		"xor %%edi, %%edi\n\t"
+		"syscall\n"
+		"1:"
+		: "=a"(r), "+D"(kind)
+		: "0"((long)SYS_clone), "S"(0L), "d"(pidfd), "r"(r10), "r"(r8), [end] "i"(SYS_exit)
+		: "rcx", "r11", "cc", "memory");
 	return r;
 #elif defined(__aarch64__)
 	register long x0 __asm__("x0") = (long)kind;
@@ -83,19 +86,26 @@ static long clone_and_end(unsigned long kind, int *pidfd)
 #endif
 }
 
-/* The kernel has forgotten it for a child that shares memory; libc goes on believing that it is there. */
+/*
+ * The kernel has forgotten it for a child that shares memory; libc goes on believing that it is
+ * there.
+ */
 static void register_rseq(void)
 {
 #if defined(RSEQ_SIG) && defined(SYS_rseq)
 	enum { RSEQ_BYTES = 32 }; /* of the first version, which every libc registers */
 	if (__rseq_size)
-		syscall(SYS_rseq, (char *)__builtin_thread_pointer() + __rseq_offset, RSEQ_BYTES, 0, RSEQ_SIG);
+		syscall(SYS_rseq, (char *)__builtin_thread_pointer() + __rseq_offset, RSEQ_BYTES, 0,
+			RSEQ_SIG);
 #endif
 }
 
 int raw_fork_succeed(int *ret_pidfd)
 {
-	/* The end of a thread that shares memory with others clears that place, which is the child's by then. */
+	/*
+	 * The end of a thread that shares memory with others clears that place, which is the
+	 * child's by then.
+	 */
 	syscall(SYS_set_tid_address, NULL);
 	long r = clone_and_end(flags() | CLONE_VM | CLONE_FILES, ret_pidfd);
 	if (r < 0) {

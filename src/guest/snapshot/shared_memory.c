@@ -34,8 +34,10 @@ const char *shared_memory(void)
 		line[strcspn(line, "\n")] = '\0';
 		if (line_is_shared(line))
 			snprintf(maps_shared, sizeof(maps_shared),
-				"memory is shared (%.160s): let go of it (mmap, numpy.memmap, shared_memory, multiprocessing locks)", name ? name : "mmap");
+				"memory is shared (%.160s): let go of it (mmap, numpy.memmap, shared_memory, multiprocessing locks)",
+				name ? name : "mmap");
 	}
+
 	if (f)
 		fclose(f);
 	return maps_shared[0] ? maps_shared : NULL;

@@ -22,6 +22,8 @@ MAX_FORMS = 16
 MAX_MIME = 128
 MAX_JSON = 64 << 10  # application/json of a plain value
 MAX_JSON_DEPTH = 32
+MAX_DATA_VALUES = 200_000  # of a data frame or a figure, as data
+MAX_BOXES = 1_000  # of a box plot
 MAX_SOURCES = 64 << 20  # bytes of cell sources kept for tracebacks
 
 _OURS = '<glovebox>'
@@ -29,6 +31,7 @@ _exact = str.__str__  # a plain str also from an instance of a subclass
 
 _emit = None  # the host's function that sends a bundle
 _unwatched = False  # set by the host: nobody looks at the windows of this cell
+_data_forms = False  # … and: data frames and figures are wanted as data, too
 _tell_loop = None  # … and the one that says how the code waits for its windows
 _paint_wait = None  # … and the one that waits until the daemon has a picture
 

@@ -9,6 +9,7 @@ _INLINE = 'glovebox_inline'
 
 def install():
     """Puts everything in its place; called once, best before anything is preloaded."""
+    atexit.register(_functions)
     builtins.input = make_input(_NO_KEYBOARD)
     builtins.display = display
     for name, action in (
@@ -24,16 +25,6 @@ def install():
         _on_import(name, action)
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
-
-
-def end_program():
-    """What the interpreter does when a program is over: waits for threads that are no daemons, calls what atexit knows."""
-    threading = sys.modules.get('threading')
-    if threading is not None:
-        threading._shutdown()
-    import atexit
-
-    atexit._run_exitfuncs()
 
 
 # ---- input -------------------------------------------------------------
@@ -64,8 +55,19 @@ def _read_line(prompt, message):
         pass  # as in Python's own: whatever has a write() will do
     line = sys.stdin.readline()
     if not line:
-        raise EOFError(message)
+        raise EOFError(message if _without_keyboard() else 'EOF when reading a line')
     return line[:-1] if line.endswith('\n') else line
+
+
+def _without_keyboard():
+    """Was no text given with the request? Then descriptor 0 is /dev/null, not a file."""
+    import os
+    import stat
+
+    try:
+        return not stat.S_ISREG(os.fstat(0).st_mode)
+    except OSError:
+        return True
 
 
 def _patch_getpass(module):
@@ -89,15 +91,6 @@ def _choose_backend(matplotlib):
 
 def _patch_ipython(module):
     """IPython's display() prints a repr when no IPython shell runs; let it reach us."""
-
-    def publish_display_data(data, metadata=None, **kwargs):
-        display(data, raw=True)
-
-    def update_display(obj, *, display_id=None, **kwargs):
-        display(obj, **kwargs)
-
-    def clear_output(wait=False):
-        pass  # what was sent is sent
 
     for place in (module, sys.modules.get('IPython.display')):
         if place is not None:
@@ -128,12 +121,21 @@ class _Finder:
     def find_spec(name, path=None, target=None):
         if name == _INLINE:
             return ModuleSpec(name, _InlineLoader())
+        if name in _DISPLAY_MODULES and _lacks_ipython(name):
+            return ModuleSpec(name, DisplayModulesLoader(), is_package=name == 'IPython')
         if name not in _actions:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and hasattr(spec.loader, 'exec_module'):
             spec.loader = _Loader(spec.loader, _actions[name])
         return spec
+
+
+def _lacks_ipython(name):
+    """IPython is not installed, or was not when its package was imported."""
+    if name == 'IPython':
+        return PathFinder.find_spec(name) is None
+    return isinstance(getattr(sys.modules.get('IPython'), '__loader__', None), DisplayModulesLoader)
 
 
 class _InlineLoader:

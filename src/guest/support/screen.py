@@ -112,25 +112,32 @@ _NOBODY_LOOKS = (
 def _patch_show(pyplot):
     """A show() that would wait for a hand that is not there shows the windows, and says what to do."""
     import functools
+    import types
 
-    original = pyplot.show
+    original, unwatched = pyplot.show, _show_unwatched
 
-    @functools.wraps(original)
     def show(*args, **kwargs):
-        helpers = sys.modules['matplotlib._pylab_helpers']
-        managers = list(helpers.Gcf.figs.values())
-        waits = kwargs.get('block', args[0] if args else None)
-        if waits is None:
-            waits = not pyplot.isinteractive()
-        if not (_unwatched and waits and managers and all(hasattr(manager, 'window') for manager in managers)):
-            return original(*args, **kwargs)
-        original(block=False)
-        for manager in managers:
-            manager.canvas.draw()
-            manager.canvas.flush_events()
-        sys.stderr.write(_NOBODY_LOOKS)
+        return original(*args, **kwargs) if not unwatched(pyplot, original, args, kwargs) else None
 
-    pyplot.show = show
+    # With pyplot's own names: a warning of matplotlib's is about the first frame that is not matplotlib's, the line of the cell.
+    shown = types.FunctionType(show.__code__, vars(pyplot), 'show', None, show.__closure__)
+    pyplot.show = functools.wraps(original)(shown)
+
+
+def _show_unwatched(pyplot, original, args, kwargs):
+    """True when nobody looks, and it has shown the windows without waiting."""
+    managers = list(sys.modules['matplotlib._pylab_helpers'].Gcf.figs.values())
+    waits = kwargs.get('block', args[0] if args else None)
+    if waits is None:
+        waits = not pyplot.isinteractive()
+    if not (_unwatched and waits and managers and all(hasattr(manager, 'window') for manager in managers)):
+        return False
+    original(block=False)
+    for manager in managers:
+        manager.canvas.draw()
+        manager.canvas.flush_events()
+    sys.stderr.write(_NOBODY_LOOKS)
+    return True
 
 
 def _watch_waits(module, table):

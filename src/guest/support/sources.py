@@ -125,10 +125,18 @@ def is_complete(source):
                 return 'incomplete'
             tree = compile(source, '<input>', 'exec', ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
-            return 'invalid'
+            return _is_notebook(source)
     in_block = bool(tree.body) and isinstance(tree.body[-1], _blocks(ast))
     ended = not source.rpartition('\n')[2].strip()
     return 'incomplete' if in_block and not ended else 'complete'
+
+
+def _is_notebook(source):
+    """Lines of notebooks that become Python; a cell that is all a magic's goes on until an empty line."""
+    if translate_cell(source) is None:
+        return 'invalid'
+    whole = source.lstrip().startswith('%%')
+    return 'incomplete' if whole and source.rpartition('\n')[2].strip() else 'complete'
 
 
 def _blocks(ast):

@@ -21,6 +21,8 @@ _METHODS = (
     ('_repr_javascript_', 'application/javascript'),
     ('_repr_pdf_', 'application/pdf'),
 )
+_LOOSE_JSON = 'application/vnd.python.json'
+_DISPLAY_CONTROL = 'application/vnd.glovebox.display+json'
 _MAX_INT = 1 << 63  # what every JSON reader takes
 
 
@@ -31,7 +33,7 @@ def bundle(value):
         text = _plain(value)
         json_text = _plain_json(value, kind, text)
         if json_text is None:
-            return [('text/plain', 't', text)]
+            return [('text/plain', 't', text), *_loose_json(value, kind)]
         return [('text/plain', 't', text), ('application/json', 'j', json_text)]
     try:
         if kind.__module__ == 'numpy' and kind.__name__ in _NUMPY_NUMBERS:
@@ -97,6 +99,14 @@ def _plain_json(value, kind, text):
     return None
 
 
+def _loose_json(value, kind):
+    """NaN and infinities, alone or inside, as Python's json module writes them; not JSON, but what some clients compare."""
+    if kind not in (float, list, tuple, dict) or _json_size(value, 0) > MAX_JSON:
+        return []
+    text = _json_or_none(json.JSONEncoder(check_circular=False).encode, value)
+    return [(_LOOSE_JSON, 't', text)] if text and ('NaN' in text or 'Infinity' in text) else []
+
+
 def _json_or_none(encode, value):
     try:
         text = encode(value)
@@ -155,6 +165,9 @@ def _offered(value, include, exclude, wanted):
     for mime, data in given.items():
         if type(mime) is str and wanted(mime):
             yield mime, data
+    data = _data_of(value) if _data_forms else None  # first: reading the ticks makes a figure stale
+    if data and data[1] is not None and data[0] not in given and wanted(data[0]):
+        yield data
     if _is_figure(value) and 'image/png' not in given and wanted('image/png'):
         yield 'image/png', _figure_png(value)
     for method, mime in _METHODS:
@@ -298,13 +311,33 @@ def display(
     """Shows objects in every form they have: display(df), display(figure, image),
     display({'text/html': '<b>hi</b>'}, raw=True).
 
-    metadata, transient and clear are taken for the sake of code written for IPython, and ignored. With display_id a
-    handle is returned whose update(obj) shows the object again."""
+    metadata is taken for the sake of code written for IPython, and ignored. With display_id a handle is returned whose
+    update(obj) shows the object in the place of the one before, where the client can do that."""
+    if clear:
+        clear_output(wait=True)
+    if display_id is True:
+        import os
+
+        display_id = os.urandom(16).hex()
     for obj in objs:
         forms = _raw_bundle(obj) if raw else _rich_bundle(obj, include, exclude)
         if forms:
-            _send(forms)
+            _send(forms + _control(display_id=display_id, update=_is_update(transient)) if display_id else forms)
     return _Handle(display_id) if display_id else None
+
+
+def clear_output(wait=False):
+    """Asks notebooks to remove what the cell has shown, at once or when something new comes."""
+    _send(_control(clear=True, wait=bool(wait)))
+
+
+def _control(**fields):
+    """What a display is beside its content; notebooks act on it."""
+    return [(_DISPLAY_CONTROL, 'j', json.dumps({k: v if isinstance(v, bool) else str(v) for k, v in fields.items()}))]
+
+
+def _is_update(transient):
+    return isinstance(transient, dict) and bool(transient.get('update'))
 
 
 def _raw_bundle(obj):
@@ -329,9 +362,10 @@ class _Handle:
         self.display_id = display_id if isinstance(display_id, str) else f'{id(self):x}'
 
     def display(self, obj, **kwargs):
-        display(obj, **kwargs)
+        display(obj, **{'display_id': self.display_id, **kwargs})
 
-    update = display
+    def update(self, obj, **kwargs):
+        display(obj, **{'display_id': self.display_id, **kwargs, 'transient': {'update': True}})
 
     def __repr__(self):
         return f'<DisplayHandle display_id={self.display_id}>'

@@ -27,7 +27,7 @@ def preload(names):
     failed = []
     for name in names:
         try:
-            with _Quiet():
+            with _Quiet(), _Keeping():
                 import_module(name)
         except KeyboardInterrupt:
             raise
@@ -44,11 +44,12 @@ def warm_up():
         if module not in sys.modules:
             continue
         try:
-            with _Quiet():
+            with _Quiet(), _Keeping():
                 _adapt(part)
         except Exception as e:
             failed.append(f'{name}: {_brief(e)}')
     _forget_the_host()
+    _finish_template()
     return failed
 
 

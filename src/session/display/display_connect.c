@@ -1,4 +1,7 @@
-/* What an X server and a screen process are given to begin with: a connection to the display's socket, and its cookie. */
+/*
+ * What an X server and a screen process are given to begin with: a connection to the display's
+ * socket, and its cookie.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -15,9 +18,11 @@ int display_connect(const struct display *d)
 	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
+
 	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d", d->place);
 	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
 		return -errno;
+
 	fd_set_nonblock(fd, 0);
 	return TAKE_FD(fd);
 }

@@ -1,4 +1,7 @@
-/* Displays whose X server or screen process ended without being told to: who ended, and who has to hear of it. */
+/*
+ * Displays whose X server or screen process ended without being told to: who ended, and who has to
+ * hear of it.
+ */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +11,10 @@
 #include "base/process.h"
 #include "session/display/session_display_internal.h"
 
-/* Its memory may take longer to free than its connections to close: PF_EXITING of the kernel's comes first. */
+/*
+ * Its memory may take longer to free than its connections to close: PF_EXITING of the kernel's
+ * comes first.
+ */
 static bool is_exiting(pid_t pid)
 {
 	enum { EXITING = 0x4 };
@@ -16,7 +22,10 @@ static bool is_exiting(pid_t pid)
 	unsigned flags = 0;
 	_cleanup_free_ char *text = NULL;
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	const char *at = pid > 0 && fd_read_file(path, 4096, &text, NULL) >= 0 ? strrchr(text, ')') : NULL; /* its name may hold anything */
+
+	/* its name may hold anything */
+	const char *at = pid > 0 && fd_read_file(path, 4096, &text, NULL) >= 0 ? strrchr(text, ')')
+									       : NULL;
 	return at && sscanf(at, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & EXITING;
 }
 
@@ -29,8 +38,9 @@ static bool has_ended(int pidfd)
 /* A screen ends with its X server, so that is looked at first. */
 static const char *what_ended(const struct display *d)
 {
-	return has_ended(d->server) ? "the session's X server ended" :
-				      "the process that watches the session's screen ended, and the X server was ended with it";
+	return has_ended(d->server)
+		       ? "the session's X server ended"
+		       : "the process that watches the session's screen ended, and the X server was ended with it";
 }
 
 const char *display_note_death(struct display *d)

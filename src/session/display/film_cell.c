@@ -1,4 +1,7 @@
-/* The film of a run: part of its answer, since its session is gone with it. The cell ends when the film is made. */
+/*
+ * The film of a run: part of its answer, since its session is gone with it. The cell ends when the
+ * film is made.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,14 +31,16 @@ int film_cell_create(struct session *s, struct cell *c, enum film_format format,
 {
 	int r = film_check(format, e);
 	struct film_cell *f = r < 0 ? NULL : calloc(1, sizeof(*f));
+
 	if (!f)
 		return r < 0 ? r : error_set(e, -ENOMEM, "out of memory");
+
 	f->session = s;
 	f->format = format;
 	buffer_count(&f->data);
 	uv_timer_init(s->table->config.loop, &f->timer);
 	f->timer.data = f;
-	c->film = f;
+	c->recording.film = f;
 	return 0;
 }
 
@@ -43,17 +48,26 @@ static int read_file(struct film_cell *f, int fd)
 {
 	off_t size = lseek(fd, 0, SEEK_END);
 	if (size > LIMIT_RUN_FILM_BYTES) {
-		error_set(&f->error, -EFBIG, "the film has %lld bytes, more than an answer may hold (%d)", (long long)size, LIMIT_RUN_FILM_BYTES);
-		error_remedy(&f->error, "Record fewer seconds, or in a session, and fetch it there.");
+		error_set(&f->error, -EFBIG,
+			"the recording has %lld bytes, more than an answer may have (%d)",
+			(long long)size, LIMIT_RUN_FILM_BYTES);
+		error_remedy(&f->error,
+			"Record fewer seconds, or record in a session and fetch the recording from it.");
 		return error_slug(&f->error, "film_too_large");
 	}
+
 	if (size > 0 && buffer_reserve(&f->data, (size_t)size) < 0) {
-		error_set(&f->error, -ENOMEM, "the server holds too much for others to keep the film of %lld bytes", (long long)size);
-		error_remedy(&f->error, "Try again later, or record in a session and fetch the film there.");
+		error_set(&f->error, -ENOMEM,
+			"the server has no memory left to keep the recording of %lld bytes",
+			(long long)size);
+		error_remedy(&f->error,
+			"Try again later, or record in a session and fetch the recording from it.");
 		return error_slug(&f->error, "server_memory");
 	}
+
 	if (size <= 0 || pread(fd, f->data.data, (size_t)size, 0) != (ssize_t)size)
-		return error_set(&f->error, -EIO, "the film could not be read");
+		return error_set(&f->error, -EIO, "the recording could not be read");
+
 	f->data.len = (size_t)size;
 	return 0;
 }
@@ -78,10 +92,12 @@ static void on_tick(uv_timer_t *t)
 	session_end_cell(f->session, f->status, f->exit_code); /* f is on its way out after it */
 }
 
-bool film_cell_finish(struct film_cell *f, unsigned recording, enum cell_status status, int exit_code)
+bool film_cell_finish(
+	struct film_cell *f, unsigned recording, enum cell_status status, int exit_code)
 {
 	if (f->waiting || !recording)
 		return false;
+
 	f->waiting = true;
 	f->recording = recording;
 	f->status = status;
@@ -91,7 +107,8 @@ bool film_cell_finish(struct film_cell *f, unsigned recording, enum cell_status 
 	return true;
 }
 
-enum cell_status film_cell_status(const struct film_cell *f, enum cell_status otherwise, int *exit_code)
+enum cell_status film_cell_status(
+	const struct film_cell *f, enum cell_status otherwise, int *exit_code)
 {
 	if (!f->waiting)
 		return otherwise;
@@ -102,9 +119,12 @@ enum cell_status film_cell_status(const struct film_cell *f, enum cell_status ot
 void film_cell_report(struct film_cell *f, struct observation *o)
 {
 	struct recording_info info;
-	bool known = f->recording && recording_get(f->session, f->recording, NULL, &info, NULL) == 0;
+	bool known = f->recording &&
+		     recording_get(f->session, f->recording, NULL, &info, NULL) == 0;
+
 	if (!f->data.len && !f->error.err)
-		error_set(&f->error, -ECANCELED, "the cell ended before its film was made");
+		error_set(
+			&f->error, -ECANCELED, "the cell ended before its recording was converted");
 	f->shown = (struct film_report){ .format = f->format,
 		.data = f->data.len ? f->data.data : NULL,
 		.len = f->data.len,

@@ -13,10 +13,11 @@
 #include "session/display/cell_picture_internal.h"
 
 enum {
-	REFRESH_MS = 10000,    /* callbacks of the code may take so long, before they are interrupted */
-	PICTURE_MS = 3000,     /* beyond the limit of the question for the picture */
-	RETURN_MS = 2000,      /* from CONTINUE to the guest's return */
-	RENDER_MS = 500,       /* of a request that names none */
+	/* callbacks of the code may take so long, before they are interrupted */
+	REFRESH_MS = 10000,
+	PICTURE_MS = 3000, /* beyond the limit of the question for the picture */
+	RETURN_MS = 2000,  /* from CONTINUE to the guest's return */
+	RENDER_MS = 500,   /* of a request that names none */
 };
 
 void session_tell_continue(struct session *s, uint32_t serial)
@@ -30,26 +31,32 @@ void session_tell_continue(struct session *s, uint32_t serial)
 	guest_send(guest, &b);
 }
 
-static void release(struct capture *p)
+static void release(struct cell_picture *p)
 {
 	p->painting = PAINTING_RELEASED;
 	session_clock_painting(p->session, RETURN_MS);
-	session_tell_continue(p->session, p->session->cells);
+	session_tell_continue(p->session, p->session->queue.cells);
 }
 
-static uint32_t render_ms(const struct capture *p)
+static uint32_t render_ms(const struct cell_picture *p)
 {
 	return p->options.render_ms ? p->options.render_ms : RENDER_MS;
 }
 
-/* The longest wait for the picture: a window that its program had no processor to paint has more time than it asked for (settle.c). */
-static double picture_s(const struct capture *p)
+/*
+ * The longest wait for the picture: a window that its program had no processor to paint has more
+ * time than it asked for (settle.c).
+ */
+static double picture_s(const struct cell_picture *p)
 {
 	return LAST_PICTURE_S + (double)render_ms(p) / 1000;
 }
 
-/* `own`: the windows are the interpreter's, and painted. Else a thread or a child process may be about to open one. */
-static void ask_picture(struct capture *p, bool own)
+/*
+ * `own`: the windows are the interpreter's, and painted. Else a thread or a child process may be
+ * about to open one.
+ */
+static void ask_picture(struct cell_picture *p, bool own)
 {
 	struct shot_options o = p->options;
 	o.settle = true;
@@ -64,36 +71,39 @@ static void ask_picture(struct capture *p, bool own)
 	bool seen = p->first.data.len && p->first.info.n_windows;
 	if (!seen)
 		picture_finish(&p->first);
-	capture_ask(p, seen ? &p->later : &p->first, &o, false, picture_s(p));
+	cell_picture_ask(p, seen ? &p->later : &p->first, &o, false, picture_s(p));
 	if (!p->question)
 		release(p);
 }
 
-void painting_pictured(struct capture *p)
+void painting_pictured(struct cell_picture *p)
 {
 	struct picture_info *info = &p->first.info;
 	if (p->first.data.len && !info->n_windows) {
 		info->settled = false;
 		info->reason = SHOT_NO_WINDOW;
 	}
-	if (!capture_ask_last(p))
+	if (!cell_picture_ask_last(p))
 		release(p);
 }
 
-void painting_hear(struct capture *p, enum wire_loop loop)
+void painting_hear(struct cell_picture *p, enum wire_loop loop)
 {
 	if (loop == WIRE_LOOP_ENDED && p->painting == PAINTING_NONE && p->wanted && !p->finishing) {
 		p->painting = PAINTING_REFRESH;
-		uv_timer_stop(&p->timer); /* nobody closes windows, or leaves the cell, from here on */
+		/* nobody closes windows, or leaves the cell, from here on */
+		uv_timer_stop(&p->timer);
 		session_clock_painting(p->session, REFRESH_MS);
-	} else if ((loop == WIRE_LOOP_PAINTED || loop == WIRE_LOOP_AWAITS) && p->painting == PAINTING_REFRESH) {
+	} else if ((loop == WIRE_LOOP_PAINTED || loop == WIRE_LOOP_AWAITS) &&
+		   p->painting == PAINTING_REFRESH) {
 		p->painting = PAINTING_PICTURE;
 		session_clock_painting(p->session, (uint64_t)(picture_s(p) * 1000) + PICTURE_MS);
 		if (p->closed) /* the picture is that of the main loop, which ended by our hand */
 			painting_pictured(p);
 		else
 			ask_picture(p, loop == WIRE_LOOP_PAINTED);
-	} else if (loop == WIRE_LOOP_NONE && p->painting != PAINTING_NONE && p->painting != PAINTING_DONE) {
+	} else if (loop == WIRE_LOOP_NONE && p->painting != PAINTING_NONE &&
+		   p->painting != PAINTING_DONE) {
 		p->painting = PAINTING_DONE;
 		p->stuck = false;
 		session_clock_painted(p->session);

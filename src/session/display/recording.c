@@ -27,7 +27,8 @@ struct recording {
 	uint64_t bytes;
 	struct apng apng;
 	uint64_t last_ms; /* its last frame is shown so long */
-	uint64_t start_ns, started_wall_ns, end_ns; /* start: of the first frame, when there is one */
+	/* start: of the first frame, when there is one */
+	uint64_t start_ns, started_wall_ns, end_ns;
 	/* The newest frame, written when it is known how long it was shown. */
 	struct {
 		struct frame_info where;
@@ -66,12 +67,16 @@ static void drop_held(struct recording *r)
 	memset(&r->held, 0, sizeof(r->held));
 }
 
-/* Writes the held frame, which was shown until now. A frame that is none is left out: its screen is not sane. */
+/*
+ * Writes the held frame, which was shown until now. A frame that is none is left out: its screen is
+ * not sane.
+ */
 static int write_held(struct recording *r, uint64_t now)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	if (!r->held.png)
 		return 0;
+
 	int e = 0;
 	if (!r->apng.frames)
 		e = apng_begin(&r->apng, r->held.where.width, r->held.where.height, &b);
@@ -86,24 +91,27 @@ static void finish(struct recording *r, const char *why)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	uint8_t count[APNG_COUNT_BYTES];
+
 	if (r->state == RECORDING_DONE)
 		return;
+
 	r->ended = r->ended ? r->ended : why;
 	r->end_ns = r->end_ns ? r->end_ns : clock_now_ns();
 	write_held(r, r->end_ns > r->held.at_ns ? r->end_ns : r->held.at_ns);
 	r->state = RECORDING_DONE;
 	if (!r->apng.frames || apng_end(&r->apng, &b) < 0 || write_out(r, &b) < 0)
 		return;
+
 	apng_count(&r->apng, count);
 	if (pwrite(r->fd, count, sizeof(count), APNG_COUNT_AT) != (ssize_t)sizeof(count))
 		r->ended = "no_space";
 }
 
-/* ---- frames ----------------------------------------------------------------------------------- */
+/* ---- frames ------------------------------------------------------------------------- */
 
 static void note_cell(struct recording *r, uint64_t now)
 {
-	unsigned cell = r->session->running ? r->session->cells : 0;
+	unsigned cell = r->session->queue.running ? r->session->queue.cells : 0;
 	struct recording_cell *last = r->n_cells ? &r->cell[r->n_cells - 1] : NULL;
 	uint64_t at = (now - r->start_ns) / NSEC_PER_MSEC;
 	if (last && last->cell == cell) {
@@ -119,15 +127,18 @@ static const char *take_frame(struct recording *r, const struct display_reply *r
 	uint64_t now = clock_now_ns();
 	if (!reply->len || !reply->frame.part_width)
 		return NULL;
+
 	if (!r->held.png && !r->apng.frames)
 		r->start_ns = now;
 	if (write_held(r, now) < 0)
 		return "no_space";
+
 	r->held.png = hold_set(&r->held.bytes, reply->len) < 0 ? NULL : malloc(reply->len);
 	if (!r->held.png) {
 		drop_held(r);
 		return "no_space";
 	}
+
 	memcpy(r->held.png, reply->data, reply->len);
 	r->held.len = reply->len;
 	r->held.where = reply->frame;
@@ -135,6 +146,7 @@ static const char *take_frame(struct recording *r, const struct display_reply *r
 	note_cell(r, now);
 	if (r->bytes + reply->len > LIMIT_RECORDING_BYTES)
 		return "bytes";
+
 	return r->apng.frames + 1 >= LIMIT_RECORDING_FRAMES ? "frames" : NULL;
 }
 
@@ -144,9 +156,11 @@ static void on_frame(void *userdata, const struct display_reply *reply)
 {
 	struct recording *r = userdata;
 	const char *over = NULL;
+
 	r->asked--;
 	if (r->state == RECORDING_DONE)
 		return;
+
 	if (reply->type == DISPLAY_SAY_FRAME)
 		over = take_frame(r, reply);
 	else
@@ -156,6 +170,7 @@ static void on_frame(void *userdata, const struct display_reply *reply)
 			finish(r, r->ended);
 		return;
 	}
+
 	if (over || ask(r, false) < 0)
 		finish(r, over ? over : "display_gone");
 }
@@ -169,19 +184,26 @@ static double seconds_left(const struct recording *r)
 static int ask(struct recording *r, bool last)
 {
 	struct display *d = r->session->display;
-	struct frame_options o = { .watcher = r->id, .gap_ms = (uint32_t)(1000 / r->params.fps), .rgb = true, .now = last, .leave = last };
-	int64_t e = display_ask(d, DISPLAY_ASK_FRAME, &o, sizeof(o), true, last ? LAST_FRAME_SECONDS : seconds_left(r), on_frame, r, NULL);
+	struct frame_options o = { .watcher = r->id,
+		.gap_ms = (uint32_t)(1000 / r->params.fps),
+		.rgb = true,
+		.now = last,
+		.leave = last };
+	int64_t e = display_ask(d, DISPLAY_ASK_FRAME, &o, sizeof(o), true,
+		last ? LAST_FRAME_SECONDS : seconds_left(r), on_frame, r, NULL);
+
 	if (e < 0)
 		return (int)e;
+
 	r->asked++;
 	return 0;
 }
 
-/* ---- life --------------------------------------------------------------------------------------- */
+/* ---- life --------------------------------------------------------------------------- */
 
 static void destroy(struct recording *r)
 {
-	TAILQ_REMOVE(&r->session->recordings, r, link);
+	TAILQ_REMOVE(&r->session->recordings.list, r, link);
 	if (r->session->display)
 		display_forget_all(r->session->display, r);
 	drop_held(r);
@@ -196,36 +218,44 @@ static int make_room(struct session *s, struct error *e)
 {
 	struct recording *r, *done = NULL;
 	unsigned n = 0;
-	TAILQ_FOREACH(r, &s->recordings, link) {
+
+	TAILQ_FOREACH (r, &s->recordings.list, link) {
 		n++;
 		if (!done && r->state == RECORDING_DONE)
 			done = r;
 	}
+
 	if (n < LIMIT_RECORDINGS)
 		return 0;
+
 	if (!done) {
-		error_set(e, -EBUSY, "%u recordings of this session run already", n);
+		error_set(e, -EBUSY, "%u recordings of this session are already running", n);
 		error_remedy(e, "Stop one of them.");
 		return error_slug(e, "too_many_recordings");
 	}
+
 	destroy(done);
 	return 0;
 }
 
-int recording_start(struct session *s, const struct recording_params *p, struct error *e, unsigned *ret_id)
+int recording_start(
+	struct session *s, const struct recording_params *p, struct error *e, unsigned *ret_id)
 {
 	int err = film_check(p->format, e);
 	if (err < 0)
 		return err;
+
 	if (!s->display) {
 		error_set(e, -ENOTSUP, "the session has no display, so there is nothing to record");
-		error_remedy(e, "Make a session with \"display\": true.");
+		error_remedy(e, "Make a session with {display}.");
 		return error_slug(e, "no_display");
 	}
+
 	err = make_room(s, e);
 	struct recording *r = err < 0 ? NULL : calloc(1, sizeof(*r));
 	if (!r)
 		return err < 0 ? err : error_set(e, -ENOMEM, "out of memory");
+
 	r->session = s;
 	r->fd = open_file(s->table->config.state_dir);
 	r->params = *p;
@@ -233,13 +263,14 @@ int recording_start(struct session *s, const struct recording_params *p, struct 
 	r->params.max_seconds = p->max_seconds > 0 ? p->max_seconds : MAX_SECONDS;
 	r->start_ns = clock_now_ns();
 	r->started_wall_ns = clock_wall_ns();
-	r->id = ++s->last_recording;
-	TAILQ_INSERT_TAIL(&s->recordings, r, link);
+	r->id = ++s->recordings.last_id;
+	TAILQ_INSERT_TAIL(&s->recordings.list, r, link);
 	err = r->fd < 0 ? r->fd : ask(r, false);
 	if (err < 0) {
 		destroy(r);
 		return error_set_errno(e, err, "starting a recording");
 	}
+
 	*ret_id = r->id;
 	return 0;
 }
@@ -247,26 +278,31 @@ int recording_start(struct session *s, const struct recording_params *p, struct 
 static struct recording *find(struct session *s, unsigned id, struct error *e)
 {
 	struct recording *r;
-	TAILQ_FOREACH(r, &s->recordings, link)
+	TAILQ_FOREACH (r, &s->recordings.list, link)
 		if (r->id == id)
 			return r;
 	error_set(e, -ENOENT, "the session has no recording %u", id);
-	error_remedy(e, "GET …/recording lists those there are.");
+	error_remedy(e, "{list_recordings}.");
 	error_slug(e, "recording_not_found");
 	return NULL;
 }
 
-/* The last frame is the screen of now, whatever the time between frames. The question before it is answered with nothing. */
+/*
+ * The last frame is the screen of now, whatever the time between frames. The question before it is
+ * answered with nothing.
+ */
 static void stop(struct recording *r, const char *why)
 {
 	if (r->state != RECORDING_RUNNING)
 		return;
+
 	r->ended = why;
 	if (!display_is_up(r->session->display)) {
 		display_forget_all(r->session->display, r);
 		finish(r, why);
 		return;
 	}
+
 	r->state = RECORDING_FINISHING;
 	r->end_ns = clock_now_ns();
 	if (ask(r, true) < 0)
@@ -282,7 +318,8 @@ int recording_stop(struct session *s, unsigned id, const char *why, struct error
 		stop(r, why);
 		return 0;
 	}
-	TAILQ_FOREACH(r, &s->recordings, link)
+
+	TAILQ_FOREACH (r, &s->recordings.list, link)
 		stop(r, why);
 	return 0;
 }
@@ -304,7 +341,8 @@ static void tell(const struct recording *r, struct recording_info *ret)
 		.n_cells = r->n_cells };
 }
 
-int recording_get(struct session *s, unsigned id, struct error *e, struct recording_info *ret, int *ret_fd)
+int recording_get(
+	struct session *s, unsigned id, struct error *e, struct recording_info *ret, int *ret_fd)
 {
 	struct recording *r = find(s, id, e);
 	if (!r)
@@ -319,23 +357,29 @@ static int check_complete(const struct recording *r, struct error *e)
 {
 	if (r->state == RECORDING_FINISHING)
 		return -EINPROGRESS;
+
 	if (r->state == RECORDING_RUNNING) {
-		error_set(e, -EBUSY, "the recording is not over");
+		error_set(e, -EBUSY, "the recording is still running");
 		error_remedy(e, "Stop it with {\"action\": \"stop\"} first.");
 		return error_slug(e, "recording_running");
 	}
+
 	if (r->apng.frames)
 		return 0;
-	error_set(e, -ENODATA, "no program connected to the display while it was recorded, so there is no picture");
+
+	error_set(e, -ENODATA,
+		"no program used the display during the recording, so the recording is empty");
 	error_remedy(e, "Record while windows are open.");
 	return error_slug(e, "nothing_recorded");
 }
 
-int recording_film(struct session *s, unsigned id, enum film_format format, struct error *e, int *ret_fd)
+int recording_film(
+	struct session *s, unsigned id, enum film_format format, struct error *e, int *ret_fd)
 {
 	struct recording *r = find(s, id, e);
 	if (!r)
 		return -ENOENT;
+
 	int err = film_check(format, e);
 	if (err == 0)
 		err = check_complete(r, e);
@@ -343,11 +387,14 @@ int recording_film(struct session *s, unsigned id, enum film_format format, stru
 		*ret_fd = r->fd;
 		return 0;
 	}
-	struct film_make make = { format, r->apng.frames, (r->end_ns - r->start_ns) / NSEC_PER_MSEC, r->last_ms };
+
+	struct film_make make = { format, r->apng.frames, (r->end_ns - r->start_ns) / NSEC_PER_MSEC,
+		r->last_ms };
 	if (err == 0 && !r->film[format])
 		err = film_create(s->display, &make, r->fd, e, &r->film[format]);
 	if (err < 0)
 		return err;
+
 	err = film_get(r->film[format], e, ret_fd);
 	if (err < 0 && err != -EINPROGRESS) {
 		film_close(r->film[format]);
@@ -368,7 +415,7 @@ int recording_set_format(struct session *s, unsigned id, enum film_format format
 bool recording_next(struct session *s, unsigned after, struct recording_info *ret)
 {
 	struct recording *r;
-	TAILQ_FOREACH(r, &s->recordings, link)
+	TAILQ_FOREACH (r, &s->recordings.list, link)
 		if (r->id > after) {
 			tell(r, ret);
 			return true;
@@ -388,6 +435,6 @@ int recording_delete(struct session *s, unsigned id, struct error *e)
 void recordings_destroy(struct session *s)
 {
 	struct recording *r;
-	while ((r = TAILQ_FIRST(&s->recordings)))
+	while ((r = TAILQ_FIRST(&s->recordings.list)))
 		destroy(r);
 }

@@ -1,10 +1,8 @@
 #include "session/display/session_display.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,86 +10,49 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "session/display/session_display_internal.h"
 #include "sandbox/pool.h"
+#include "session/display/session_display_internal.h"
 
 enum {
 	TICK_MS = 100,
 	START_SECONDS = 20, /* of an X server; a plain one on a busy machine takes seconds */
 	RETRIES_MAX = 2,
-	QUEUE_MAX = 1 << 20,
 	READ_BYTES = 256 * 1024,
 	READS_PER_TURN = 16,
 };
 
-static const char gone_remedy[] = "Windows that were open are gone; open them again. The display starts anew when it is used next.";
+static const char gone_remedy[] =
+	"The windows are lost; open them again. A new display starts when it is used next.";
 
 static void start(struct display *d);
 static void stop(struct display *d, const char *code, const char *text, const char *remedy);
 
-/* ---- questions -------------------------------------------------------------------------------- */
-
-static struct question *find_question(struct display *d, uint32_t serial)
-{
-	for (unsigned i = 0; i < LIMIT_DISPLAY_ASKS; i++)
-		if (serial && d->question[i].serial == serial)
-			return &d->question[i];
-	return NULL;
-}
-
-static void answer(struct question *q, const struct display_reply *r)
-{
-	display_answer fn = q->answer;
-	void *userdata = q->userdata;
-	*q = (struct question){ 0 };
-	if (fn)
-		fn(userdata, r);
-}
-
-static void fail_question(struct question *q, const char *code, const char *text, const char *remedy)
-{
-	answer(q, &(struct display_reply){ .type = DISPLAY_SAY_TROUBLE, .code = code, .text = text, .remedy = remedy });
-}
-
-static void fail_all(struct display *d, const char *code, const char *text, const char *remedy)
-{
-	for (unsigned i = 0; i < LIMIT_DISPLAY_ASKS; i++)
-		if (d->question[i].serial)
-			fail_question(&d->question[i], code, text, remedy);
-}
-
-static bool any_question(const struct display *d)
-{
-	for (unsigned i = 0; i < LIMIT_DISPLAY_ASKS; i++)
-		if (d->question[i].serial)
-			return true;
-	return false;
-}
-
 /* ---- reading what a screen says ---------------------------------------------------------------- */
 
-static void flush(struct display *d);
 static void start_ticking(struct display *d);
 
 static int on_frame(struct display *d, const struct wire_frame *f)
 {
 	struct display_reply reply;
 	int r = display_reply_take(f, &reply);
+
 	if (r < 0)
 		return r;
+
 	if (f->type == DISPLAY_SAY_UP && d->state == DISPLAY_STARTING) {
 		d->state = DISPLAY_UP;
 		d->up_before = true;
 		d->untold = false;
 		d->retries = 0;
-		flush(d);
+		display_flush(d);
 		return 0;
 	}
+
 	if (f->type == DISPLAY_SAY_TROUBLE && !f->serial)
 		return -ECONNREFUSED; /* it could not even begin */
-	struct question *q = find_question(d, f->serial);
+	struct question *q = display_find_question(d, f->serial);
 	if (q)
-		answer(q, &reply);
+		display_answer_question(q, &reply);
 	return 0; /* an answer nobody waits for any more */
 }
 
@@ -107,10 +68,13 @@ static void on_stream(uv_poll_t *p, int status, int events)
 {
 	struct display *d = p->data;
 	struct wire_frame f;
+
 	(void)status;
 	if (events & UV_WRITABLE)
-		flush(d);
-	for (int turn = 0; turn < READS_PER_TURN && d->stream_open && events & (UV_READABLE | UV_DISCONNECT); turn++) {
+		display_flush(d);
+	for (int turn = 0;
+		turn < READS_PER_TURN && d->stream_open && events & (UV_READABLE | UV_DISCONNECT);
+		turn++) {
 		char *at;
 		size_t room;
 		if (hold_set(&d->held, wire_reader_pending(&d->in)) < 0) {
@@ -141,21 +105,25 @@ static void on_stream(uv_poll_t *p, int status, int events)
 static void watch_stream(struct display *d, bool writing)
 {
 	d->writing = writing;
-	uv_poll_start(&d->stream_poll, UV_READABLE | UV_DISCONNECT | (writing ? UV_WRITABLE : 0), on_stream);
+	uv_poll_start(&d->stream_poll, UV_READABLE | UV_DISCONNECT | (writing ? UV_WRITABLE : 0),
+		on_stream);
 }
 
-static void flush(struct display *d)
+void display_flush(struct display *d)
 {
 	if (d->state != DISPLAY_UP || !d->stream_open)
 		return;
+
 	while (d->queue.len) {
-		ssize_t n = send(d->stream, d->queue.data, d->queue.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = send(
+			d->stream, d->queue.data, d->queue.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			break; /* full, or its end, which is reported elsewhere */
 		buffer_consume(&d->queue, (size_t)n);
 	}
+
 	if (d->writing != (d->queue.len > 0))
 		watch_stream(d, d->queue.len > 0);
 	if (!d->queue.len)
@@ -165,7 +133,8 @@ static void flush(struct display *d)
 static void tell_start_error(struct display *d)
 {
 	char text[160];
-	snprintf(text, sizeof(text), "the session's X server could not be started: %s", strerror(-d->start_error));
+	snprintf(text, sizeof(text), "the session's X server could not be started: %s",
+		strerror(-d->start_error));
 	d->start_error = 0;
 	d->retries = RETRIES_MAX;
 	stop(d, "display_failed", text, "Try again; `glovebox doctor` checks the machine.");
@@ -175,25 +144,37 @@ static void on_tick(uv_timer_t *t)
 {
 	struct display *d = t->data;
 	uint64_t now = clock_now_ns();
+
 	if (d->held_back && d->stream_open)
 		watch_stream(d, d->writing);
 	d->held_back = false;
+	displays_watch(d->displays);
+	if (d->state == DISPLAY_WAITING)
+		start(d); /* a helper that failed is tried again after a while */
 	if (d->state == DISPLAY_STARTING && d->start_error < 0)
 		tell_start_error(d);
+
 	/* Our connection waits in the socket's queue, where the end of a server that never took it does not show. */
-	if (d->state == DISPLAY_STARTING && d->server >= 0 && process_signal(d->server, 0) == -ESRCH)
-		stop(d, "display_failed", "the session's X server ended while it started", "`glovebox doctor` checks the machine.");
-	if ((d->state == DISPLAY_STARTING || d->state == DISPLAY_WAITING) && now - d->start_ns > START_SECONDS * NSEC_PER_SEC)
-		stop(d, "display_failed", "the session's X server does not start", "The server's log says more; `glovebox doctor` checks the machine.");
+	if (d->state == DISPLAY_STARTING && d->server >= 0 &&
+		process_signal(d->server, 0) == -ESRCH)
+		stop(d, "display_failed", "the session's X server ended while it started",
+			"`glovebox doctor` checks the machine.");
+	if ((d->state == DISPLAY_STARTING || d->state == DISPLAY_WAITING) &&
+		now - d->start_ns > START_SECONDS * NSEC_PER_SEC)
+		stop(d, "display_failed", "the session's X server does not start",
+			"The server's log says more; `glovebox doctor` checks the machine.");
 	for (unsigned i = 0; i < LIMIT_DISPLAY_ASKS; i++) {
 		struct question *q = &d->question[i];
 		if (q->serial && q->refused)
-			fail_question(q, "display_gone", q->refused, gone_remedy);
+			display_fail_question(q, "display_gone", q->refused, gone_remedy);
 		else if (q->serial && q->deadline_ns && now > q->deadline_ns)
-			fail_question(q, "display_busy", "the session's X server did not answer in time",
-				"A program may hold it (XGrabServer), or the session is out of processor time; interrupt the cell or reset the session.");
+			display_fail_question(q, "display_busy",
+				"the session's X server did not answer in time",
+				"A program may have locked the X server (XGrabServer), or the session has used up its CPU time; interrupt the cell or reset the session.");
 	}
-	if (!any_question(d) && !d->held_back && d->state != DISPLAY_STARTING && d->state != DISPLAY_WAITING)
+
+	if (!display_has_questions(d) && !d->held_back && d->state != DISPLAY_STARTING &&
+		d->state != DISPLAY_WAITING)
 		uv_timer_stop(t);
 }
 
@@ -213,17 +194,19 @@ static void start_ticking(struct display *d)
 		uv_timer_start(&d->timer, on_tick, TICK_MS, TICK_MS);
 }
 
-int64_t display_ask(struct display *d, enum display_ask what, const void *options, size_t len, bool lazy, double timeout_s,
-	display_answer fn, void *userdata, struct error *e)
+int64_t display_ask(struct display *d, enum display_ask what, const void *options, size_t len,
+	bool lazy, double timeout_s, display_answer fn, void *userdata, struct error *e)
 {
 	struct question *q = NULL;
 	for (unsigned i = 0; i < LIMIT_DISPLAY_ASKS && !q; i++)
 		q = d->question[i].serial ? NULL : &d->question[i];
 	if (!q) {
-		error_set(e, -EBUSY, "%u questions to this display are waiting already", LIMIT_DISPLAY_ASKS);
-		error_remedy(e, "Wait for their answers before asking more.");
+		error_set(e, -EBUSY, "%u requests to this display are already waiting",
+			LIMIT_DISPLAY_ASKS);
+		error_remedy(e, "Wait for their answers before you send more.");
 		return error_slug(e, "too_many_questions");
 	}
+
 	if (!++d->next_serial)
 		d->next_serial = 1;
 	if (!lazy && what != DISPLAY_ASK_FRAME && refuse(d, q)) {
@@ -232,8 +215,10 @@ int64_t display_ask(struct display *d, enum display_ask what, const void *option
 		q->userdata = userdata;
 		return q->serial;
 	}
+
 	if (display_frame(&d->queue, what, d->next_serial, options, len) < 0)
 		return error_set(e, -ENOMEM, "out of memory");
+
 	*q = (struct question){ .serial = d->next_serial,
 		.deadline_ns = timeout_s > 0 ? clock_now_ns() + (uint64_t)(timeout_s * 1e9) : 0,
 		.answer = fn,
@@ -241,77 +226,41 @@ int64_t display_ask(struct display *d, enum display_ask what, const void *option
 	uint32_t serial = q->serial;
 	start_ticking(d);
 	if (d->state == DISPLAY_UP)
-		flush(d);
+		display_flush(d);
 	else if (!lazy)
 		start(d);
 	return serial;
 }
 
-void display_forget(struct display *d, uint32_t serial)
-{
-	struct question *q = find_question(d, serial);
-	if (!q)
-		return;
-	*q = (struct question){ 0 };
-	if (display_frame(&d->queue, DISPLAY_ASK_CANCEL, serial, NULL, 0) == 0)
-		flush(d);
-}
-
-void display_forget_all(struct display *d, const void *userdata)
-{
-	for (unsigned i = 0; i < LIMIT_DISPLAY_ASKS; i++)
-		if (d->question[i].serial && d->question[i].userdata == userdata)
-			display_forget(d, d->question[i].serial);
-}
-
 void display_prioritise(struct display *d, uint32_t serial, double timeout_s)
 {
-	struct question *q = find_question(d, serial);
+	struct question *q = display_find_question(d, serial);
 	if (!q)
 		return;
+
 	q->deadline_ns = clock_now_ns() + (uint64_t)(timeout_s * 1e9);
 	bool refused = refuse(d, q);
-	if (display_frame(&d->queue, refused ? DISPLAY_ASK_CANCEL : DISPLAY_ASK_NOW, serial, NULL, 0) < 0 || refused)
+	if (display_frame(&d->queue, refused ? DISPLAY_ASK_CANCEL : DISPLAY_ASK_NOW, serial, NULL,
+		    0) < 0 ||
+		refused)
 		return;
+
 	if (d->state == DISPLAY_UP)
-		flush(d);
+		display_flush(d);
 	else
 		start(d);
 }
 
 /* ---- starting -------------------------------------------------------------------------------------- */
 
-static int spawn_as(struct display *d, struct display_spawn q, int a, int b)
-{
-	struct cgroup_join_fds ticket = { 0 };
-	int fds[DISPLAY_SPAWN_FDS_MAX] = { -1, a, b };
-	int r = d->sandbox ? sandbox_join_fds(d->sandbox, &fds[0], &ticket) : -ENOENT;
-	if (r < 0)
-		return r;
-	memcpy(q.cookie, d->cookie, sizeof(q.cookie));
-	q.into = (uint32_t)ticket.into;
-	memcpy(fds + DISPLAY_SPAWN_FDS, ticket.fds, ticket.n * sizeof(int));
-	r = displays_spawn(d->displays, &d->size, &q, fds, DISPLAY_SPAWN_FDS + ticket.n);
-	cgroup_join_fds_close(&ticket);
-	return r;
-}
-
-static int spawn(struct display *d, enum display_process process, int a, int b)
-{
-	return spawn_as(d, (struct display_spawn){ .serial = d->spawn_serial, .process = process }, a, b);
-}
-
-int display_spawn_film(struct display *d, uint32_t serial, const struct film_make *make, int recording, int film)
-{
-	return spawn_as(d, (struct display_spawn){ .serial = serial, .process = DISPLAY_FILM, .film = *make }, recording, film);
-}
-
 static int open_stream(struct display *d, int *ret_far)
 {
 	int pair[2];
 	int r = fd_socketpair(SOCK_STREAM, pair);
+
 	if (r < 0)
 		return r;
+
 	fd_set_nonblock(pair[0], 1);
 	r = uv_poll_init(displays_loop(d->displays), &d->stream_poll, pair[0]);
 	if (r < 0) {
@@ -319,6 +268,7 @@ static int open_stream(struct display *d, int *ret_far)
 		fd_close(pair[1]);
 		return r;
 	}
+
 	d->stream_poll.data = d;
 	d->stream = pair[0];
 	d->stream_open = true;
@@ -333,12 +283,14 @@ static int start_processes(struct display *d)
 	_cleanup_fd_ int client = display_connect(d), cookie = display_authority(d), far = -1;
 	if (client < 0 || cookie < 0)
 		return client < 0 ? client : cookie;
+
 	int r = open_stream(d, &far);
 	if (r < 0)
 		return r;
+
 	d->spawn_serial = displays_next_serial(d->displays);
-	r = spawn(d, DISPLAY_SERVER, d->listening, cookie);
-	return r < 0 ? r : spawn(d, DISPLAY_SCREEN, far, client);
+	r = display_spawn(d, DISPLAY_SERVER, d->listening, cookie);
+	return r < 0 ? r : display_spawn(d, DISPLAY_SCREEN, far, client);
 }
 
 static void start(struct display *d)
@@ -353,6 +305,7 @@ static void start(struct display *d)
 	start_ticking(d);
 	if (!displays_ready(d->displays, &d->size) || d->stream_open || d->closing)
 		return;
+
 	d->state = DISPLAY_STARTING;
 	/* Told by the next tick: questions are answered in another turn of the loop, and a socket that code keeps full costs ten tries a second. */
 	d->start_error = start_processes(d);
@@ -364,7 +317,16 @@ void display_helpers_changed(struct display *d)
 		start(d);
 }
 
-void display_spawned(struct display *d, enum display_process process, int err, const char *step, int pidfd)
+void display_helper_ended(struct display *d, bool screens)
+{
+	if (d->state == DISPLAY_STARTING && d->stream_open &&
+		(d->server < 0 || (screens && d->screen < 0)))
+		stop(d, "display_failed", "the session's X server could not be started",
+			"The server's log says more.");
+}
+
+void display_spawned(
+	struct display *d, enum display_process process, int err, const char *step, int pidfd)
 {
 	int *place = process == DISPLAY_SERVER ? &d->server : &d->screen;
 	if (d->state != DISPLAY_STARTING && d->state != DISPLAY_UP) {
@@ -373,11 +335,19 @@ void display_spawned(struct display *d, enum display_process process, int err, c
 		fd_close(pidfd);
 		return;
 	}
+
 	fd_close(*place);
 	*place = pidfd;
 	if (err) {
-		log_warning("a process of a display could not be started: %s: %s", step, strerror(-err));
-		stop(d, "display_failed", "the session's X server could not be started", "The server's log says more.");
+		log_warning("a process of a display could not be started: %s: %s", step,
+			strerror(-err));
+		/* a jail that has ended is not the X server's fault; its socket asks for a start again and again */
+		if (d->state == DISPLAY_STARTING && !(d->sandbox && sandbox_has_jail(d->sandbox))) {
+			d->start_error = err;
+			return;
+		}
+		stop(d, "display_failed", "the session's X server could not be started",
+			"The server's log says more.");
 	}
 }
 
@@ -387,13 +357,13 @@ static void on_connection(uv_poll_t *p, int status, int events)
 	start(p->data);
 }
 
-static void listen_again(struct display *d)
+void display_listen_again(struct display *d)
 {
 	if (d->state == DISPLAY_CLOSED || !d->listen_open || d->closing)
 		return;
 	d->state = DISPLAY_LISTENING;
 	uv_poll_start(&d->listen_poll, UV_READABLE, on_connection);
-	if (any_question(d))
+	if (display_has_questions(d))
 		start(d);
 }
 
@@ -425,7 +395,7 @@ static void stream_closed(uv_handle_t *h)
 	if (d->state == DISPLAY_CLOSED)
 		free_when_closed(d);
 	else
-		listen_again(d);
+		display_listen_again(d);
 }
 
 static void listen_closed(uv_handle_t *h)
@@ -434,17 +404,6 @@ static void listen_closed(uv_handle_t *h)
 	fd_close_clear(&d->listening);
 	fd_close_clear(&d->place);
 	handle_closed(h);
-}
-
-static void kill_processes(struct display *d)
-{
-	int *processes[] = { &d->server, &d->screen };
-	for (int i = 0; i < 2; i++) {
-		if (*processes[i] >= 0)
-			process_signal(*processes[i], SIGKILL); /* the daemon's reaper collects it */
-		fd_close_clear(processes[i]);
-	}
-	d->spawn_serial = 0;
 }
 
 static void close_stream(struct display *d)
@@ -460,7 +419,7 @@ static void close_stream(struct display *d)
 static void stop(struct display *d, const char *code, const char *text, const char *remedy)
 {
 	bool failed_start = d->state == DISPLAY_STARTING;
-	kill_processes(d);
+	display_kill_processes(d);
 	bool had_stream = d->stream_open;
 	close_stream(d);
 	d->state = DISPLAY_LISTENING;
@@ -469,10 +428,11 @@ static void stop(struct display *d, const char *code, const char *text, const ch
 	} else {
 		d->retries = 0;
 		buffer_finish(&d->queue);
-		fail_all(d, code, text, remedy);
+		display_fail_questions(d, code, text, remedy);
 	}
+
 	if (!had_stream)
-		listen_again(d);
+		display_listen_again(d);
 }
 
 void display_restart(struct display *d)
@@ -481,98 +441,51 @@ void display_restart(struct display *d)
 	if (d->state != DISPLAY_UP && d->state != DISPLAY_STARTING)
 		return;
 	d->state = DISPLAY_UP; /* a start that is cut short has not failed */
-	stop(d, "display_gone", "the session was reset or went back, and its display was started anew", "Ask again.");
+	stop(d, "display_gone",
+		"the session was reset or rolled back, and its display was restarted",
+		"Try again.");
 }
 
 void display_detach(struct display *d)
 {
-	kill_processes(d);
+	display_kill_processes(d);
 	close_stream(d);
 	if (d->listen_open) {
 		d->listen_open = false;
 		d->closing++;
 		uv_close((uv_handle_t *)&d->listen_poll, listen_closed);
 	}
+
 	d->sandbox = NULL;
 	d->up_before = false;
 	if (d->state != DISPLAY_CLOSED)
 		d->state = DISPLAY_NOWHERE;
 	buffer_finish(&d->queue);
-	fail_all(d, "display_gone", "the session's display ended", "Ask again.");
+	if (d->state != DISPLAY_CLOSED)
+		display_fail_questions(
+			d, "display_gone", "the session's display ended", "Try again.");
+}
+
+/* Another turn of the loop than that in which the session ended: those who wait may do anything now. */
+static void timer_closed(uv_handle_t *h)
+{
+	struct display *d = h->data;
+	display_fail_questions(d, "session_gone", "the session ended", "Make a new session.");
+	displays_ended(d->displays, d);
+	handle_closed(h);
 }
 
 void display_close(struct display *d)
 {
 	if (!d || d->state == DISPLAY_CLOSED)
 		return;
+
 	for (unsigned i = 0; i < LIMIT_DISPLAY_ASKS; i++)
-		d->question[i] = (struct question){ 0 };
+		if (!d->question[i].outlives)
+			d->question[i] = (struct question){ 0 };
 	d->state = DISPLAY_CLOSED;
 	display_detach(d);
-	displays_remove(d->displays, d);
+	displays_ending(d->displays, d);
 	d->closing++;
-	uv_close((uv_handle_t *)&d->timer, handle_closed);
-}
-
-/* ---- beginning -------------------------------------------------------------------------------------------- */
-
-void display_attach(struct display *d, struct sandbox *b)
-{
-	d->sandbox = b;
-	if (getrandom(d->cookie, sizeof(d->cookie), 0) != (ssize_t)sizeof(d->cookie)) {
-		d->events->on_failed(d->owner, "no random numbers for a cookie");
-		return;
-	}
-	sandbox_open_display(b, d->cookie);
-}
-
-void display_take_socket(struct display *d, int *fds)
-{
-	if (d->state != DISPLAY_NOWHERE || d->listen_open || d->listening >= 0)
-		return; /* the socket of a jail that was left since */
-	if (!fds) {
-		d->events->on_failed(d->owner, "the display's socket could not be made");
-		return;
-	}
-	d->listening = TAKE_FD(fds[0]);
-	d->place = TAKE_FD(fds[1]);
-	if (uv_poll_init(displays_loop(d->displays), &d->listen_poll, d->listening) < 0) {
-		d->events->on_failed(d->owner, "the display's socket cannot be watched");
-		return;
-	}
-	d->listen_poll.data = d;
-	d->listen_open = true;
-	listen_again(d);
-	d->events->on_ready(d->owner);
-}
-
-bool display_is_ready(const struct display *d)
-{
-	return d->listen_open;
-}
-
-bool display_is_up(const struct display *d)
-{
-	return d->state == DISPLAY_UP;
-}
-
-int display_create(struct displays *all, const struct display_size *size, bool lazy, const struct display_events *events, void *owner,
-	struct display **ret)
-{
-	struct display *d = calloc(1, sizeof(*d));
-	if (!d)
-		return -ENOMEM;
-	d->displays = all;
-	d->size = *size;
-	d->events = events;
-	d->owner = owner;
-	d->listening = d->place = d->stream = d->server = d->screen = -1;
-	buffer_init(&d->queue, QUEUE_MAX);
-	uv_timer_init(displays_loop(all), &d->timer);
-	d->timer.data = d;
-	displays_add(all, d);
-	if (!lazy)
-		displays_warm(all, size);
-	*ret = d;
-	return 0;
+	uv_close((uv_handle_t *)&d->timer, timer_closed);
 }

@@ -1,4 +1,7 @@
-/* A session's way through time: snapshots of its guest before and after cells, and going back to one when a cell ends the guest. */
+/*
+ * A session's way through time: snapshots of its guest before and after cells, and going back to
+ * one when a cell ends the guest.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/process.h"
-#include "sandbox/sandbox.h"
 #include "session/internal.h"
-
-enum {
-	RECOVER_MS = 10000,          /* for a copy to come to life; files are written in that time too */
-};
 
 bool history_possible(const struct session *s)
 {
@@ -22,24 +20,25 @@ bool history_possible(const struct session *s)
 /* The cells to run again: none, from a state that is known or not. */
 void history_forget_cells(struct session *s, bool good)
 {
-	buffer_finish(&s->replay.frames);
-	s->replay.n = s->replay.same = 0;
-	s->replay.wall_ms = 0;
-	s->replay.good = good;
-	s->replay.fresh = false;
+	buffer_finish(&s->history.replay.frames);
+	s->history.replay.n = s->history.replay.same = 0;
+	s->history.replay.wall_ms = 0;
+	s->history.replay.good = good;
+	s->history.replay.fresh = false;
+	s->history.replay.deaths = 0;
 }
 
 static void forget_latest(struct session *s)
 {
-	s->latest = NULL;
+	s->history.latest = NULL;
 	history_forget_cells(s, false);
 }
 
 void history_forget(struct session *s)
 {
 	forget_latest(s);
-	s->head = 0;
-	s->since = COPY_STEPS_UNKNOWN;
+	s->history.head = 0;
+	s->history.since = SNAPSHOT_CELLS_UNKNOWN;
 }
 
 /* ---- making snapshots --------------------------------------------------------------- */
@@ -48,12 +47,16 @@ void history_forget(struct session *s)
 static void join_path(const struct snapshot *c, struct snapshot *o)
 {
 	struct buffer whole = BUFFER_INIT(REPLAY_BYTES);
-	bool known = (!c->steps || c->path.len) && (!o->steps || o->path.len) && c->steps + o->steps <= REPLAY_CELLS;
+	bool known = (!c->cells_since_parent || c->path.len) &&
+		     (!o->cells_since_parent || o->path.len) &&
+		     c->cells_since_parent + o->cells_since_parent <= REPLAY_CELLS;
+
 	o->parent = c->parent;
-	o->same = c->same == c->steps ? c->steps + o->same : c->same;
-	o->steps += c->steps;
+	o->same = c->same == c->cells_since_parent ? c->cells_since_parent + o->same : c->same;
+	o->cells_since_parent += c->cells_since_parent;
 	o->from_start = c->from_start;
-	if (known && buffer_append(&whole, c->path.data, c->path.len) == 0 && buffer_append(&whole, o->path.data, o->path.len) == 0) {
+	if (known && buffer_append(&whole, c->path.data, c->path.len) == 0 &&
+		buffer_append(&whole, o->path.data, o->path.len) == 0) {
 		buffer_finish(&o->path);
 		o->path = whole;
 	} else {
@@ -66,61 +69,76 @@ static void join_path(const struct snapshot *c, struct snapshot *o)
 void history_evict(struct session *s, struct snapshot *c)
 {
 	struct snapshot *o;
-	TAILQ_FOREACH(o, &s->sandbox->snapshots, link)
-		if (o->parent == c->ticket)
+	for (o = NULL; (o = sandbox_next_snapshot(s->sandbox, o));)
+		if (o->parent == c->snapshot_id)
 			join_path(c, o);
-	if (s->head == c->ticket) {
-		s->head = c->parent;
-		s->since += c->steps;
+	if (s->history.head == c->snapshot_id) {
+		s->history.head = c->parent;
+		s->history.since += c->cells_since_parent;
 	}
-	if (s->latest == c)
+
+	if (s->history.latest == c)
 		forget_latest(s);
 	snapshot_drop(c);
 	sandbox_count_snapshots(s->sandbox);
 }
 
-/* Of those that were made by themselves, the newest stay: the one to go back to, and as many as the session keeps. After a way back the session's own state,
- * and what undo goes back to, may be older than those. */
+/*
+ * Of those that were made by themselves, the newest stay: the one to go back to, and as many as the
+ * session keeps. After a way back the session's own state, and what undo goes back to, may be older
+ * than those.
+ */
 static void prune(struct session *s)
 {
-	struct snapshot *head = s->head ? sandbox_snapshot(s->sandbox, s->head) : NULL;
-	uint64_t stay = s->params.keep_checkpoints + 1, n = 0, before = head && s->params.keep_checkpoints ? head->parent : 0;
-	for (struct snapshot *c = TAILQ_LAST(&s->sandbox->snapshots, snapshot_list), *older; c; c = older) {
-		older = TAILQ_PREV(c, snapshot_list, link);
-		if (!c->name && !c->held && c->pidfd >= 0 && n++ >= stay && c->ticket != before && c->ticket != s->head)
+	struct snapshot *head = s->history.head ? sandbox_snapshot(s->sandbox, s->history.head)
+						: NULL;
+	uint64_t stay = s->params.keep_checkpoints + 1, n = 0,
+		 before = head && s->params.keep_checkpoints ? head->parent : 0;
+
+	for (struct snapshot *c = sandbox_previous_snapshot(s->sandbox, NULL), *older; c;
+		c = older) {
+		older = sandbox_previous_snapshot(s->sandbox, c);
+		if (!c->name && !c->held && snapshot_is_there(c) && n++ >= stay &&
+			c->snapshot_id != before && c->snapshot_id != s->history.head)
 			history_evict(s, c);
 	}
-	s->weigh_due = true;
+
+	s->history.measured.due = true;
 	evict_over_memory(s, false);
 	sandbox_count_snapshots(s->sandbox);
 }
 
 /* Adds the request for a copy to the frames. */
-static struct snapshot *ask(struct session *s, enum wire_type type, bool may_be_fragile, struct buffer *frames)
+static struct snapshot *ask(
+	struct session *s, enum wire_type type, bool may_be_fragile, struct buffer *frames)
 {
 	struct snapshot *c;
 	size_t start, before = frames->len;
+
 	if (snapshot_create(s->sandbox, &c) < 0)
 		return NULL;
-	if (wire_begin(frames, type, 0, &start) < 0 || wire_put_u64(frames, WIRE_TICKET, c->ticket) < 0 ||
+
+	if (wire_begin(frames, type, 0, &start) < 0 ||
+		wire_put_u64(frames, WIRE_SNAPSHOT_ID, c->snapshot_id) < 0 ||
 		wire_put_u64(frames, WIRE_FRAGILE, may_be_fragile) < 0) {
 		frames->len = before;
 		snapshot_drop(c);
 		return NULL;
 	}
+
 	wire_end(frames, start);
-	c->exact = type == WIRE_PARK;
+	c->must_be_new = type == WIRE_PARK;
 	return c;
 }
 
 /* Snapshots that were asked for and will not come. */
-static void drop_asked(struct session *s)
+void history_drop_asked(struct session *s)
 {
-	for (struct snapshot *c = TAILQ_FIRST(&s->sandbox->snapshots), *next; c; c = next) {
-		next = TAILQ_NEXT(c, link);
-		if (c->again)
+	for (struct snapshot *c = sandbox_next_snapshot(s->sandbox, NULL), *next; c; c = next) {
+		next = sandbox_next_snapshot(s->sandbox, c);
+		if (c->respawning)
 			evict_note(s, c);
-		else if (c->pidfd < 0)
+		else if (!snapshot_is_there(c))
 			snapshot_drop(c);
 	}
 }
@@ -128,8 +146,8 @@ static void drop_asked(struct session *s)
 bool history_awaits(struct session *s)
 {
 	struct snapshot *c;
-	TAILQ_FOREACH(c, &s->sandbox->snapshots, link)
-		if (c->again)
+	for (c = NULL; (c = sandbox_next_snapshot(s->sandbox, c));)
+		if (c->respawning)
 			return true;
 	return false;
 }
@@ -139,328 +157,228 @@ static bool asked_next(struct session *s, size_t new)
 {
 	struct snapshot *c;
 	size_t n = 0;
-	TAILQ_FOREACH(c, &s->sandbox->snapshots, link)
+	for (c = NULL; (c = sandbox_next_snapshot(s->sandbox, c));)
 		n += !snapshot_is_kept(c);
 	return n > new;
 }
 
-/* Can the session come back to the state before the running cell, without a new copy and with nothing different? */
+/*
+ * Can the session come back to the state before the running cell, without a new copy and with
+ * nothing different?
+ */
 static bool covered(struct session *s)
 {
-	return replay_possible(s) && (!s->replay.n || (replay_is_exact(s) && !s->running->strict));
+	return replay_possible(s) &&
+	       (!s->history.replay.n ||
+		       (replay_is_exact(s) && s->queue.running->transaction != TRANSACTION_EXACT));
 }
 
-void history_send_cell(struct session *s)
+void history_before_cell(struct session *s, struct buffer *frames)
 {
-	struct cell *c = s->running;
-	_cleanup_buffer_ struct buffer frames = BUFFER_INIT(0);
+	struct cell *c = s->queue.running;
 	size_t now = 0;
-	bool wanted = c->transaction && history_possible(s) && !s->n_left; /* inside another cell's main loop nothing can be copied */
+	session_files_shared(s); /* else the cells since the snapshot lead to its state */
+
+	/* inside another cell's main loop nothing can be copied */
+	bool wanted = c->transaction && history_possible(s) && !s->queue.n_background;
 	if (!wanted)
-		snprintf(s->no_snapshot, sizeof(s->no_snapshot), c->transaction ? "this needs control groups, which this machine does not give" :
-									  "the cell is no transaction");
+		snprintf(s->history.no_snapshot, sizeof(s->history.no_snapshot),
+			!c->transaction ? "the cell is no transaction"
+			: history_possible(s)
+				? "another cell still runs in the background"
+				: "this sandbox has no snapshots: it shares the jail of another one");
 	bool needed = wanted && !covered(s);
-	/* Should the guest refuse a copy, running the cells again is better than nothing, and is told. */
-	if (!wanted || (needed && (c->strict || !replay_possible(s))))
+
+	/*
+	 * Should the guest refuse a copy, running the cells again is better than nothing, and is
+	 * told.
+	 */
+	if (!wanted || (needed && (c->transaction == TRANSACTION_EXACT || !replay_possible(s))))
 		forget_latest(s);
 	if (needed)
-		now = ask(s, WIRE_PARK, true, &frames) != NULL;
+		now = ask(s, WIRE_PARK, true, frames) != NULL;
 	if (now)
-		session_begin_limit(s, CHECKPOINT_MS); /* the guest waits for processes that end, if need be */
+		/* the guest waits for processes that end, if need be */
+		session_restart_limit(s, CHECKPOINT_MS);
 	if (wanted && !asked_next(s, now))
-		ask(s, WIRE_PARK_NEXT, true, &frames);
-	s->files_touched = false;
-	if (buffer_append(&frames, c->frame.data, c->frame.len) == 0) /* a copy of it: the cell may have to be run again */
-		guest_send(sandbox_guest(s->sandbox), &frames);
+		ask(s, WIRE_PARK_NEXT, true, frames);
 }
 
-/* A fragile copy may have been ended by the kernel, in place of the guest: then there is none of the state before. */
-static void look_after_fragile(struct session *s)
+/*
+ * A fragile copy may have been ended by the kernel, in place of the guest: then there is none of
+ * the state before.
+ */
+void history_check_fragile(struct session *s)
 {
-	struct snapshot *c = s->latest;
-	if (!c || !c->fragile || !copy_has_ended(c))
+	struct snapshot *c = s->history.latest;
+	if (!c || !c->fragile || !snapshot_has_ended(c))
 		return;
 	history_evict(s, c);
 	session_ran_out_of_memory(s); /* that was it, and not the next death */
-	snprintf(s->no_snapshot, sizeof(s->no_snapshot), "the copy of the state before was given up, because memory ran short");
+	snprintf(s->history.no_snapshot, sizeof(s->history.no_snapshot),
+		"the snapshot of the state before was evicted, because memory ran short");
 }
 
 void history_cell_done(struct session *s, bool repeatable)
 {
-	struct cell *c = s->running;
-	s->since++;
-	look_after_fragile(s);
-	if (!c->transaction || !repeatable || c->outside || s->params.network.net == JAIL_NET_ALLOW) {
+	struct cell *c = s->queue.running;
+	s->history.since++;
+	history_check_fragile(s);
+	if (!c->transaction || !repeatable || c->has_side_effects ||
+		s->params.network.net == JAIL_NET_ALLOW) {
 		history_forget_cells(s, false);
-	} else if (s->replay.good) {
+	} else if (s->history.replay.good) {
 		replay_add(s);
 	}
 }
-
-static void recovered(struct session *s);
-static bool replays(const struct session *s);
 
 /* ---- what the guest says about them ---------------------------------------------------- */
 
 static void take_path(struct session *s, struct snapshot *c)
 {
-	c->path = s->replay.frames;
-	c->same = s->replay.same;
-	s->replay.frames = (struct buffer)BUFFER_INIT(0);
+	c->path = s->history.replay.frames;
+	c->same = s->history.replay.same;
+	s->history.replay.frames = (struct buffer)BUFFER_INIT(0);
 }
 
 /* A guest that was a copy itself has left another one in its place, or could not. */
-static void take_again(struct session *s, struct snapshot *c, const int came[GUEST_FDS_MAX], bool refused)
+static void take_again(
+	struct session *s, struct snapshot *c, const int came[GUEST_FDS_MAX], bool refused)
 {
 	if (snapshot_parked(c, came[0], came[1]) < 0 || refused)
 		evict_note(s, c);
 	else
-		c->again = false;
+		c->respawning = false;
 	prune(s);
 	operation_begin(s);
 }
 
-bool history_frame(struct session *s, const struct wire_frame *f)
+/* What a guest says about a snapshot that it was asked for. */
+struct said {
+	uint64_t snapshot_id;
+	bool refused, without_files, fragile;
+};
+
+static struct said read_parked(struct session *s, const struct wire_frame *f)
 {
+	struct said said = { 0 };
 	struct wire_field field;
-	size_t at = 0;
-	uint64_t ticket = 0;
-	bool refused = false, files_left = false, fragile = false;
-	if (f->type == WIRE_REPLAYED && replays(s)) {
-		recovered(s);
-		return true;
-	}
-	if (f->type != WIRE_PARKED)
-		return false;
-	while (wire_field_next(f, &at, &field) == 1) {
-		if (field.tag == WIRE_TICKET) {
-			wire_field_u64(&field, &ticket);
+
+	for (size_t at = 0; wire_field_next(f, &at, &field) == 1;) {
+		if (field.tag == WIRE_SNAPSHOT_ID) {
+			wire_field_u64(&field, &said.snapshot_id);
 		} else if (field.tag == WIRE_FILES_LEFT) {
-			files_left = true;
+			said.without_files = true;
 		} else if (field.tag == WIRE_FRAGILE) {
-			fragile = true;
+			said.fragile = true;
 		} else if (field.tag == WIRE_TEXT) {
-			refused = true;
-			snprintf(s->no_snapshot, sizeof(s->no_snapshot), "%.*s", (int)(field.len < 255 ? field.len : 255), field.data);
+			said.refused = true;
+			snprintf(s->history.no_snapshot, sizeof(s->history.no_snapshot), "%.*s",
+				(int)(field.len < 255 ? field.len : 255), field.data);
 		}
 	}
-	struct snapshot *c = sandbox_snapshot(s->sandbox, ticket);
-	if (!c || c->pidfd >= 0)
-		return false;
-	int came[GUEST_FDS_MAX];
-	guest_take_fds(sandbox_guest(s->sandbox), came);
-	if (c->again) {
-		take_again(s, c, came, refused);
-		return true;
-	}
-	if (c->exact && s->running)
-		session_begin_limit(s, 0); /* it was taken before the cell, whose time begins now */
-	if (snapshot_parked(c, came[0], came[1]) < 0 || refused) {
-		s->table->stats.snapshots_refused++;
-		if (!s->replay.good)
-			forget_latest(s);
-		snapshot_drop(c);
-		prune(s);
-		operation_parked(s, ticket, s->no_snapshot);
-		return true;
-	}
-	s->table->stats.snapshots_parked++;
-	s->no_snapshot[0] = '\0';
-	if (s->latest && s->latest->ticket == s->head && !s->since && !s->files_touched && !c->exact) {
-		snapshot_drop(c); /* there is one of this state */
-		sandbox_count_snapshots(s->sandbox);
-		return true;
-	}
-	TAILQ_REMOVE(&s->sandbox->snapshots, c, link); /* in the order in which they were made, not asked for */
-	TAILQ_INSERT_TAIL(&s->sandbox->snapshots, c, link);
-	c->cell = f->serial;
-	c->files_left = files_left;
-	c->fragile = fragile;
-	c->from_start = s->replay.fresh;
-	if (s->replay.good && s->replay.n == s->since)
+	return said;
+}
+
+static void take_refusal(struct session *s, struct snapshot *c, uint64_t snapshot_id)
+{
+	s->table->stats.snapshots_refused++;
+	if (!s->history.replay.good)
+		forget_latest(s);
+	snapshot_drop(c);
+	prune(s);
+	operation_parked(s, snapshot_id, s->history.no_snapshot);
+}
+
+/* Is there a snapshot of this state already? */
+static bool is_superfluous(const struct session *s, const struct snapshot *c)
+{
+	return s->history.latest && s->history.latest->snapshot_id == s->history.head &&
+	       !s->history.since && !s->usage.uploads.touched && !c->must_be_new;
+}
+
+/* Makes the snapshot the head of the history: the cells since the last one lead to it. */
+static void add_snapshot(struct session *s, struct snapshot *c)
+{
+	struct session_history *h = &s->history;
+
+	/* in the order in which they were made, not asked for */
+	sandbox_snapshot_is_newest(s->sandbox, c);
+	c->from_start = h->replay.fresh;
+	if (h->replay.good && h->replay.n == h->since)
 		take_path(s, c);
 	history_forget_cells(s, true);
-	c->parent = s->head;
-	c->steps = s->since;
-	s->head = c->ticket;
-	s->since = 0;
-	s->latest = c;
-	struct snapshot *same = c->steps || !c->parent ? NULL : sandbox_snapshot(s->sandbox, c->parent);
+
+	c->parent = h->head;
+	c->cells_since_parent = h->since;
+	h->head = c->snapshot_id;
+	h->since = 0;
+	h->latest = c;
+
+	struct snapshot *same = c->cells_since_parent || !c->parent
+					? NULL
+					: sandbox_snapshot(s->sandbox, c->parent);
 	if (same && !same->name && !same->held)
 		history_evict(s, same); /* it was taken by itself a moment ago */
 	prune(s);
-	operation_parked(s, ticket, NULL);
-	return true;
 }
 
-/* ---- going back -------------------------------------------------------------------------- */
-
-static void end_display(struct session *s)
+/* False for a snapshot that was not asked for: the frame is forged. */
+static bool take_parked(struct session *s, const struct wire_frame *f)
 {
-	if (s->display)
-		display_restart(s->display); /* it is among what is about to be killed; not when its end is noticed: the new guest may be quicker */
-}
+	struct said said = read_parked(s, f);
+	struct snapshot *c = sandbox_snapshot(s->sandbox, said.snapshot_id);
+	int came[GUEST_FDS_MAX];
 
-/* Nothing but the snapshots survives. */
-static void sweep(struct session *s)
-{
-	end_display(s);
-	sandbox_kill_others(s->sandbox);
-}
-
-static void begin_restore(struct session *s)
-{
-	operation_active(s)->stage = OPERATION_RESTORE;
-	s->guest_ready = false;
-	s->n_left = 0;
-	session_start_clock(s, CLOCK_RECOVERING, RECOVER_MS);
-}
-
-/* A session without a copy: before its first cell it was a fresh interpreter and an empty directory. */
-static void start_again(struct session *s)
-{
-	begin_restore(s);
-	s->setup_sent = false;
-	s->wipe = s->params.keep_files_bytes > 0;
-	end_display(s);
-	sandbox_replace_guest(s->sandbox);
-}
-
-/* Makes an interpreter from the last snapshot, or a fresh one where the kept cells start from that. */
-static bool restore(struct session *s)
-{
-	session_stop_clock(s);
-	drop_asked(s);
-	bool had_copy = s->latest;
-	look_after_fragile(s);
-	if (had_copy && !s->latest)
+	if (!c || snapshot_is_there(c))
 		return false;
-	if (!s->latest && (!s->replay.fresh || !history_possible(s)))
-		return false;
-	if (!s->latest) {
-		start_again(s);
+
+	guest_take_fds(sandbox_guest(s->sandbox), came);
+	if (c->respawning) {
+		take_again(s, c, came, said.refused);
 		return true;
 	}
 
-	sweep(s);
-	if (sandbox_revive(s->sandbox, s->latest, s->params.keep_files_bytes > 0, false, &s->latest) < 0)
-		return false;
-	begin_restore(s);
+	if (c->must_be_new && s->queue.running)
+		session_restart_limit(
+			s, 0); /* it was taken before the cell, whose time begins now */
+	if (snapshot_parked(c, came[0], came[1]) < 0 || said.refused) {
+		take_refusal(s, c, said.snapshot_id);
+		return true;
+	}
+
+	s->table->stats.snapshots_parked++;
+	s->history.no_snapshot[0] = '\0';
+	if (is_superfluous(s, c)) {
+		snapshot_drop(c);
+		sandbox_count_snapshots(s->sandbox);
+		return true;
+	}
+
+	c->cell = f->serial;
+	c->without_files = said.without_files;
+	c->fragile = said.fragile;
+	add_snapshot(s, c);
+	operation_parked(s, said.snapshot_id, NULL);
 	return true;
 }
 
-bool history_recover(struct session *s)
+bool history_frame(struct session *s, const struct wire_frame *f)
 {
-	bool known = s->running ? s->running->transaction : replay_fits(s); /* before a cell that was looked at when it started */
-	if (!known || !s->replay.good)
-		return false;
-	/* Between cells, one of those that may differ can be what ended the interpreter, and would do so again. */
-	if (!s->running && !replay_is_exact(s))
-		s->death.back_to = replay_cut(s);
-	return restore(s);
-}
-
-bool history_fall_back(struct session *s)
-{
-	struct snapshot *c = s->head ? sandbox_snapshot(s->sandbox, s->head) : NULL;
-	if (!c || c->pidfd < 0 || process_signal(c->pidfd, 0) < 0)
-		return false;
-
-	history_forget_cells(s, true);
-	s->latest = c;
-	s->death.back_to = c->cell;
-	return restore(s);
-}
-
-bool history_retry(struct session *s)
-{
-	return restore(s);
-}
-
-static bool replays(const struct session *s)
-{
-	const struct operation *o = operation_active(s);
-	return o && o->stage == OPERATION_REPLAY;
-}
-
-/* From the copy's state to that before the cell that failed. */
-static void send_replay(struct session *s)
-{
-	_cleanup_buffer_ struct buffer frames = BUFFER_INIT(0);
-	size_t start, at = 0;
-	if (buffer_append(&frames, s->replay.frames.data, s->replay.frames.len) < 0 || wire_begin(&frames, WIRE_REPLAY, 0, &start) < 0) {
-		operation_restore_failed(s);
-		return;
+	if (f->type == WIRE_REPLAYED && s->phase == PHASE_REPLAYING) {
+		history_replayed(s);
+		return true;
 	}
-	wire_end(&frames, start);
-	while (at < start)
-		at += wire_retype(&frames, at, WIRE_REPLAY);
-	operation_active(s)->stage = OPERATION_REPLAY;
-	guest_send(sandbox_guest(s->sandbox), &frames);
+	return f->type == WIRE_PARKED && take_parked(s, f);
 }
 
-static void recovered(struct session *s)
-{
-	s->guest_ready = true;
-	session_send_paths(s); /* one may have come while cells were run again */
-	session_stop_clock(s);
-	s->head = s->latest ? s->latest->ticket : 0;
-	s->since = s->replay.n;
-	replay_done(s);
-	operation_restored(s);
-	session_start_next(s);
-}
-
-int history_park(struct session *s, uint64_t *ret_ticket)
+int history_ask_snapshot(struct session *s, uint64_t *ret_snapshot_id)
 {
 	_cleanup_buffer_ struct buffer frames = BUFFER_INIT(0);
 	struct snapshot *c = ask(s, WIRE_PARK, false, &frames);
 	if (!c)
 		return -ENOMEM;
-	*ret_ticket = c->ticket;
+	*ret_snapshot_id = c->snapshot_id;
 	guest_send(sandbox_guest(s->sandbox), &frames);
 	return 0;
-}
-
-void history_start_again(struct session *s)
-{
-	session_stop_clock(s);
-	drop_asked(s);
-	s->latest = NULL;
-	start_again(s);
-}
-
-int history_go_back(struct session *s, struct snapshot *c, bool replay)
-{
-	session_stop_clock(s);
-	drop_asked(s);
-	bool quiet = !s->n_left && sandbox_is_quiet(s->sandbox);
-	if (quiet)
-		end_display(s);
-	else
-		sweep(s);
-	s->guest_ready = false; /* it is let go of, whatever comes of the snapshot */
-	int r = sandbox_revive(s->sandbox, c, s->params.keep_files_bytes > 0, quiet, &s->latest);
-	if (r < 0)
-		return r;
-	if (!replay)
-		history_forget_cells(s, true);
-	s->table->stats.rollbacks++;
-	begin_restore(s);
-	return 0;
-}
-
-void history_ready(struct session *s)
-{
-	s->guest_ready = false;
-	if (!s->setup_sent)
-		session_send_setup(s);
-	else {
-		session_send_paths(s);
-		tools_send(s, true); /* they may have changed since the copy was made */
-	}
-	if (s->replay.n)
-		send_replay(s);
-	else
-		recovered(s);
 }

@@ -1,4 +1,7 @@
-/* The pending operation of a session: its stages, which events reach it, and its end. The kinds are in checkpoint.c, session_fork.c and recovery.c. */
+/*
+ * The pending operation of a session: its stages, which events reach it, and its end. The kinds are
+ * in checkpoint.c, rollback.c, session_fork.c and recovery.c.
+ */
 #include "session/history/operation.h"
 
 #include <assert.h>
@@ -11,7 +14,8 @@
 #include "base/clock.h"
 #include "session/internal.h"
 
-enum { WAITING_MS = 60000 }; /* for an interpreter that starts, with time for the zygote to be started again */
+/* for an interpreter that starts, with time for the zygote to be started again */
+enum { WAITING_MS = 60000 };
 
 static const struct operation_ops *const kinds[OPERATION_KINDS] = {
 	[OPERATION_CHECKPOINT] = &checkpoint_operation,
@@ -27,7 +31,6 @@ struct operation *operation_new(enum operation_kind kind, void *userdata)
 		return NULL;
 
 	o->kind = kind;
-	o->stage = kind == OPERATION_RECOVERY ? OPERATION_RESTORE : OPERATION_WAITING;
 	o->userdata = userdata;
 	return o;
 }
@@ -41,42 +44,40 @@ void operation_free(struct operation *o)
 
 struct operation *operation_active(const struct session *s)
 {
-	assert(!s->recovery || !s->request || s->request->stage == OPERATION_WAITING);
-	return s->recovery ? s->recovery : s->request;
-}
-
-bool operation_restores(const struct session *s)
-{
-	const struct operation *o = operation_active(s);
-	return o && (o->stage == OPERATION_RESTORE || o->stage == OPERATION_REPLAY);
+	return s->history.recovery ? s->history.recovery : s->history.request;
 }
 
 void operation_request(struct session *s, struct operation *o)
 {
-	assert(!s->request && !s->running);
-	s->request = o;
-	s->used_ns = clock_now_ns();
+	assert(!s->history.request && !s->queue.running);
+	s->history.request = o;
+	s->times.used_ns = clock_now_ns();
 
-	if (!s->recovery) /* which has a deadline of its own */
+	if (!s->history.recovery) /* which has a deadline of its own */
 		operation_waits(s);
 	operation_begin(s);
 }
 
 void operation_waits(struct session *s)
 {
-	if (s->request && s->request->stage == OPERATION_WAITING)
+	if (s->history.request)
 		session_start_clock(s, CLOCK_RECOVERING, WAITING_MS);
 }
 
 /* ---- the end ---------------------------------------------------------------------- */
 
-/* The operation leaves its session before anybody is told: whoever hears of its end may ask for the next one. */
+/*
+ * The operation leaves its session before anybody is told: whoever hears of its end may ask for the
+ * next one.
+ */
 static void finish(struct session *s, const struct error *e, struct snapshot *c)
 {
-	struct operation *o = TAKE_PTR(s->request);
-	if (!s->recovery && s->clock == CLOCK_RECOVERING)
+	struct operation *o = TAKE_PTR(s->history.request);
+	if (!s->history.recovery && s->clock.mode == CLOCK_RECOVERING)
 		session_stop_clock(s);
 
+	if (s->phase == PHASE_SNAPSHOT || s->phase == PHASE_FORKING)
+		session_set_phase(s, PHASE_IDLE);
 	kinds[o->kind]->finish(s, o, e, c);
 	operation_free(o);
 	session_start_next(s);
@@ -87,32 +88,37 @@ void operation_succeed(struct session *s, struct snapshot *c)
 	finish(s, NULL, c);
 }
 
-void operation_fail(struct session *s, int err, const char *slug, const char *remedy, const char *format, ...)
+void operation_fail(
+	struct session *s, int err, const char *slug, const char *remedy, const char *format, ...)
 {
 	struct error e = { 0 };
 	char text[512];
+
 	va_list args;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 
 	error_set(&e, err, "%s", text);
-	error_remedy(&e, "%s", remedy ? remedy : "Look at the session with GET /v1/sessions/ID and try again.");
-	error_slug(&e, slug ? slug : kinds[s->request->kind]->slug);
+	error_remedy(&e, "%s", remedy ? remedy : "{look_at_session} and try again.");
+	error_slug(&e, slug ? slug : kinds[s->history.request->kind]->slug);
 	finish(s, &e, NULL);
 }
 
 void operation_cancel(struct session *s, const char *why)
 {
-	operation_free(TAKE_PTR(s->recovery));
-	if (s->request)
-		operation_fail(s, -ECANCELED, s->ending ? "session_gone" : NULL,
-			s->ending ? "Make a new one with POST /v1/sessions; its variables and files are gone." : NULL, "%s", why);
+	operation_free(TAKE_PTR(s->history.recovery));
+	if (s->history.request)
+		operation_fail(s, -ECANCELED, s->phase == PHASE_ENDING ? "session_gone" : NULL,
+			s->phase == PHASE_ENDING
+				? "{new_session}; its variables and files are gone."
+				: NULL,
+			"%s", why);
 }
 
 void session_history_abandon(struct session *s, void *userdata)
 {
-	struct operation *o = s->request;
+	struct operation *o = s->history.request;
 	if (!o || o->userdata != userdata)
 		return;
 
@@ -128,44 +134,41 @@ void session_history_abandon(struct session *s, void *userdata)
 
 void operation_begin(struct session *s)
 {
-	struct operation *o = operation_active(s);
-	if (!o || o->stage != OPERATION_WAITING || !s->guest_ready || s->running)
+	if (!s->history.request || s->history.recovery || s->phase != PHASE_IDLE)
 		return;
-	if (history_awaits(s)) { /* its snapshot comes by itself, if the interpreter is what it should be */
+
+	/* its snapshot comes by itself, if the interpreter is what it should be */
+	if (history_awaits(s)) {
 		session_start_clock(s, CLOCK_RECOVERING, CHECKPOINT_MS);
 		return;
 	}
 
-	kinds[o->kind]->begin(s);
+	kinds[s->history.request->kind]->begin(s);
 }
 
-static uint64_t awaited_ticket(const struct operation *o)
+static uint64_t awaited_snapshot(const struct operation *o)
 {
-	return o->kind == OPERATION_FORK ? o->fork.ticket : o->checkpoint.ticket;
+	return o->kind == OPERATION_FORK ? o->fork.snapshot_id : o->checkpoint.snapshot_id;
 }
 
-void operation_parked(struct session *s, uint64_t ticket, const char *why)
+void operation_parked(struct session *s, uint64_t snapshot_id, const char *why)
 {
-	struct operation *o = operation_active(s);
-	if (!o || o->stage != OPERATION_SNAPSHOT || awaited_ticket(o) != ticket)
+	struct operation *o = s->history.request;
+	if (s->phase != PHASE_SNAPSHOT || awaited_snapshot(o) != snapshot_id)
 		return;
 
 	if (why)
-		operation_fail(s, -EDEADLK, NULL, "Do what it says in a cell, then try again.", "no copy of the session can be taken now: %s", why);
+		operation_fail(s, -EDEADLK, NULL, "Do what it says in a cell, then try again.",
+			"no snapshot of the session can be taken now: %s", why);
 	else
-		kinds[o->kind]->parked(s, ticket);
-}
-
-void operation_ready(struct session *s)
-{
-	if (operation_restores(s))
-		history_ready(s);
+		kinds[o->kind]->parked(s, snapshot_id);
 }
 
 void operation_restored(struct session *s)
 {
-	if (operation_restores(s))
-		kinds[operation_active(s)->kind]->restored(s);
+	struct operation *o = operation_active(s);
+	assert(o && kinds[o->kind]->restored);
+	kinds[o->kind]->restored(s);
 }
 
 void operation_guest_died(struct session *s)
@@ -177,21 +180,33 @@ void operation_guest_died(struct session *s)
 		recovery_begin(s);
 }
 
+void operation_jail_died(struct session *s)
+{
+	if (s->phase != PHASE_SNAPSHOT && s->phase != PHASE_FORKING)
+		return;
+
+	session_set_phase(s, PHASE_DEAD);
+	operation_fail(s, -ECANCELED, NULL, NULL, "the session's jail ended meanwhile");
+}
+
 void operation_restore_failed(struct session *s)
 {
-	if (operation_restores(s))
-		kinds[operation_active(s)->kind]->restore_failed(s);
+	struct operation *o = operation_active(s);
+	assert(o && session_is_restoring(s));
+	kinds[o->kind]->restore_failed(s);
 }
 
 void operation_timed_out(struct session *s)
 {
 	struct operation *o = operation_active(s);
-	if (operation_restores(s))
+	if (session_is_restoring(s))
 		kinds[o->kind]->restore_failed(s);
-	else if (o && o->stage == OPERATION_SPREAD)
-		operation_fail(s, -ETIMEDOUT, NULL, "Try again, with fewer at a time.", "the session cannot be forked: the new sessions were not ready in time");
-	else if (o && o->stage == OPERATION_WAITING && !s->guest_ready)
+	else if (s->phase == PHASE_FORKING)
+		operation_fail(s, -ETIMEDOUT, NULL, "Try again, with fewer at a time.",
+			"the session cannot be forked: the new sessions were not ready in time");
+	else if (o && !session_has_guest(s))
 		operation_fail(s, -ETIMEDOUT, NULL, NULL, "the interpreter did not start in time");
 	else if (o)
-		operation_fail(s, -ETIMEDOUT, NULL, NULL, "the interpreter did not answer in time (a thread that holds it?)");
+		operation_fail(s, -ETIMEDOUT, NULL, NULL,
+			"the interpreter did not answer in time (a thread that holds it?)");
 }

@@ -6,27 +6,34 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/arrival.h"
 #include "session/internal.h"
 
 enum { FORK_MS = 60000 };
 
 static void fail_fork(struct session *s, int err, const char *why)
 {
-	operation_fail(s, err, NULL, "Do what it says, or fork from a checkpoint that was taken before.", "the session cannot be forked: %s", why);
+	operation_fail(s, err, NULL,
+		"Do what it says, or fork from a checkpoint that was taken before.",
+		"the session cannot be forked: %s", why);
 }
 
-/* The parent's parameters with what the new ones have of their own. */
-static int child_params(const struct session *s, const struct session_params *own, struct session_params *ret)
+/* The parent's parameters, with the changes for the new sessions. */
+static int child_params(
+	const struct session *s, const struct session_params *own, struct session_params *ret)
 {
-	_cleanup_free_ char *name = own->name ? strdup(own->name) : NULL, *metadata = own->metadata ? strdup(own->metadata) : NULL;
-	if (!name != !own->name || !metadata != !own->metadata || session_params_copy(&s->params, ret) < 0)
+	_cleanup_free_ char *name = own->name ? strdup(own->name) : NULL,
+			    *metadata = own->metadata ? strdup(own->metadata) : NULL;
+	if (!name != !own->name || !metadata != !own->metadata ||
+		session_params_copy(&s->params, ret) < 0)
 		return -ENOMEM;
+
 	ret->name = TAKE_PTR(name);
 	if (metadata) {
 		free(ret->metadata);
 		ret->metadata = TAKE_PTR(metadata);
 	}
+
 	ret->ttl_s = own->ttl_s > 0 ? own->ttl_s : ret->ttl_s;
 	ret->idle_timeout_s = own->idle_timeout_s > 0 ? own->idle_timeout_s : ret->idle_timeout_s;
 	return 0;
@@ -34,53 +41,53 @@ static int child_params(const struct session *s, const struct session_params *ow
 
 static void adopt(struct session *s, struct session *child)
 {
-	child->fork_of = s;
-	child->has_died = s->has_died; /* whoever made the fork has not been told, either */
-	child->died = s->died;
-	memcpy(child->from, s->id, sizeof(child->from));
+	child->origin.fork_of = s;
+	child->death.has_report =
+		s->death.has_report; /* whoever made the fork has not been told, either */
+	child->death.report = s->death.report;
+	memcpy(child->origin.from, s->id, sizeof(child->origin.from));
 }
 
 /* Makes one more session from the snapshot. */
-static int make_child(struct session *s, struct fork_source *from, struct error *e)
+static int make_child(struct session *s, const struct fork_source *from, struct error *e)
 {
-	struct operation *o = s->request;
-	struct session **child = &o->fork.children[o->fork.born];
+	struct operation *o = s->history.request;
+	struct session **child = &o->fork.children[o->fork.made];
 	struct session_params p;
 	int r = child_params(s, &o->fork.own, &p);
 	if (r < 0)
 		return r;
 
-	s->table->fork_source = from;
-	r = session_create(s->table, &p, e, child);
-	s->table->fork_source = NULL;
+	r = session_create_from(s->table, &p, from, e, child);
 	if (r < 0) {
 		session_params_finish(&p);
 		return r;
 	}
 
 	adopt(s, *child);
-	o->fork.born++;
+	o->fork.made++;
 	return 0;
 }
 
-/* Asks for all of them; each says fork_child_ready() when it is there. */
+/* Requests all children; fork_child_ready() is called for each when it is ready. */
 static void spread(struct session *s, struct snapshot *c)
 {
-	struct operation *o = s->request;
+	struct operation *o = s->history.request;
 	struct error e = { 0 };
+
 	if (!c) {
 		fail_fork(s, -ENOENT, "the checkpoint is gone");
 		return;
 	}
 
-	o->stage = OPERATION_SPREAD;
-	o->fork.ticket = c->ticket;
-	c->held = true;
+	session_set_phase(s, PHASE_FORKING);
+	o->fork.snapshot_id = c->snapshot_id;
+	o->fork.spreading = c->held = true;
 	session_start_clock(s, CLOCK_RECOVERING, FORK_MS);
 
 	struct fork_source from = { c, !o->fork.same_numbers };
 	int r = 0;
-	while (r == 0 && o->fork.born < o->fork.count)
+	while (r == 0 && o->fork.made < o->fork.count)
 		r = make_child(s, &from, &e);
 	if (r < 0)
 		fail_fork(s, r, e.err ? e.text : "out of memory");
@@ -88,19 +95,19 @@ static void spread(struct session *s, struct snapshot *c)
 
 static void begin(struct session *s)
 {
-	struct operation *o = s->request;
-	if (o->fork.ticket)
-		spread(s, sandbox_snapshot(s->sandbox, o->fork.ticket));
+	struct operation *o = s->history.request;
+	if (o->fork.snapshot_id)
+		spread(s, sandbox_snapshot(s->sandbox, o->fork.snapshot_id));
 	else if (checkpoint_is_current(s))
-		spread(s, s->latest);
+		spread(s, s->history.latest);
 	else
-		checkpoint_ask(s, &o->fork.ticket);
+		checkpoint_ask(s, &o->fork.snapshot_id);
 }
 
-static void parked(struct session *s, uint64_t ticket)
+static void parked(struct session *s, uint64_t snapshot_id)
 {
-	(void)ticket;
-	spread(s, s->latest);
+	(void)snapshot_id;
+	spread(s, s->history.latest);
 }
 
 /* Forks that are being made go too: the recovery needs the snapshot that they come from. */
@@ -110,23 +117,28 @@ static void guest_died(struct session *s)
 	recovery_begin(s);
 }
 
-static void finish(struct session *s, struct operation *o, const struct error *e, struct snapshot *c)
+static void finish(
+	struct session *s, struct operation *o, const struct error *e, struct snapshot *c)
 {
-	struct snapshot *source = s->sandbox && o->stage == OPERATION_SPREAD ? sandbox_snapshot(s->sandbox, o->fork.ticket) : NULL;
+	struct snapshot *source = s->sandbox && o->fork.spreading
+					  ? sandbox_snapshot(s->sandbox, o->fork.snapshot_id)
+					  : NULL;
 	(void)c;
 	if (source)
 		source->held = false;
-	for (unsigned i = 0; i < o->fork.born; i++)
+	for (unsigned i = 0; i < o->fork.made; i++)
 		if (o->fork.children[i])
-			o->fork.children[i]->fork_of = NULL;
+			o->fork.children[i]->origin.fork_of = NULL;
 
 	if (o->fork.done)
 		o->fork.done(o->userdata, e, o->fork.children, e ? 0 : o->fork.count);
 	if (!e && o->fork.done)
 		return;
-	for (unsigned i = 0; i < o->fork.born; i++) /* nobody will ever know their ids */
+
+	for (unsigned i = 0; i < o->fork.made; i++) /* nobody will ever know their ids */
 		if (o->fork.children[i])
-			session_end(o->fork.children[i], e ? "not all of the forks could be made" : "whoever asked for the fork left");
+			session_end(o->fork.children[i], e ? "not all of the forks could be made"
+							   : "whoever asked for the fork left");
 }
 
 static void release(struct operation *o)
@@ -149,34 +161,39 @@ const struct operation_ops fork_operation = {
 /* The fork that waits for this session, ready or not; NULL when none does any more. */
 static struct operation *waiting_fork(const struct session *child)
 {
-	struct operation *o = child->fork_of ? child->fork_of->request : NULL;
-	return o && o->kind == OPERATION_FORK && o->stage == OPERATION_SPREAD ? o : NULL;
+	struct operation *o = child->origin.fork_of ? child->origin.fork_of->history.request : NULL;
+	return o && o->kind == OPERATION_FORK && o->fork.spreading ? o : NULL;
 }
 
 void fork_child_ready(struct session *child)
 {
-	struct session *s = child->fork_of;
+	struct session *s = child->origin.fork_of;
 	struct operation *o = waiting_fork(child);
-	if (!o || child->fork_ready)
+
+	if (!o || child->origin.fork_ready)
 		return;
 
-	child->fork_ready = true;
+	child->origin.fork_ready = true;
 	if (++o->fork.ready < o->fork.count)
 		return;
+
 	s->table->stats.forks += o->fork.count;
+	for (unsigned i = 0; i < o->fork.count; i++)
+		if (o->fork.children[i])
+			watch_fork(s, o->fork.children[i]);
 	operation_succeed(s, NULL);
 }
 
 /* Also when the session ends after it was ready: the operation must not keep a pointer to it. */
 void fork_child_failed(struct session *child, const char *why)
 {
-	struct session *s = child->fork_of;
+	struct session *s = child->origin.fork_of;
 	struct operation *o = waiting_fork(child);
-	child->fork_of = NULL;
+	child->origin.fork_of = NULL;
 	if (!o)
 		return;
 
-	for (unsigned i = 0; i < o->fork.born; i++)
+	for (unsigned i = 0; i < o->fork.made; i++)
 		if (o->fork.children[i] == child)
 			o->fork.children[i] = NULL; /* it ends by itself */
 	fail_fork(s, -ECANCELED, why);
@@ -185,7 +202,8 @@ void fork_child_failed(struct session *child, const char *why)
 struct session *sessions_find_checkpoint(struct sessions *t, const char *id, uint64_t owner)
 {
 	for (struct session *s = sessions_next(t, NULL); s; s = sessions_next(t, s)) {
-		struct snapshot *c = s->params.owner == owner && s->sandbox ? checkpoint_find(s, id) : NULL;
+		struct snapshot *c = s->params.owner == owner && s->sandbox ? checkpoint_find(s, id)
+									    : NULL;
 		if (c && text_eq(c->id, id))
 			return s;
 	}
@@ -200,25 +218,35 @@ const char *session_fork_note(const struct session *s)
 /* What a fork cannot have two of. */
 static int check_forkable(struct session *s, const struct fork_request *q, struct error *e)
 {
-	/* A screen that nobody asked for, or that nothing was ever shown on, is no obstacle: the forks have none. */
+	/*
+	 * A screen that nobody asked for, or that nothing was ever shown on, is no obstacle: the
+	 * forks have none.
+	 */
 	bool shows = s->display && !s->params.display.lazy && display_is_up(s->display);
-	const char *why = shows ? "its display is in use" : s->params.network.net == JAIL_NET_ALLOW ? "it may reach the network" : NULL;
+	const char *why = shows                                     ? "its display is in use"
+			  : s->params.network.net == JAIL_NET_ALLOW ? "it may reach the network"
+								    : NULL;
 	if (why) {
 		error_set(e, -ENOTSUP, "the session cannot be forked: %s", why);
 		error_remedy(e, "Make it without, or make a new session and run the cells again.");
 		return error_slug(e, "cannot_fork");
 	}
+
 	if (s->table->stats.live + q->count > s->table->config.max_sessions) {
-		error_set(e, -ENOSPC, "%u more sessions are more than the %u this server allows", q->count, s->table->config.max_sessions);
-		error_remedy(e, "DELETE sessions that are no longer needed, or raise --max-sessions.");
-		return error_slug(e, "too_many_sessions");
+		error_set(e, -ENOSPC, "%u more sessions are more than the %u this server allows",
+			q->count, s->table->config.max_sessions);
+		error_remedy(e, "{end_sessions}, or {raise:max-sessions}.");
+		return error_slug(e, "server_full");
 	}
 	return 0;
 }
 
-int session_fork(struct session *s, const struct fork_request *q, fork_done done, void *userdata, struct error *e)
+int session_fork(struct session *s, const struct fork_request *q, fork_done done, void *userdata,
+	struct error *e)
 {
-	int r = checkpoint_check_idle(s, e);
+	int r = sessions_check_drain(s->table, e);
+	if (r == 0)
+		r = checkpoint_check_idle(s, e);
 	if (r == 0)
 		r = check_forkable(s, q, e);
 	struct snapshot *c = r == 0 && q->at && s->sandbox ? checkpoint_find(s, q->at) : NULL;
@@ -233,7 +261,7 @@ int session_fork(struct session *s, const struct fork_request *q, fork_done done
 		return error_set(e, -ENOMEM, "out of memory");
 	}
 
-	o->fork.ticket = c ? c->ticket : 0;
+	o->fork.snapshot_id = c ? c->snapshot_id : 0;
 	o->fork.count = q->count;
 	o->fork.same_numbers = q->same_numbers;
 	o->fork.done = done;
@@ -241,7 +269,9 @@ int session_fork(struct session *s, const struct fork_request *q, fork_done done
 		o->fork.own = *q->own;
 		*q->own = (struct session_params){ 0 };
 	}
-	arrival_expect(s->table->pool); /* takes some milliseconds on its own, while the snapshot and the jails are made */
+
+	/* takes some milliseconds on its own, while the snapshot and the jails are made */
+	arrival_expect(s->table->pool);
 	operation_request(s, o);
 	return 0;
 }

@@ -1,16 +1,18 @@
 /*
  * Tools: functions of a client that code in a session can call.
  *
- * A client gives definitions (name, JSON schemas, time limit, …). In the session they are ordinary functions; a call becomes a frame
- * of the guest, is held to the schema here, goes to the client, and its answer goes back the same way, held to the schema as well.
- * Whatever goes wrong in between is an exception in the cell, never the end of the session.
+ * A client gives definitions (name, JSON schemas, time limit, …). In the session they are ordinary
+ * functions; a call becomes a frame of the guest, is checked against the schema here, and is passed
+ * to the client. The answer takes the same way back and is checked against the schema as well. Any
+ * failure on the way becomes an exception in the cell, and never ends the session.
  *
- * A tool belongs to the client that gave it last. There are two kinds of clients: one that is told (ops; a WebSocket), and the one that
- * asks (no ops; HTTP), which is the same for everybody who asks. A client that leaves says so with session_drop_tools(); the
- * functions stay defined and say that nobody is there to answer.
+ * A tool belongs to the client that gave it last. There are two kinds of clients: clients that get
+ * calls pushed (ops; a WebSocket), and the polling client (no ops; HTTP), which all polling
+ * requests share. A client that disconnects calls session_drop_tools(); the functions stay defined,
+ * and calls fail with an error that no client is connected.
  *
- * The clock of a cell stands still while calls wait for their answers, up to LIMIT_TOOL_PAUSE_SECONDS in all; each call has a time
- * limit of its own.
+ * The clock of a cell stands still while calls wait for their answers, up to
+ * LIMIT_TOOL_PAUSE_SECONDS in all; each call has a time limit of its own.
  */
 #pragma once
 
@@ -28,14 +30,18 @@ struct tool_call {
 	uint64_t id; /* counts the calls of a session, from 1 */
 	const char *tool;
 	unsigned cell;
-	const char *arguments; /* JSON text of an object; valid during the call that hands this out */
+	/* JSON text of an object; valid during the call that hands this out */
+	const char *arguments;
 	size_t arguments_len;
 };
 
-/* What a client that is told hears. Neither may call back into the session but session_answer_call(). */
+/*
+ * What a client that is told hears. Neither may call back into the session but
+ * session_answer_call().
+ */
 struct tool_client_ops {
 	void (*on_call)(void *client, const struct tool_call *call);
-	/* The answer is no longer wanted: `why` is a clause such as "its time limit was over". */
+	/* The answer is no longer wanted: `why` is a clause such as "its time limit had passed". */
 	void (*on_cancel)(void *client, uint64_t id, const char *why);
 };
 
@@ -54,19 +60,24 @@ struct tool_client_ops {
  *
  * -EINVAL (slug "invalid_tool" or "invalid_schema"), -E2BIG ("too_many_tools").
  */
-int session_set_tools(struct session *s, const json_t *definitions, const struct tool_client_ops *ops, void *client,
-	struct error *e);
+int session_set_tools(struct session *s, const json_t *definitions,
+	const struct tool_client_ops *ops, void *client, struct error *e);
 
-/* The client left: what it was asked fails in the cell, and what it would be asked. */
+/* The client disconnected: its pending calls, and later calls, fail in the cell. */
 void session_drop_tools(struct session *s, const void *client);
 
 /* The i-th definition, NULL behind the last. *ret_calls: how often it was called. */
 const json_t *session_tool(const struct session *s, size_t i, uint64_t *ret_calls);
 
-/* The answer to a call: a value, or an error by the name of its class and its text. -ENOENT (slug "call_not_found") when nobody waits
- * for it: it was answered, its time was over, its cell ended, or it is another client's. */
-int session_answer_call(struct session *s, const void *client, uint64_t id, const json_t *value, struct error *e);
-int session_fail_call(struct session *s, const void *client, uint64_t id, const char *type, const char *message, struct error *e);
+/*
+ * The answer to a call: a value, or an error by the name of its class and its text. -ENOENT (slug
+ * "call_not_found") when nobody waits for it: it was answered, its time was over, its cell ended,
+ * or it is another client's.
+ */
+int session_answer_call(
+	struct session *s, const void *client, uint64_t id, const json_t *value, struct error *e);
+int session_fail_call(struct session *s, const void *client, uint64_t id, const char *type,
+	const char *message, struct error *e);
 
 /* ---- the client that asks ---------------------------------------------- */
 
@@ -75,7 +86,10 @@ bool session_has_calls(const struct session *s); /* that nobody fetched yet */
 /* The next call nobody fetched yet. 1 and *ret, which is handed out once; or 0. */
 int session_next_call(struct session *s, struct tool_call *ret);
 
-/* Waits for a call: on_calls comes once, when session_next_call() has something (s) or the session ended (NULL). */
+/*
+ * Waits for a call: on_calls comes once, when session_next_call() has something (s) or the session
+ * ended (NULL).
+ */
 struct tool_waiter {
 	void (*on_calls)(struct tool_waiter *w, struct session *s);
 	TAILQ_ENTRY(tool_waiter) link;

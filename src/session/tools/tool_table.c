@@ -14,8 +14,8 @@
 
 enum { DEFAULT_TIMEOUT_S = 60, NAME_MAX_BYTES = 64 };
 
-static const char *const known[] = { "name", "description", "parameters", "returns", "timeout_s", "max_calls",
-	"async", "source" };
+static const char *const known[] = { "name", "description", "parameters", "returns", "timeout_s",
+	"max_calls", "async", "source" };
 
 static int bad_tool(struct error *e, size_t index, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -28,9 +28,10 @@ static int bad_tool(struct error *e, size_t index, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	error_set(e, -EINVAL, "$.tools[%zu]%s", index, text);
-	error_remedy(e, "A tool is {\"name\", \"description\", \"parameters\": a JSON schema of type object, "
-			"\"returns\", \"timeout_s\", "
-			"\"max_calls\", \"async\", \"source\"}; docs/tools.md says what each is.");
+	error_remedy(e,
+		"A tool is {\"name\", \"description\", \"parameters\": a JSON schema of type object, "
+		"\"returns\", \"timeout_s\", "
+		"\"max_calls\", \"async\", \"source\"}; docs/tools.md says what each is.");
 	error_slug(e, "invalid_tool");
 	return -EINVAL;
 }
@@ -46,14 +47,17 @@ static bool is_identifier(const char *s)
 	return true;
 }
 
-/* Names that would make the function unreachable; a dunder name could replace what the interpreter itself
- * uses. */
+/*
+ * Names that would make the function unreachable; a dunder name could replace what the interpreter
+ * itself uses.
+ */
 static bool is_taken(const char *s)
 {
-	static const char *const words[] = { "False", "None", "True", "and", "as", "assert", "async", "await",
-		"break", "class", "continue", "def", "del", "elif", "else", "except", "finally", "for",
-		"from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass",
-		"raise", "return", "try", "while", "with", "yield" };
+	static const char *const words[] = { "False", "None", "True", "and", "as", "assert",
+		"async", "await", "break", "class", "continue", "def", "del", "elif", "else",
+		"except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
+		"nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with",
+		"yield" };
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (text_eq(words[i], s))
 			return true;
@@ -64,13 +68,14 @@ static int check_words(const json_t *d, size_t index, struct error *e)
 {
 	const char *key;
 	json_t *value;
+
 	json_object_foreach((json_t *)d, key, value)
 	{
 		bool found = false;
 		for (size_t i = 0; i < ARRAY_LEN(known); i++)
 			found = found || text_eq(known[i], key);
 		if (!found)
-			return bad_tool(e, index, ": there is no field \"%.40s\"", key);
+			return bad_tool(e, index, ": unknown field \"%.40s\"", key);
 	}
 	return 0;
 }
@@ -79,11 +84,12 @@ static int check_texts(const json_t *d, size_t index, struct error *e)
 {
 	const char *name = json_string_value(json_object_get(d, "name"));
 	const json_t *v;
+
 	if (!is_identifier(name) || is_taken(name))
 		return bad_tool(e, index,
-			".name: must be a Python identifier of ASCII letters, at most %d, no keyword and "
-			"without "
-			"\"__\" in front",
+			".name: must be a Python identifier of ASCII letters, at most %d, not a keyword, and not beginning "
+			"with "
+			"\"__\"",
 			NAME_MAX_BYTES);
 	if ((v = json_object_get(d, "description")) && !json_is_string(v) && !json_is_null(v))
 		return bad_tool(e, index, ".description: must be a string");
@@ -91,6 +97,7 @@ static int check_texts(const json_t *d, size_t index, struct error *e)
 		return bad_tool(e, index, ".source: must be a string");
 	if ((v = json_object_get(d, "async")) && !json_is_boolean(v))
 		return bad_tool(e, index, ".async: must be true or false");
+
 	return 0;
 }
 
@@ -100,10 +107,13 @@ static int check_numbers(const json_t *d, size_t index, struct tool *t, struct e
 	t->timeout_s = DEFAULT_TIMEOUT_S;
 	if (v && !json_is_null(v)) {
 		t->timeout_s = json_number_value(v);
-		if (!json_is_number(v) || !(t->timeout_s >= 0.01) || !(t->timeout_s <= LIMIT_TOOL_SECONDS))
-			return bad_tool(e, index, ".timeout_s: must be a number between 0.01 and %d",
+		if (!json_is_number(v) || !(t->timeout_s >= 0.01) ||
+			!(t->timeout_s <= LIMIT_TOOL_SECONDS))
+			return bad_tool(e, index,
+				".timeout_s: must be a number between 0.01 and %d",
 				LIMIT_TOOL_SECONDS);
 	}
+
 	v = json_object_get(d, "max_calls");
 	if (v && !json_is_null(v)) {
 		if (!json_is_integer(v) || json_integer_value(v) < 1)
@@ -117,20 +127,30 @@ static int check_numbers(const json_t *d, size_t index, struct tool *t, struct e
 static int check_schemas(json_t *d, size_t index, struct error *e)
 {
 	char where[64];
-	json_t *parameters = json_object_get(d, "parameters"), *returns = json_object_get(d, "returns");
+	json_t *parameters = json_object_get(d, "parameters"),
+
+	       *returns = json_object_get(d, "returns");
 	if (!parameters || json_is_null(parameters)) {
-		parameters = json_pack(
-			"{s:s,s:{},s:b}", "type", "object", "properties", "additionalProperties", 0);
+		parameters = json_pack("{s:s,s:{},s:b}", "type", "object", "properties",
+			"additionalProperties", 0);
 		if (!parameters || json_object_set_new(d, "parameters", parameters) < 0)
-			return error_set(e, -ENOMEM, "the server is short of memory");
+			return error_set(e, -ENOMEM, "out of memory");
 	}
+
 	snprintf(where, sizeof(where), "$.tools[%zu].parameters", index);
 	int r = schema_check(parameters, where, e);
 	if (r == 0 && !text_eq(json_string_value(json_object_get(parameters, "type")), "object"))
-		return bad_tool(e, index, ".parameters: must be a schema with \"type\": \"object\"");
-	/* A name that is no parameter is a mistake of the caller's, unless the schema wants it otherwise. */
+		return bad_tool(
+			e, index, ".parameters: must be a schema with \"type\": \"object\"");
+
+	/*
+	 * A name that is no parameter is a mistake of the caller's, unless the schema wants it
+	 * otherwise.
+	 */
 	if (r == 0 && !json_object_get(parameters, "additionalProperties"))
-		r = json_object_set_new(parameters, "additionalProperties", json_false()) < 0 ? -ENOMEM : 0;
+		r = json_object_set_new(parameters, "additionalProperties", json_false()) < 0
+			    ? -ENOMEM
+			    : 0;
 	if (r == 0 && returns && json_is_null(returns))
 		json_object_del(d, "returns");
 	else if (r == 0 && returns) {
@@ -159,9 +179,11 @@ static int make_tool(const json_t *given, size_t index, struct tool *t, struct e
 {
 	if (!json_is_object(given))
 		return bad_tool(e, index, ": must be an object");
+
 	*t = (struct tool){ .definition = json_deep_copy(given) };
 	if (!t->definition)
-		return error_set(e, -ENOMEM, "the server is short of memory");
+		return error_set(e, -ENOMEM, "out of memory");
+
 	int r = check_words(given, index, e);
 	if (r == 0)
 		r = check_texts(given, index, e);
@@ -172,11 +194,12 @@ static int make_tool(const json_t *given, size_t index, struct tool *t, struct e
 	if (r == 0)
 		r = check_size(t->definition, index, e);
 	if (r == 0 && !(t->name = strdup(json_string_value(json_object_get(given, "name")))))
-		r = error_set(e, -ENOMEM, "the server is short of memory");
+		r = error_set(e, -ENOMEM, "out of memory");
 	if (r < 0) {
 		tool_finish(t);
 		return r;
 	}
+
 	t->is_source = json_is_string(json_object_get(given, "source"));
 	return 0;
 }
@@ -189,8 +212,8 @@ struct tool *tool_table_find(const struct tool_table *t, const char *name)
 	return NULL;
 }
 
-static int add_given(struct tool_table *t, const json_t *definitions, const struct tool_client_ops *ops,
-	void *client, struct error *e)
+static int add_given(struct tool_table *t, const json_t *definitions,
+	const struct tool_client_ops *ops, void *client, struct error *e)
 {
 	for (size_t i = 0; i < json_array_size(definitions); i++) {
 		struct tool made;
@@ -206,6 +229,7 @@ static int add_given(struct tool_table *t, const json_t *definitions, const stru
 		made.client = client;
 		t->tool[t->n++] = made;
 	}
+
 	return 0;
 }
 
@@ -231,23 +255,26 @@ int tool_table_merge(const struct tool_table *old, const json_t *definitions,
 {
 	size_t given = json_array_size(definitions);
 	if (given + old->n > LIMIT_TOOLS && given > LIMIT_TOOLS) {
-		error_set(e, -E2BIG, "%zu tools are too many, the limit is %d", given, LIMIT_TOOLS);
+		error_set(e, -E2BIG, "%zu tools are too many; the limit is %d", given, LIMIT_TOOLS);
 		return error_slug(e, "too_many_tools");
 	}
+
 	struct tool_table fresh = { .tool = calloc(given + old->n + 1, sizeof(*fresh.tool)) };
 	int r = fresh.tool ? add_given(&fresh, definitions, ops, client, e)
-			   : error_set(e, -ENOMEM, "the server is short of memory");
+			   : error_set(e, -ENOMEM, "out of memory");
 	if (r == 0 && (r = add_others(&fresh, old, client)) < 0)
-		error_set(e, r, "the server is short of memory");
+		error_set(e, r, "out of memory");
 	if (r == 0 && fresh.n > LIMIT_TOOLS) {
-		error_set(e, -E2BIG, "%zu tools are too many for one session, the limit is %d", fresh.n,
-			LIMIT_TOOLS);
+		error_set(e, -E2BIG, "%zu tools are too many for one session, the limit is %d",
+			fresh.n, LIMIT_TOOLS);
 		r = error_slug(e, "too_many_tools");
 	}
+
 	if (r < 0) {
 		tool_table_finish(&fresh);
 		return r;
 	}
+
 	*ret = fresh;
 	return 0;
 }

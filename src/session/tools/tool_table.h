@@ -25,11 +25,14 @@ struct tool_table {
 	size_t n;
 };
 
-/* What `old` becomes when a client gives these definitions: its own are replaced, others of the same name taken over. `old` is as
- * before; *ret is the caller's. Errors as session_set_tools(). */
-int tool_table_merge(const struct tool_table *old, const json_t *definitions, const struct tool_client_ops *ops, void *client,
-	struct tool_table *ret, struct error *e);
+/*
+ * What `old` becomes when a client gives these definitions: its own are replaced, others of the
+ * same name taken over. `old` is as before; *ret is the caller's. Errors as session_set_tools().
+ */
+int tool_table_merge(const struct tool_table *old, const json_t *definitions,
+	const struct tool_client_ops *ops, void *client, struct tool_table *ret, struct error *e);
 
 void tool_table_finish(struct tool_table *t);
 struct tool *tool_table_find(const struct tool_table *t, const char *name); /* or NULL */
-char *tool_table_dump(const struct tool_table *t);                          /* JSON text of all definitions; the caller frees it */
+/* JSON text of all definitions; the caller frees it */
+char *tool_table_dump(const struct tool_table *t);

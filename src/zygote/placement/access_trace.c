@@ -46,10 +46,13 @@ static void on_access(int sig, siginfo_t *info, void *context)
 	uintptr_t at = (uintptr_t)info->si_addr;
 	struct range *r = range_of(at);
 	size_t page = r ? (at - r->start) / PAGE : 0;
-	if (!r || r->patience[page] == UNWATCHED) { /* not ours: the instruction is tried again, and ends the process */
+
+	/* not ours: the instruction is tried again, and ends the process */
+	if (!r || r->patience[page] == UNWATCHED) {
 		signal(sig, SIG_DFL);
 		return;
 	}
+
 	size_t granule = (at - r->start) / GRANULE;
 	uint8_t bit = (uint8_t)(1 << granule % 8);
 	if (!(r->touched[granule / 8] & bit))
@@ -82,16 +85,19 @@ bool access_trace_begin(void)
 {
 	struct map *maps = zeros(MAPS_MAX * sizeof(*maps));
 	size_t n = maps ? maps_look(maps, MAPS_MAX) : 0;
+
 	for (size_t i = 0; i < n && n_ranges < RANGES_MAX; i++) {
 		size_t size = maps[i].end - maps[i].start;
 		if (!map_is_heap(&maps[i]) || maps[i].executable || size < RANGE_MIN)
 			continue;
-		struct range r = { maps[i].start, maps[i].end, zeros(size / GRANULE / 8), zeros(size / PAGE) };
+		struct range r = { maps[i].start, maps[i].end, zeros(size / GRANULE / 8),
+			zeros(size / PAGE) };
 		if (!r.touched || !r.patience)
 			break;
 		memset(r.patience, UNWATCHED, size / PAGE);
 		ranges[n_ranges++] = r;
 	}
+
 	if (maps)
 		munmap(maps, MAPS_MAX * sizeof(*maps));
 	return n_ranges > 0;
@@ -102,14 +108,17 @@ void access_trace_watch(const void *block, size_t size)
 	uintptr_t at = (uintptr_t)block;
 	struct range *r = range_of(at);
 	if (r && size && size <= r->end - at)
-		memset(r->patience + (at - r->start) / PAGE, 0, (at + size - 1) / PAGE - at / PAGE + 1);
+		memset(r->patience + (at - r->start) / PAGE, 0,
+			(at + size - 1) / PAGE - at / PAGE + 1);
 }
 
 static void protect(const struct range *r, int protection)
 {
 	size_t n = (r->end - r->start) / PAGE;
 	for (size_t i = 0, k; i < n; i = k) {
-		for (k = i + 1; k < n && (r->patience[k] == UNWATCHED) == (r->patience[i] == UNWATCHED); k++)
+		for (k = i + 1;
+			k < n && (r->patience[k] == UNWATCHED) == (r->patience[i] == UNWATCHED);
+			k++)
 			;
 		if (r->patience[i] != UNWATCHED)
 			mprotect((void *)(r->start + i * PAGE), (k - i) * PAGE, protection);
@@ -127,7 +136,9 @@ static void forget(struct range *r)
 void access_trace_run(enum trace what, void (*code)(void))
 {
 	stack_t stack = { .ss_sp = zeros(STACK), .ss_size = STACK }, old_stack;
-	struct sigaction access = { .sa_sigaction = on_access, .sa_flags = SA_SIGINFO | SA_ONSTACK }, step = access, old_access, old_step;
+	struct sigaction access = { .sa_sigaction = on_access,
+		.sa_flags = SA_SIGINFO | SA_ONSTACK },
+			 step = access, old_access, old_step;
 	step.sa_sigaction = on_step;
 	for (size_t i = 0; i < n_ranges; i++)
 		forget(&ranges[i]);

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "base/fds.h"
-#include "zygote/placement/placement_cache.h"
 #include "zygote/heap.h"
 #include "zygote/placement/access_trace.h"
+#include "zygote/placement/placement_cache.h"
 
 enum {
 	RECORDS = 1 << 22, /* addresses that the scout remembers; a power of two */
@@ -34,7 +34,7 @@ static struct report {
 	int status; /* of the process that traced */
 	size_t n;
 	struct placement_cache_entry entries[BOOK_ENTRIES_MAX];
-} *report; /* shared by the scout and the zygote */
+} * report; /* shared by the scout and the zygote */
 
 static void *zeros(size_t size, int flags)
 {
@@ -44,7 +44,7 @@ static void *zeros(size_t size, int flags)
 
 /* ---- names of allocations ------------------------------------------------------------ */
 
-static uint64_t mark;     /* what was marked last … */
+static uint64_t mark;    /* what was marked last … */
 static uint32_t ordinal; /* … and how many allocations ago */
 
 static uint64_t mix(uint64_t x)
@@ -80,15 +80,18 @@ static PyObject *on_import(PyObject *self, PyObject *args, PyObject *keywords)
 	Py_RETURN_NONE;
 }
 
-static PyMethodDef on_import_def = { "find_spec", (PyCFunction)(void (*)(void))on_import, METH_VARARGS | METH_KEYWORDS, NULL };
+static PyMethodDef on_import_def = { "find_spec", (PyCFunction)(void (*)(void))on_import,
+	METH_VARARGS | METH_KEYWORDS, NULL };
 static PyObject *finder;
 
 static void watch_imports(void)
 {
-	PyObject *types = PyImport_ImportModule("types"), *path = PySys_GetObject("meta_path"); /* path is borrowed */
+	/* path is borrowed */
+	PyObject *types = PyImport_ImportModule("types"), *path = PySys_GetObject("meta_path");
 	PyObject *function = PyCFunction_New(&on_import_def, NULL);
 	finder = types ? PyObject_CallMethod(types, "SimpleNamespace", NULL) : NULL;
-	if (finder && function && path && PyObject_SetAttrString(finder, "find_spec", function) == 0)
+	if (finder && function && path &&
+		PyObject_SetAttrString(finder, "find_spec", function) == 0)
 		PyList_Insert(path, 0, finder);
 	Py_XDECREF(function);
 	Py_XDECREF(types);
@@ -112,7 +115,7 @@ static void unwatch_imports(void)
 static struct record {
 	uint64_t place; /* address and size, which is 0 when it was freed */
 	uint64_t name;
-} *records; /* by address */
+} * records; /* by address */
 static size_t n_records;
 
 static struct record *record_of(const void *at)
@@ -151,10 +154,12 @@ static const void *address_of(const struct record *r)
 /* What was touched, and is not in the report yet. */
 static void add_to_report(enum placement_cache_use use)
 {
-	for (struct record *r = records; r < records + RECORDS && report->n < BOOK_ENTRIES_MAX; r++) {
+	for (struct record *r = records; r < records + RECORDS && report->n < BOOK_ENTRIES_MAX;
+		r++) {
 		if (!size_of(r) || !access_trace_touched(address_of(r), size_of(r)))
 			continue;
-		report->entries[report->n++] = (struct placement_cache_entry){ r->name, (uint32_t)size_of(r), use };
+		report->entries[report->n++] = (struct placement_cache_entry){ r->name,
+			(uint32_t)size_of(r), use };
 		forget(address_of(r));
 	}
 }
@@ -195,7 +200,7 @@ static struct place {
 	uint64_t name;
 	void *block; /* NULL once it was given away */
 	size_t size; /* of the block */
-} *places; /* by name */
+} * places;          /* by name */
 static size_t n_met;
 
 static struct place *place_of(uint64_t name)
@@ -220,10 +225,15 @@ static void *take_place(uint64_t name, size_t size)
 static int by_use_and_size(const void *a, const void *b)
 {
 	const struct placement_cache_entry *x = a, *y = b;
-	return x->use != y->use ? (x->use < y->use ? -1 : 1) : x->size < y->size ? -1 : x->size > y->size;
+	return x->use != y->use    ? (x->use < y->use ? -1 : 1)
+	       : x->size < y->size ? -1
+				   : x->size > y->size;
 }
 
-/* Those of one size after the other, which is how Python's allocator has them side by side; what is only read, apart from what is written to. */
+/*
+ * Those of one size after the other, which is how Python's allocator has them side by side; what is
+ * only read, apart from what is written to.
+ */
 static void set_places_aside(void)
 {
 	size_t class = 0;
@@ -300,7 +310,8 @@ static bool is_usual(void)
 	return mem.malloc == usual.malloc && mem.free == usual.free && mem.ctx == usual.ctx;
 }
 
-static PyMemAllocatorEx ours = { NULL, name_and_malloc, name_and_calloc, name_and_realloc, forget_and_free };
+static PyMemAllocatorEx ours = { NULL, name_and_malloc, name_and_calloc, name_and_realloc,
+	forget_and_free };
 static const PyMemAllocatorDomain domains[] = { PYMEM_DOMAIN_OBJ, PYMEM_DOMAIN_MEM };
 
 static void begin(void)
@@ -340,7 +351,8 @@ static void become_scout(pid_t zygote)
 	records = zeros(RECORDS * sizeof(*records), MAP_PRIVATE | MAP_NORESERVE);
 	if (!records || getppid() != zygote)
 		_exit(1);
-	madvise(records, RECORDS * sizeof(*records), MADV_HUGEPAGE); /* touched all over, for every allocation */
+	/* touched all over, for every allocation */
+	madvise(records, RECORDS * sizeof(*records), MADV_HUGEPAGE);
 }
 
 static void send_scout(void)
@@ -350,13 +362,21 @@ static void send_scout(void)
 		become_scout(zygote);
 		return;
 	}
+
 	int status = wait_for(scout), r = 0;
 	if (status || report->status || !report->n) {
-		int sig = WIFSIGNALED(status) ? WTERMSIG(status) : WIFSIGNALED(report->status) ? WTERMSIG(report->status) : 0;
-		fprintf(stderr, "what a session's first cell touches could not be learnt%s%s; the next start tries again\n", sig ? ": " : "", sig ? strsignal(sig) : "");
+		int sig = WIFSIGNALED(status)           ? WTERMSIG(status)
+			  : WIFSIGNALED(report->status) ? WTERMSIG(report->status)
+							: 0;
+		fprintf(stderr,
+			"what a session's first cell touches could not be learnt%s%s; the next start tries again\n",
+			sig ? ": " : "", sig ? strsignal(sig) : "");
 		report->n = 0;
-	} else if ((r = placement_cache_write(placement_cache_fd, report->entries, report->n)) < 0) {
-		fprintf(stderr, "what a session's first cell touches could not be kept in the state directory: %s; make room there, or each start imports the modules twice\n", strerror(-r));
+	} else if ((r = placement_cache_write(placement_cache_fd, report->entries, report->n)) <
+		   0) {
+		fprintf(stderr,
+			"what a session's first cell touches could not be kept in the state directory: %s; make room there, or each start imports the modules twice\n",
+			strerror(-r));
 	}
 }
 
@@ -376,6 +396,7 @@ void heap_placement_begin(int book)
 		set_places_aside();
 		doing = PLACING;
 	}
+
 	begin();
 }
 
@@ -390,11 +411,14 @@ void heap_placement_end(void (*first_cell)(void))
 		report->status = wait_for(tracer);
 		_exit(0);
 	}
+
 	if (doing == PLACING) {
 		leave_places();
 		if (n_met < report->n / 8 * 7)
-			placement_cache_write(placement_cache_fd, NULL, 0); /* other modules than when it was written */
+			/* other modules than when it was written */
+			placement_cache_write(placement_cache_fd, NULL, 0);
 	}
+
 	doing = IDLE;
 	if (report)
 		munmap(report, sizeof(*report));

@@ -1,25 +1,32 @@
 /*
- * What a first cell touches, side by side.
+ * Places the objects that a first cell uses on adjacent pages, so that fewer pages are copied after
+ * a fork.
  *
- * A session shares the warm interpreter's memory until it writes to it; each page it writes to is copied for it, at 4 µs. Even code that only reads
- * changes reference counts, of some 700 objects in a typical first cell: 170 KB, which among the 60 MB that the imports left behind lay in 500 pages. And
- * as much again is only read, each from another line of another page, none of which is in a cache when a session begins.
+ * A session shares the memory of the warm interpreter until it writes to a page; that page is then
+ * copied, in 4 µs. Even code that only reads changes reference counts: those of some 700 objects in
+ * a typical first cell, 170 KB. Without placement these objects lie in 500 pages of the 60 MB that
+ * the imports allocated.
  *
- * Where an object lies is decided when it is allocated. So the template is imported twice. The first time in a copy of the zygote, the scout, which gives
- * each allocation a name (the module whose import came last, how many allocations ago that was, the size) and then runs a first
- * cell under a trace: the names of what was touched are its report. The second time, the blocks of these names come from a place of their own,
- * set aside before all others. They are blocks of Python's own allocator, which is the only one again when the import is done.
+ * The place of an object is decided when it is allocated, so the modules are imported twice: first
+ * in a copy of the zygote, the scout (the profiling process), which gives each allocation a name
+ * (last imported module, number of allocations since, size), runs a first cell under a trace, and
+ * reports the names of the objects that the cell used. Then the zygote imports the modules and
+ * takes the blocks of these names from a separate region. They are blocks of Python's own
+ * allocator, which is restored after the import.
  *
- * Imports repeat themselves well: on the next start more than nineteen of twenty names are still right. So the report is kept in a file (placement_cache.h), and
- * only the first start sends a scout; another one when too few names were met.
+ * Imports are repeatable: at the next start more than 19 of 20 names are still right. So the report
+ * is kept in a file (placement_cache.h), and the scout runs only at the first start, or when too
+ * few names were found again.
  */
 #pragma once
 
 #include <stdbool.h>
 
 /*
- * Before the import of a template. `book`: the file, open for reading and writing, or -1: then nothing is laid out. Where it is empty, returns twice: first
- * in the scout, a child that is to do exactly what the zygote will do up to heap_placement_end(), and once that has ended, in the zygote.
+ * Before the import of a template. `book`: the file, open for reading and writing, or -1: then
+ * nothing is laid out. Where it is empty, returns twice: first in the scout, a child that is to do
+ * exactly what the zygote will do up to heap_placement_end(), and once that has ended, in the
+ * zygote.
  */
 void heap_placement_begin(int book);
 

@@ -17,19 +17,23 @@ static uint64_t sum_of(const struct placement_cache_entry *entries, size_t n)
 {
 	uint64_t sum = n;
 	for (size_t i = 0; i < n; i++)
-		sum = (sum ^ entries[i].name ^ (uint64_t)entries[i].size << 32 ^ entries[i].use) * 0x9e3779b97f4a7c15ULL;
+		sum = (sum ^ entries[i].name ^ (uint64_t)entries[i].size << 32 ^ entries[i].use) *
+		      0x9e3779b97f4a7c15ULL;
 	return sum;
 }
 
 size_t placement_cache_read(int fd, struct placement_cache_entry *ret)
 {
 	struct head head;
-	if (lseek(fd, 0, SEEK_SET) < 0 || fd_read_full(fd, &head, sizeof(head)) < 0 || memcmp(head.kind, kind, sizeof(kind)) != 0)
+	if (lseek(fd, 0, SEEK_SET) < 0 || fd_read_full(fd, &head, sizeof(head)) < 0 ||
+		memcmp(head.kind, kind, sizeof(kind)) != 0)
 		return 0;
-	if (head.n > BOOK_ENTRIES_MAX || fd_read_full(fd, ret, head.n * sizeof(*ret)) < 0 || head.sum != sum_of(ret, head.n))
+	if (head.n > BOOK_ENTRIES_MAX || fd_read_full(fd, ret, head.n * sizeof(*ret)) < 0 ||
+		head.sum != sum_of(ret, head.n))
 		return 0;
 	for (size_t i = 0; i < head.n; i++)
-		if (!ret[i].name || !ret[i].size || ret[i].size > BOOK_SIZE_MAX || ret[i].use >= BOOK_USES)
+		if (!ret[i].name || !ret[i].size || ret[i].size > BOOK_SIZE_MAX ||
+			ret[i].use >= BOOK_USES)
 			return 0;
 	return head.n;
 }

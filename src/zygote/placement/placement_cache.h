@@ -1,6 +1,7 @@
 /*
- * What was learnt about a template, kept in a file between starts: the allocations, by name and size, of what a first cell touches. One that is spoilt, or of
- * another kind, counts as none; one that is wrong costs what was hoped for from it.
+ * The file that keeps the result of profiling a template between starts: names and sizes of the
+ * allocations that a first cell uses. A damaged file, or one of another version, counts as missing;
+ * a wrong one only makes placement useless.
  */
 #pragma once
 
@@ -20,7 +21,10 @@ struct placement_cache_entry {
 	uint32_t use;  /* enum placement_cache_use */
 };
 
-/* Returns how many entries there are now in ret, which has room for BOOK_ENTRIES_MAX: 0 when it is no book. */
+/*
+ * Returns how many entries there are now in ret, which has room for BOOK_ENTRIES_MAX: 0 when it is
+ * no book.
+ */
 size_t placement_cache_read(int fd, struct placement_cache_entry *ret);
 
 /* Replaces what the file holds; no entries empty it. */

@@ -4,6 +4,7 @@
 to be confused later.
 """
 
+import contextlib
 import random
 
 dice = random.Random(SEED)
@@ -28,9 +29,10 @@ def spawned():
     for pid, fd in children[:-6]:
         os.kill(pid, signal.SIGKILL)
         os.close(fd)
-        os.waitpid(pid, 0)
+        with contextlib.suppress(ChildProcessError):  # a sibling is the daemon's to collect
+            os.waitpid(pid, 0)
     del children[:-6]
-    children.append(spawn(lambda: time.sleep(1000)))
+    children.append(spawn(lambda: time.sleep(1000), dice.choice([SIBLING, SIBLING, CLONE_PIDFD | SIGCHLD])))
     pid, fd = children[-1]
     return pid, os.dup(fd)
 
@@ -134,19 +136,19 @@ def copy(ours):
             if ending == 0 and len(came) >= 9:
                 def inside():
                     join(came[3:9])
-                    pid, pidfd = clone_child()
+                    pid, pidfd = clone_child(dice.choice([SIBLING, CLONE_PIDFD | SIGCHLD]))
                     if pid == 0:
                         g = Wire(came[0])
                         g.send(READY)
                         time.sleep(1000)
-                    o.send(LIVED, 0, field(T_TICKET, tickets[-1]), fds=[pidfd])
+                    Wire(came[0]).send(LIVED, 0, fds=[pidfd])
                     time.sleep(1000)
                 children.append(spawn(inside))
             elif ending == 1 and T_ITSELF in f and came:
                 Wire(came[0]).send(READY)
             elif ending < 4:
                 for _ in range(dice.randrange(1, 3)):
-                    send(o, LIVED, 0, field(T_TICKET, tickets[-1]), *some_fields(), fds=[some_fd()])
+                    send(Wire(came[0]) if came else o, LIVED, 0, *some_fields(), fds=[some_fd()])
             for fd in came:
                 os.close(fd)
     except (OSError, ValueError):

@@ -14,6 +14,7 @@ READY, FAILED, DISPLAY, RESULT, ERROR, FILES, DONE, CHECKED, TOOL_CALL, TOOL_CAN
 T_CODE, T_TEXT, T_JSON, T_MIME, T_EXIT_CODE, T_OUTCOME, T_CALL, T_TICKET, T_RESTORE, T_MOVE, T_ITSELF = 1, 8, 9, 10, 16, 17, 23, 32, 35, 37, 48
 MARK = 0x6C696A67
 CLONE_PIDFD, CLONE_VM, CLONE_FILES, CLONE_PARENT, SIGCHLD = 0x1000, 0x100, 0x400, 0x8000, 17
+SIBLING = CLONE_PIDFD | CLONE_PARENT  # a child of the daemon, as copies and guests are
 NAMESPACES = (0x10000000, 0x00020000, 0x40000000, 0x08000000, 0x04000000, 0x20000000)  # user, mnt, net, ipc, uts, pid
 
 
@@ -50,9 +51,9 @@ def clone_child(flags=CLONE_PIDFD | SIGCHLD):
     return pid, fd.value
 
 
-def spawn(function):
+def spawn(function, flags=CLONE_PIDFD | SIGCHLD):
     """A child that runs function(): (pid, pidfd)."""
-    pid, fd = clone_child()
+    pid, fd = clone_child(flags)
     if pid == 0:
         try:
             function()

@@ -7,9 +7,12 @@
         print(s.run("x").value)
 """
 
+from ._about import version as _version
 from .aio import AsyncGlovebox, AsyncSession
+from .batch import BatchResult, Verdict
 from .client import Glovebox, Session
 from .coding_env import AsyncCodingEnv, CodeAction, CodeObservation, CodeState, CodingEnv, StepResult
+from .commands import AsyncProcess, CommandFailed, CommandResult, Process
 from .errors import (
     ApiError,
     CellError,
@@ -30,17 +33,22 @@ from .errors import (
     Unavailable,
 )
 from .executors import CodeExecutor, Notebook, SessionExecutor, SessionNotebook
+from .grading import Case, CaseGrade, Grade, grade, grade_async
 from .models import ErrorInfo, FileChange, Film, Observation, Screenshot, Window
 from .screen import Frame, InputResult, LiveLink, Recording
 from .tools import Tool, tool
 
-__version__ = '0.1.0'
+__version__ = _version()
 
 __all__ = [
     'ApiError',
     'AsyncCodingEnv',
     'AsyncGlovebox',
+    'AsyncProcess',
     'AsyncSession',
+    'BatchResult',
+    'Case',
+    'CaseGrade',
     'CellError',
     'CellInterrupted',
     'CellKilled',
@@ -52,6 +60,8 @@ __all__ = [
     'CodeObservation',
     'CodeState',
     'CodingEnv',
+    'CommandFailed',
+    'CommandResult',
     'ConnectionFailed',
     'ErrorInfo',
     'FileChange',
@@ -60,12 +70,14 @@ __all__ = [
     'Frame',
     'Glovebox',
     'GloveboxError',
+    'Grade',
     'InputResult',
     'InvalidRequest',
     'LiveLink',
     'NotFound',
     'Notebook',
     'Observation',
+    'Process',
     'Recording',
     'Screenshot',
     'Session',
@@ -78,6 +90,9 @@ __all__ = [
     'Tool',
     'Unauthorized',
     'Unavailable',
+    'Verdict',
     'Window',
+    'grade',
+    'grade_async',
     'tool',
 ]

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -18,6 +19,7 @@ from .errors import GloveboxError
 
 START_SECONDS = 60
 DEFAULT_URL = 'http://127.0.0.1:8000'
+INSIDE = Path(__file__).resolve().parent / '_program' / 'bin' / 'glovebox'
 
 # Ends the server when our end of its standard input closes, so that neither it nor its log ($0 is their folder) outlives a program that was killed.
 _KEEPER = (
@@ -95,9 +97,10 @@ def _is_glovebox(url: str, token: Optional[str]) -> bool:
 
 
 def find_program(program: Optional[str] = None) -> str:
-    """The glovebox program: the one given, $GLOVEBOX_PROGRAM, the one on PATH, or that of the source tree this file is in."""
+    """The glovebox program: the one given, $GLOVEBOX_PROGRAM, that of this package (of the wheel with the program inside), the one on PATH, or
+    that of the source tree this file is in."""
     tree = Path(__file__).resolve().parents[4] / 'build' / 'glovebox' if len(Path(__file__).resolve().parents) > 4 else None
-    for candidate in (program, os.environ.get('GLOVEBOX_PROGRAM'), shutil.which('glovebox'), tree):
+    for candidate in (program, os.environ.get('GLOVEBOX_PROGRAM'), INSIDE, shutil.which('glovebox'), tree):
         if candidate and os.access(candidate, os.X_OK):
             return str(candidate)
     raise GloveboxError(
@@ -106,10 +109,18 @@ def find_program(program: Optional[str] = None) -> str:
     )
 
 
+def main() -> None:
+    """The command `glovebox` of the wheel with the program inside."""
+    os.execv(INSIDE, ['glovebox', *sys.argv[1:]])
+
+
 def start(program: Optional[str], options: Sequence[str]) -> Server:
+    found = find_program(program)
     log = Path(tempfile.mkdtemp(prefix='glovebox-')) / 'log'
     listen = [] if '--listen' in options else ['--listen', '127.0.0.1:0']
-    command = ['/bin/sh', '-c', _KEEPER, str(log.parent), find_program(program), 'serve', *listen, *options]
+    # Without wishes of the caller, the first session does not wait until pandas and the others are imported.
+    listen += [] if options else ['--quick-start']
+    command = ['/bin/sh', '-c', _KEEPER, str(log.parent), found, 'serve', *listen, *options]
     env = {k: v for k, v in os.environ.items() if k not in ('GLOVEBOX_URL', 'GLOVEBOX_LISTEN')}
     with open(log, 'wb') as out:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=out, env=env, start_new_session=True)

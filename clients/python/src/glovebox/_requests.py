@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any, Callable, Iterable, Mapping, Optional, Union
+from typing import Any, Callable, Iterable, Mapping, MutableMapping, Optional, Union
 from urllib.parse import quote, urlencode
 
 from ._markers import to_json
 
 JSON = {'Content-Type': 'application/json'}
 Callback = Callable[[str], Any]
+Names = Optional[Iterable[str]]
+Options = Union[bool, Mapping[str, Any], None]  # on, off, or on with these options
+Profile = Union[str, Mapping[str, Any], None]
 Display = Callable[[dict[str, Any]], Any]
 
 
 def dump(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(',', ':')).encode('utf-8', 'backslashreplace')
+
+
+def key_header(fields: MutableMapping[str, Any]) -> Optional[dict[str, str]]:
+    """Takes `idempotency_key` out of the fields of a request: it is a header."""
+    key = fields.pop('idempotency_key', None)
+    return {'Idempotency-Key': key} if key else None
 
 
 def session_body(

@@ -8,7 +8,8 @@ import queue
 import threading
 from typing import Any, Callable, Mapping, Optional
 
-from ._net import Address, WebSocket
+from ._net import Address
+from ._websocket import WebSocket
 from .errors import ConnectionFailed, GloveboxError, error_of
 from .tools import Tool
 

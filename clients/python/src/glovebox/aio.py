@@ -10,16 +10,24 @@ import os
 from pathlib import Path
 from typing import Any, AsyncIterator, Iterable, Mapping, Optional, Union
 
+from . import _operations as operations
 from . import _requests as requests
 from ._local import Server, find_or_start
-from ._net import Address, Answer, AsyncHttp, AsyncWebSocket
-from ._requests import JSON, Callback, Display, Listener
+from ._net import Address, Answer, AsyncHttp
+from ._operations import Operation, SessionState, T, carry_out_async, tools_by_name
+from . import batch as batches
+from ._requests import JSON, Callback, Display, Listener, Names, Options, Profile
 from ._socket import busy_sessions, refuse_reentry
+from ._websocket import AsyncWebSocket
+from .batch import BatchResult
 from .client import Tools
+from .commands import AsyncCommands
 from .errors import ConnectionFailed, GloveboxError, NotFound, SessionGone, SessionNotFound, error_of
+from .history import AsyncHistoryCalls, async_events
 from .models import Observation
 from .screen import AsyncScreenCalls
 from .tools import Tool
+from .watching import watch_async
 
 
 class AsyncGlovebox:
@@ -48,28 +56,24 @@ class AsyncGlovebox:
             body, headers = requests.dump(body), {**JSON, **(headers or {})}
         return (await self._http.request(method, path, body, headers)).check()
 
+    async def _do(self, operation: Operation[T]) -> T:
+        return await carry_out_async(self.request, operation)
+
     async def health(self) -> dict[str, Any]:
-        return (await self.request('GET', '/health')).json()
+        return await self._do(operations.get('/health'))
 
     async def version(self) -> dict[str, Any]:
-        return (await self.request('GET', '/version')).json()
+        return await self._do(operations.get('/version'))
 
     async def create(
-        self,
-        *,
-        tools: Optional[Tools] = None,
-        profile: Union[str, Mapping[str, Any], None] = None,
-        additional_imports: Optional[Iterable[str]] = None,
-        packages: Optional[Iterable[str]] = None,
-        display: Union[bool, Mapping[str, Any], None] = None,
-        timeout: Optional[float] = None,
-        memory: Optional[int] = None,
-        limits: Optional[Mapping[str, Any]] = None,
-        **fields: Any,
+        self, *, tools: Optional[Tools] = None, profile: Profile = None, additional_imports: Names = None, packages: Names = None,
+        display: Options = None, timeout: Optional[float] = None, memory: Optional[int] = None,
+        limits: Optional[Mapping[str, Any]] = None, **fields: Any,
     ) -> 'AsyncSession':
         """A new session, as Glovebox.session()."""
+        headers = requests.key_header(fields)
         body = requests.session_body(profile, additional_imports, packages, display, timeout, memory, limits, fields)
-        session = AsyncSession(self, (await self.request('POST', '/v1/sessions', body)).json())
+        session = AsyncSession(self, (await self.request('POST', '/v1/sessions', body, headers)).json())
         if tools:
             try:
                 await session.set_tools(tools)
@@ -90,19 +94,27 @@ class AsyncGlovebox:
         return AsyncSession(self, (await self.request('GET', f'/v1/sessions/{id}')).json(), owned=False)
 
     async def sessions(self, **query: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        while True:
-            page = (await self.request('GET', requests.query('/v1/sessions', **query))).json()
-            found += page['sessions']
-            if page.get('next') is None:
-                return found
-            query['cursor'] = page['next']
+        return await self._do(operations.sessions(query))
 
     async def run(self, code: str, *, files: Optional[Mapping[str, Any]] = None, check: bool = False, **fields: Any) -> Observation:
         """Runs a program once, as Glovebox.run()."""
-        body = requests.run_body(code, files, fields)
-        observation = Observation((await self.request('POST', '/v1/run', body)).json())
-        return observation.raise_for_error() if check else observation
+        return await self._do(operations.run(code, files, check, fields))
+
+    async def batch(
+        self, items: Iterable[Any], *, concurrency: Optional[int] = None, deduplicate: bool = False, key: Optional[str] = None
+    ) -> AsyncIterator[BatchResult]:
+        """Runs many programs, as Glovebox.batch()."""
+        for first, body, headers in batches.parts(items, concurrency, deduplicate, key):
+            results = batches.stream_async(self.address, body, headers, first)
+            try:
+                async for result in results:
+                    yield result
+            finally:
+                await results.aclose()
+
+    def events(self, session: Any = None, *, after: Optional[str] = None, output: bool = True) -> AsyncIterator[dict[str, Any]]:
+        """What happens in your sessions (or in one), as it happens. `after`: the event_id of the last event that was seen."""
+        return async_events(self.address, session, after, output)
 
     async def close(self) -> None:
         await self._http.close()
@@ -199,35 +211,23 @@ class _Socket:
             call.cancel()
 
 
-class AsyncSession(AsyncScreenCalls):
+class AsyncSession(AsyncScreenCalls, AsyncHistoryCalls, SessionState):
     """An interpreter in a jail, for asyncio. Tools may be coroutine functions; plain ones run in threads."""
 
     def __init__(self, box: AsyncGlovebox, info: Mapping[str, Any], owned: bool = True) -> None:
         self.box = box
-        self.id: str = info['id']
-        self.created = dict(info)
-        self.limits_not_enforced: list[str] = list(info.get('limits_not_enforced') or [])  # those that the server cannot keep
-        self._path = f'/v1/sessions/{self.id}'
-        self._owned = owned
-        self._tools: dict[str, Tool] = {}
+        SessionState.__init__(self, info, owned)
         self._socket: Optional[_Socket] = None
         self._connecting = asyncio.Lock()
+        self.commands = AsyncCommands(self)  # processes beside the interpreter
+
+    async def _do(self, operation: Operation[T]) -> T:
+        return await self.box._do(operation)
 
     async def run(
-        self,
-        code: str,
-        *,
-        timeout: Optional[float] = None,
-        stdin: Optional[str] = None,
-        variables: Optional[Mapping[str, Any]] = None,
-        screenshot: Union[bool, Mapping[str, Any], None] = None,
-        on_block: Optional[str] = None,
-        record: Union[bool, Mapping[str, Any], None] = None,
-        on_stdout: Optional[Callback] = None,
-        on_stderr: Optional[Callback] = None,
-        on_display: Optional[Display] = None,
-        typed: bool = False,
-        check: bool = False,
+        self, code: str, *, timeout: Optional[float] = None, stdin: Optional[str] = None, variables: Optional[Mapping[str, Any]] = None,
+        screenshot: Options = None, on_block: Optional[str] = None, record: Options = None, on_stdout: Optional[Callback] = None,
+        on_stderr: Optional[Callback] = None, on_display: Optional[Display] = None, typed: bool = False, check: bool = False,
         **fields: Any,
     ) -> Observation:
         """Runs a cell, as Session.run(). Callbacks may be coroutine functions. Cancelling it interrupts the cell."""
@@ -260,43 +260,39 @@ class AsyncSession(AsyncScreenCalls):
             return self._socket
 
     async def set_tools(self, tools: Tools) -> None:
-        self._tools = {t.name: t for t in (Tool.of(t) for t in tools)}
+        self._tools = tools_by_name(tools)
         if self._socket and not self._socket.closed:
             await self._socket.set_tools(self._tools)
         elif self._tools:
             await self._connect()
 
     async def interrupt(self) -> bool:
-        return (await self.box.request('POST', f'{self._path}/interrupt')).json()['interrupted']
+        return await self._do(operations.interrupt(self._path))
 
     async def reset(self) -> None:
         await self.box.request('POST', f'{self._path}/reset')
 
     async def info(self) -> dict[str, Any]:
-        return (await self.box.request('GET', self._path)).json()
+        return await self._do(operations.get(self._path))
 
     async def checkpoint(self, name: Optional[str] = None, **fields: Any) -> dict[str, Any]:
-        body = {**fields, **({'name': name} if name else {})}
-        return (await self.box.request('POST', f'{self._path}/checkpoints', body)).json()['checkpoint']
+        return await self._do(operations.checkpoint(self._path, name, fields))
 
     async def delete_checkpoint(self, checkpoint: Union[str, Mapping[str, Any]]) -> None:
-        await self.box.request('DELETE', requests.checkpoint_path(self._path, checkpoint))
+        await self._do(operations.delete_checkpoint(self._path, checkpoint))
 
     async def checkpoints(self) -> Any:
-        return (await self.box.request('GET', f'{self._path}/checkpoints')).json()
+        return await self._do(operations.get(f'{self._path}/checkpoints'))
 
     async def rollback(self, checkpoint: Union[str, Mapping[str, Any], None] = None, **fields: Any) -> dict[str, Any]:
         """Back to a checkpoint; the last one when none is named."""
-        if checkpoint is None and not fields:
-            checkpoint = requests.last_checkpoint(await self.checkpoints())
-        body = {**fields, **({'checkpoint': requests.id_of(checkpoint)} if checkpoint else {})}
-        return (await self.box.request('POST', f'{self._path}/rollback', body)).json()
+        return await self._do(operations.rollback(self._path, checkpoint, fields))
 
     async def undo(self) -> dict[str, Any]:
         return await self.rollback(undo=True)
 
     async def fork(self, count: int = 1, **fields: Any) -> list['AsyncSession']:
-        made = (await self.box.request('POST', f'{self._path}/fork', {'count': count, **fields})).json()['sessions']
+        made = await self._do(operations.fork(self._path, count, fields))
         copies = [AsyncSession(self.box, info) for info in made]
         for copy in copies:
             if self._tools:
@@ -317,18 +313,19 @@ class AsyncSession(AsyncScreenCalls):
                 await self.delete_checkpoint(point)
 
     async def write_file(self, path: str, data: Any) -> None:
-        headers = {'Content-Type': 'application/octet-stream'}
-        await self.box.request('PUT', requests.file_path(self._path, path), requests.as_bytes(data), headers)
+        await self._do(operations.write_file(self._path, path, data))
 
     async def read_file(self, path: str) -> bytes:
-        return (await self.box.request('GET', requests.file_path(self._path, path))).body
+        return await self._do(operations.read_file(self._path, path))
 
     async def delete_file(self, path: str) -> None:
-        await self.box.request('DELETE', requests.file_path(self._path, path))
+        await self._do(operations.delete_file(self._path, path))
 
     async def files(self, path: Optional[str] = None, recursive: bool = True) -> list[dict[str, Any]]:
-        answer = await self.box.request('GET', requests.query(f'{self._path}/files', path=path, recursive=recursive))
-        return answer.json()['files']
+        return await self._do(operations.files(self._path, path, recursive))
+
+    def watch(self, path: Optional[str] = None, recursive: bool = False) -> AsyncIterator[dict[str, Any]]:
+        return watch_async(self.box.address, self._path, path, recursive)
 
     async def upload(self, source: Union[str, Path], path: Optional[str] = None) -> None:
         await self.write_file(path or Path(source).name, Path(source).read_bytes())
@@ -336,19 +333,14 @@ class AsyncSession(AsyncScreenCalls):
     async def download(self, path: str, target: Union[str, Path]) -> None:
         Path(target).write_bytes(await self.read_file(path))
 
-    async def logs(self, **query: Any) -> str:
-        parts: list[str] = []
-        while True:
-            page = (await self.box.request('GET', requests.query(f'{self._path}/logs', **query))).json()
-            parts += [entry['text'] for entry in page['entries']]
-            if page.get('end', True):
-                return ''.join(parts)
-            query['after'] = page['next']
+    async def ports(self) -> list[dict[str, Any]]:
+        return await self._do(operations.ports(self._path))
 
-    def detach(self) -> str:
-        """Lets the session live on when this object is closed; its id."""
-        self._owned = False
-        return self.id
+    async def port_url(self, port: int) -> str:
+        return await self._do(operations.port_url(self._path, port))
+
+    async def logs(self, **query: Any) -> str:
+        return await self._do(operations.logs(self._path, query))
 
     async def close(self) -> None:
         if self._socket:

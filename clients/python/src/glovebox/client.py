@@ -8,15 +8,21 @@ import threading
 from pathlib import Path
 from typing import Any, Iterable, Iterator, Mapping, Optional, Union
 
+from . import _operations as operations
 from . import _requests as requests
 from ._local import Server, find_or_start
 from ._net import Address, Answer, Http
-from ._requests import JSON, Callback, Display, Listener
+from ._operations import Operation, SessionState, T, carry_out, tools_by_name
+from . import batch as batches
+from ._requests import JSON, Callback, Display, Listener, Names, Options, Profile
 from ._socket import SessionSocket, refuse_reentry
+from .batch import BatchResult
+from .commands import Commands
 from .errors import ConnectionFailed, GloveboxError, NotFound, SessionGone, SessionNotFound
+from .history import HistoryCalls, events
 from .models import Observation
 from .screen import ScreenCalls
-from .tools import Tool
+from .watching import watch
 
 Tools = Iterable[Any]
 
@@ -52,32 +58,29 @@ class Glovebox:
             body, headers = requests.dump(body), {**JSON, **(headers or {})}
         return self._http.request(method, path, body, headers).check()
 
+    def _do(self, operation: Operation[T]) -> T:
+        return carry_out(self.request, operation)
+
     def health(self) -> dict[str, Any]:
-        return self.request('GET', '/health').json()
+        return self._do(operations.get('/health'))
 
     def version(self) -> dict[str, Any]:
-        return self.request('GET', '/version').json()
+        return self._do(operations.get('/version'))
 
     def session(
-        self,
-        *,
-        tools: Optional[Tools] = None,
-        profile: Union[str, Mapping[str, Any], None] = None,
-        additional_imports: Optional[Iterable[str]] = None,
-        packages: Optional[Iterable[str]] = None,
-        display: Union[bool, Mapping[str, Any], None] = None,
-        timeout: Optional[float] = None,
-        memory: Optional[int] = None,
-        limits: Optional[Mapping[str, Any]] = None,
-        **fields: Any,
+        self, *, tools: Optional[Tools] = None, profile: Profile = None, additional_imports: Names = None, packages: Names = None,
+        display: Options = None, timeout: Optional[float] = None, memory: Optional[int] = None,
+        limits: Optional[Mapping[str, Any]] = None, **fields: Any,
     ) -> 'Session':
         """A new session. Other fields of POST /v1/sessions (name, env, metadata, ttl_s, idle_timeout_s, seed, …) go by their names.
 
+        idempotency_key  sent again with the same fields, it gives the same session instead of another one
         from_   a session or a checkpoint whose state it goes on from, as fork() does; of the others only name, metadata, ttl_s, idle_timeout_s and
                 reseed go with it
         """
+        headers = requests.key_header(fields)
         body = requests.session_body(profile, additional_imports, packages, display, timeout, memory, limits, fields)
-        session = Session(self, self.request('POST', '/v1/sessions', body).json())
+        session = Session(self, self.request('POST', '/v1/sessions', body, headers).json())
         if tools:
             try:
                 session.set_tools(tools)
@@ -87,24 +90,33 @@ class Glovebox:
         return session
 
     def attach(self, id: str) -> 'Session':
-        """A session that is there already. It does not end with the block it is used in."""
+        """An existing session. It does not end with the `with` block in which it is used."""
         return Session(self, self.request('GET', f'/v1/sessions/{id}').json(), owned=False)
 
     def sessions(self, **query: Any) -> list[dict[str, Any]]:
-        """All sessions that are yours, as the server describes them."""
-        found: list[dict[str, Any]] = []
-        while True:
-            page = self.request('GET', requests.query('/v1/sessions', **query)).json()
-            found += page['sessions']
-            if page.get('next') is None:
-                return found
-            query['cursor'] = page['next']
+        """All sessions of your token, as the server describes them."""
+        return self._do(operations.sessions(query))
 
     def run(self, code: str, *, files: Optional[Mapping[str, Any]] = None, check: bool = False, **fields: Any) -> Observation:
-        """Runs a program once, in a session made for it; takes the fields of POST /v1/run."""
-        body = requests.run_body(code, files, fields)
-        observation = Observation(self.request('POST', '/v1/run', body).json())
-        return observation.raise_for_error() if check else observation
+        """Runs a program once, in a new session; takes the fields of POST /v1/run, and idempotency_key."""
+        return self._do(operations.run(code, files, check, fields))
+
+    def batch(
+        self, items: Iterable[Any], *, concurrency: Optional[int] = None, deduplicate: bool = False, key: Optional[str] = None
+    ) -> Iterator[BatchResult]:
+        """Runs many programs, each in a session of its own; yields each result as soon as it is there, in the order in which they finish.
+
+        An item is a text (the code), or a mapping: the fields of POST /v1/run, and id, expected_output, compare, checker, fetch_files.
+        key         with the same key and the same items again, only what did not finish before runs
+        deduplicate equal items run once
+        Leaving the loop cancels what is left.
+        """
+        for first, body, headers in batches.parts(items, concurrency, deduplicate, key):
+            yield from batches.stream(self.address, body, headers, first)
+
+    def events(self, session: Any = None, *, after: Optional[str] = None, output: bool = True) -> Iterator[dict[str, Any]]:
+        """The events of your sessions (or of one session), live. `after`: the event_id of the last event received."""
+        return events(self.address, session, after, output)
 
     def close(self) -> None:
         self._http.close()
@@ -122,37 +134,25 @@ class Glovebox:
         return f'<Glovebox {self.url}>'
 
 
-class Session(ScreenCalls):
+class Session(ScreenCalls, HistoryCalls, SessionState):
     """An interpreter in a jail, which keeps its variables from cell to cell. Ends with its block, or with close()."""
 
     def __init__(self, box: Glovebox, info: Mapping[str, Any], owned: bool = True) -> None:
         self.box = box
-        self.id: str = info['id']
-        self.created = dict(info)
-        self.limits_not_enforced: list[str] = list(info.get('limits_not_enforced') or [])  # those that the server cannot keep
-        self._path = f'/v1/sessions/{self.id}'
-        self._owned = owned
-        self._tools: dict[str, Tool] = {}
+        SessionState.__init__(self, info, owned)
         self._socket: Optional[SessionSocket] = None
         self._lock = threading.RLock()
+        self.commands = Commands(self)  # processes beside the interpreter
+
+    def _do(self, operation: Operation[T]) -> T:
+        return self.box._do(operation)
 
     # ---- cells ----------------------------------------------------------
 
     def run(
-        self,
-        code: str,
-        *,
-        timeout: Optional[float] = None,
-        stdin: Optional[str] = None,
-        variables: Optional[Mapping[str, Any]] = None,
-        screenshot: Union[bool, Mapping[str, Any], None] = None,
-        on_block: Optional[str] = None,
-        record: Union[bool, Mapping[str, Any], None] = None,
-        on_stdout: Optional[Callback] = None,
-        on_stderr: Optional[Callback] = None,
-        on_display: Optional[Display] = None,
-        typed: bool = False,
-        check: bool = False,
+        self, code: str, *, timeout: Optional[float] = None, stdin: Optional[str] = None, variables: Optional[Mapping[str, Any]] = None,
+        screenshot: Options = None, on_block: Optional[str] = None, record: Options = None, on_stdout: Optional[Callback] = None,
+        on_stderr: Optional[Callback] = None, on_display: Optional[Display] = None, typed: bool = False, check: bool = False,
         **fields: Any,
     ) -> Observation:
         """Runs a cell and waits for its outcome, whatever it is; with check=True anything but "ok" raises CellError.
@@ -196,52 +196,48 @@ class Session(ScreenCalls):
     def set_tools(self, tools: Tools) -> None:
         """Gives the session functions (functions, Tools, or objects like smolagents' tools), in place of those before. They
         are there from the next cell on, and answered as long as this object is open."""
-        found = [Tool.of(t) for t in tools]
+        found = tools_by_name(tools)
         with self._lock:
-            self._tools = {t.name: t for t in found}
+            self._tools = found
             if self._socket and not self._socket.closed:
                 self._socket.set_tools(self._tools)
             elif self._tools:
                 self._connect()
 
     def interrupt(self) -> bool:
-        """KeyboardInterrupt in the running cell. False when none runs."""
-        return self.box.request('POST', f'{self._path}/interrupt').json()['interrupted']
+        """Raises KeyboardInterrupt in the running cell. Returns False if no cell runs."""
+        return self._do(operations.interrupt(self._path))
 
     def reset(self) -> None:
-        """A fresh interpreter: variables are gone, files stay."""
+        """Starts a fresh interpreter: variables are lost, files stay."""
         self.box.request('POST', f'{self._path}/reset')
 
     def info(self) -> dict[str, Any]:
-        return self.box.request('GET', self._path).json()
+        return self._do(operations.get(self._path))
 
     # ---- time -----------------------------------------------------------
 
     def checkpoint(self, name: Optional[str] = None, **fields: Any) -> dict[str, Any]:
-        """Keeps the state of now, to come back to."""
-        body = {**fields, **({'name': name} if name else {})}
-        return self.box.request('POST', f'{self._path}/checkpoints', body).json()['checkpoint']
+        """Takes a checkpoint of the present state."""
+        return self._do(operations.checkpoint(self._path, name, fields))
 
     def delete_checkpoint(self, checkpoint: Union[str, Mapping[str, Any]]) -> None:
-        self.box.request('DELETE', requests.checkpoint_path(self._path, checkpoint))
+        self._do(operations.delete_checkpoint(self._path, checkpoint))
 
     def checkpoints(self) -> Any:
-        return self.box.request('GET', f'{self._path}/checkpoints').json()
+        return self._do(operations.get(f'{self._path}/checkpoints'))
 
     def rollback(self, checkpoint: Union[str, Mapping[str, Any], None] = None, **fields: Any) -> dict[str, Any]:
-        """Back to a checkpoint; the last one when none is named."""
-        if checkpoint is None and not fields:
-            checkpoint = requests.last_checkpoint(self.checkpoints())
-        body = {**fields, **({'checkpoint': requests.id_of(checkpoint)} if checkpoint else {})}
-        return self.box.request('POST', f'{self._path}/rollback', body).json()
+        """Rolls back to a checkpoint; default: the last one."""
+        return self._do(operations.rollback(self._path, checkpoint, fields))
 
     def undo(self) -> dict[str, Any]:
-        """Back to before the last cell."""
+        """Rolls back to before the last cell."""
         return self.rollback(undo=True)
 
     def fork(self, count: int = 1, **fields: Any) -> list['Session']:
-        """Copies of this session, each a session of its own from here on; with the same tools."""
-        made = self.box.request('POST', f'{self._path}/fork', {'count': count, **fields}).json()['sessions']
+        """Forks this session: returns independent copies of it, with the same tools."""
+        made = self._do(operations.fork(self._path, count, fields))
         copies = [Session(self.box, info) for info in made]
         for copy in copies:
             if self._tools:
@@ -250,7 +246,7 @@ class Session(ScreenCalls):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator['Session']:
-        """A block that is undone when it raises: variables and files are as they were before it."""
+        """A `with` block that is rolled back if it raises: variables and files are restored."""
         point = self.checkpoint()
         try:
             yield self
@@ -264,46 +260,49 @@ class Session(ScreenCalls):
     # ---- files ----------------------------------------------------------
 
     def write_file(self, path: str, data: Any) -> None:
-        """Writes text, bytes or what an open binary file holds to a path below /workspace."""
-        headers = {'Content-Type': 'application/octet-stream'}
-        self.box.request('PUT', requests.file_path(self._path, path), requests.as_bytes(data), headers)
+        """Writes text, bytes or the contents of an open binary file to a path below /workspace."""
+        self._do(operations.write_file(self._path, path, data))
 
     def read_file(self, path: str) -> bytes:
-        return self.box.request('GET', requests.file_path(self._path, path)).body
+        return self._do(operations.read_file(self._path, path))
 
     def delete_file(self, path: str) -> None:
-        self.box.request('DELETE', requests.file_path(self._path, path))
+        self._do(operations.delete_file(self._path, path))
 
     def files(self, path: Optional[str] = None, recursive: bool = True) -> list[dict[str, Any]]:
-        return self.box.request('GET', requests.query(f'{self._path}/files', path=path, recursive=recursive)).json()['files']
+        return self._do(operations.files(self._path, path, recursive))
+
+    def watch(self, path: Optional[str] = None, recursive: bool = False) -> Iterator[dict[str, Any]]:
+        """What changes in a directory below /workspace, as it changes: {'type': 'create' | 'write' | 'remove' | 'rename' | 'chmod', 'name': …}, or
+        {'type': 'missed'} when events were lost. Ends with the session."""
+        return watch(self.box.address, self._path, path, recursive)
 
     def upload(self, source: Union[str, Path], path: Optional[str] = None) -> None:
-        """Copies a file of ours into the session."""
+        """Copies a local file into the session."""
         with open(source, 'rb') as f:
             self.write_file(path or Path(source).name, f)
 
     def download(self, path: str, target: Union[str, Path]) -> None:
-        """Copies a file of the session's to us."""
+        """Copies a file of the session to a local file."""
         Path(target).write_bytes(self.read_file(path))
+
+    # ---- servers inside the session --------------------------------------
+
+    def ports(self) -> list[dict[str, Any]]:
+        """What listens in the session: `port`, `url` for a browser, `path` below the API. It needs network='loopback'."""
+        return self._do(operations.ports(self._path))
+
+    def port_url(self, port: int) -> str:
+        """The address of a server inside the session, for a browser; also before it listens."""
+        return self._do(operations.port_url(self._path, port))
 
     # ---- log -------------------------------------------------------------
 
     def logs(self, **query: Any) -> str:
-        """Everything the session printed, as text."""
-        parts: list[str] = []
-        while True:
-            page = self.box.request('GET', requests.query(f'{self._path}/logs', **query)).json()
-            parts += [entry['text'] for entry in page['entries']]
-            if page.get('end', True):
-                return ''.join(parts)
-            query['after'] = page['next']
+        """The whole output of the session, as text."""
+        return self._do(operations.logs(self._path, query))
 
     # ---- the end --------------------------------------------------------
-
-    def detach(self) -> str:
-        """Lets the session live on when this object is closed; its id."""
-        self._owned = False
-        return self.id
 
     def close(self) -> None:
         """Ends the session (unless attached or detached) and the connection to it."""

@@ -15,7 +15,8 @@ from urllib.parse import urlencode
 
 from ._docker import LocalDockerProvider, wait_for_ready
 from ._local import Server, find_or_start
-from ._net import Address, AsyncWebSocket, Http, WebSocket
+from ._net import Address, Http
+from ._websocket import AsyncWebSocket, WebSocket
 from .errors import ConnectionFailed, GloveboxError
 from .models import Observation, Screenshot
 
@@ -64,6 +65,14 @@ class StepResult:
 
 # What OpenEnv's client takes and this one has no use for.
 _NOT_OURS = frozenset(('max_message_size_mb', 'websocket_ping_interval_s', 'websocket_ping_timeout_s', 'mode'))
+
+
+# What a reset may hold, and what the constructor takes: every other argument of from_docker_image() is the provider's.
+_RESET_FIELDS = frozenset(
+    ('episode_id', 'rewards', 'name', 'env', 'preload', 'metadata', 'profile', 'executor_backend', 'additional_imports', 'exec', 'network',
+     'limits', 'ttl_s', 'idle_timeout_s', 'pause_on_expiry', 'private_ports', 'seed', 'transactions', 'keep_files_bytes', 'keep_checkpoints', 'packages', 'mounts', 'display')
+)  # fmt: skip
+_OWN_FIELDS = _RESET_FIELDS | _NOT_OURS | {'token', 'message_timeout_s', 'session', 'connect_timeout_s'}
 
 
 def _profile_of(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,16 +129,20 @@ class _Env:
     def _step_data(self, action: Any, timeout_s: Optional[float]) -> dict[str, Any]:
         if isinstance(action, str):
             action = CodeAction(action)
+        data = self._step_payload(action)
+        limit = timeout_s or getattr(action, 'timeout_s', None) or self.timeout_s
+        return data if limit is None else {**data, 'timeout_s': limit}
+
+    # These three have the names of OpenEnv's client, so that classes derived from it can replace them.
+
+    def _step_payload(self, action: Any) -> dict[str, Any]:
+        """The action as the server gets it. Fields that a server may not know are left out when they say nothing."""
         data: dict[str, Any] = {'code': action.code}
-        if action.metadata:
-            data['metadata'] = action.metadata
-        if getattr(action, 'capture_screenshot', False):
-            data['capture_screenshot'] = True
+        for name in ('metadata', 'capture_screenshot'):
+            if getattr(action, name, None):
+                data[name] = getattr(action, name)
         if getattr(action, 'render_timeout', None) is not None:
             data['render_timeout'] = action.render_timeout
-        limit = timeout_s or getattr(action, 'timeout_s', None) or self.timeout_s
-        if limit is not None:
-            data['timeout_s'] = limit
         return data
 
     def _data_of(self, message: Optional[dict[str, Any]]) -> dict[str, Any]:
@@ -141,12 +154,10 @@ class _Env:
             raise RuntimeError(f'Server error: {said.get("message")}{wrong} (code: {said.get("code")})')
         return message['data']
 
-    @staticmethod
-    def _state(data: Mapping[str, Any]) -> CodeState:
+    def _parse_state(self, data: Mapping[str, Any]) -> CodeState:
         return CodeState(data.get('episode_id'), data.get('step_count') or 0, data.get('last_exit_code') or 0)
 
-    @staticmethod
-    def _result(data: dict[str, Any]) -> StepResult:
+    def _parse_result(self, data: dict[str, Any]) -> StepResult:
         seen, info = data.get('observation') or {}, data.get('info')
         metadata = {**(seen.get('metadata') or {}), **(data.get('metadata') or {})}  # beside the observation, where OpenEnv's servers put it
         known = {**((info or {}).get('screenshot') or {})}
@@ -223,7 +234,7 @@ class CodingEnv(_Env):
         docker_args: Optional[Iterable[str]] = None,
         port: Optional[int] = None,
         provider_args: Optional[Mapping[str, Any]] = None,
-        **reset_fields: Any,
+        **fields: Any,
     ) -> 'CodingEnv':
         """Starts a container of the image and an environment in it; close() ends both.
 
@@ -233,18 +244,21 @@ class CodingEnv(_Env):
         step_timeout_s   time limit of a step
         docker_args      go to `docker run` in place of the rights that the image of deploy/Dockerfile needs; [] for other images
         provider_args    more arguments of start_container()
+        Other fields are those of CodingEnv() and of its resets; names that are neither go to start_container() as well.
         """
         settings = dict(env_vars or {})
         if additional_imports:
             settings.setdefault('ADDITIONAL_IMPORTS', ','.join(additional_imports))
         if executor_backend:
             settings.setdefault('EXECUTOR_BACKEND', executor_backend)
-        given = {'env_vars': settings or None, 'port': port, 'docker_args': docker_args, **(provider_args or {})}
+        ours = {name: value for name, value in fields.items() if name in _OWN_FIELDS}
+        theirs = {name: value for name, value in fields.items() if name not in _OWN_FIELDS}
+        given = {'env_vars': settings or None, 'port': port, 'docker_args': docker_args, **theirs, **(provider_args or {})}
         provider = provider or LocalDockerProvider()
         base_url = provider.start_container(image, **{name: value for name, value in given.items() if value is not None})
         try:
             provider.wait_for_ready(base_url, timeout_s=timeout_s)
-            return cls(base_url, step_timeout_s=step_timeout_s, provider=provider, **reset_fields)
+            return cls(base_url, step_timeout_s=step_timeout_s, provider=provider, **ours)
         except BaseException:
             provider.stop_container()
             raise
@@ -263,15 +277,15 @@ class CodingEnv(_Env):
 
     def reset(self, seed: Optional[int] = None, episode_id: Optional[str] = None, **fields: Any) -> StepResult:
         """A fresh environment: no variables, no files."""
-        return self._result(self._ask('reset', self._reset_data(seed, episode_id, fields)))
+        return self._parse_result(self._ask('reset', self._reset_data(seed, episode_id, fields)))
 
     def step(self, action: Any, timeout_s: Optional[float] = None) -> StepResult:
         """Runs an action (a CodeAction, or code as text)."""
-        return self._result(self._ask('step', self._step_data(action, timeout_s)))
+        return self._parse_result(self._ask('step', self._step_data(action, timeout_s)))
 
     @property
     def state(self) -> CodeState:
-        return self._state(self._ask('state', None))
+        return self._parse_state(self._ask('state', None))
 
     def _ask(self, type: str, data: Optional[dict[str, Any]]) -> dict[str, Any]:
         message = self._message(type, data)
@@ -360,14 +374,14 @@ class AsyncCodingEnv(_Env):
 
     async def reset(self, seed: Optional[int] = None, episode_id: Optional[str] = None, **fields: Any) -> StepResult:
         """A fresh environment: no variables, no files."""
-        return self._result(await self._ask('reset', self._reset_data(seed, episode_id, fields)))
+        return self._parse_result(await self._ask('reset', self._reset_data(seed, episode_id, fields)))
 
     async def step(self, action: Any, timeout_s: Optional[float] = None) -> StepResult:
         """Runs an action (a CodeAction, or code as text)."""
-        return self._result(await self._ask('step', self._step_data(action, timeout_s)))
+        return self._parse_result(await self._ask('step', self._step_data(action, timeout_s)))
 
     async def state(self) -> CodeState:
-        return self._state(await self._ask('state', None))
+        return self._parse_state(await self._ask('state', None))
 
     async def _ask(self, type: str, data: Optional[dict[str, Any]]) -> dict[str, Any]:
         message = self._message(type, data)

@@ -69,7 +69,7 @@ class Unavailable(ApiError):
     """The server starts, ends, or is short of something."""
 
 
-_BY_CODE: dict[str, type[ApiError]] = {'session_not_found': SessionNotFound, 'file_not_found': FileMissing, 'session_gone': SessionGone}
+_BY_CODE: dict[str, type[ApiError]] = {'session_not_found': SessionNotFound, 'file_not_found': FileMissing, 'session_gone': SessionGone, 'server_full': TooMany}
 _BY_STATUS: dict[int, type[ApiError]] = {
     401: Unauthorized,
     403: Unauthorized,

@@ -1,4 +1,4 @@
-"""What can be asked of a session's display: pictures, windows, mouse and keyboard, recordings, the live view.
+"""The display of a session: screenshots, windows, mouse and keyboard, recordings, the live view.
 
 Both kinds of sessions inherit the calls from here; bodies, paths and answers are the same for both.
 """
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, AsyncIterator, Iterable, Iterator, Mapping, Optional, Union
 
 from . import _requests as requests
-from ._net import Answer, AsyncWebSocket, WebSocket
+from ._net import Answer
+from ._websocket import AsyncWebSocket, WebSocket
 from .models import Screenshot, Window
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ ScreenshotOptions = Union[bool, Mapping[str, Any], None]
 
 @dataclass
 class InputResult:
-    """What came of mouse and keyboard."""
+    """The outcome of mouse and keyboard actions."""
 
     results: list[dict[str, Any]]  # one for each action; a picture that an action took is a Screenshot under `screenshot`
     acted_ms: float
@@ -42,7 +43,7 @@ class InputResult:
 
 @dataclass
 class Recording:
-    """A film of the display, as the server describes it."""
+    """A recording of the display, as the server describes it."""
 
     id: int
     state: str  # "recording", "finishing", "done"
@@ -65,7 +66,7 @@ class Recording:
 
 @dataclass
 class LiveLink:
-    """An address that opens a session's live view to whoever has it."""
+    """A link that opens a session's live view without a token."""
 
     url: str
     control: bool  # may it use mouse and keyboard?
@@ -74,7 +75,7 @@ class LiveLink:
 
 @dataclass
 class Frame:
-    """A part of the screen that changed, as a PNG; the first one is the whole screen."""
+    """A changed part of the screen, as a PNG; the first part is the whole screen."""
 
     x: int
     y: int
@@ -156,7 +157,7 @@ def _live_link(url: str, raw: Mapping[str, Any]) -> LiveLink:
 
 
 class ScreenCalls:
-    """Of a Session that was made with a display."""
+    """The methods of a Session that was created with a display."""
 
     box: 'Glovebox'
     _path: str
@@ -166,7 +167,7 @@ class ScreenCalls:
         return _screenshot(self.box.request('GET', requests.query(f'{self._path}/screenshot', **query)))
 
     def windows(self) -> list[Window]:
-        """Those that can be seen, from the bottom up."""
+        """The visible windows, in stacking order, bottom window first."""
         return [Window.of(w) for w in self.box.request('GET', f'{self._path}/windows').json()['windows']]
 
     def send_input(
@@ -184,12 +185,12 @@ class ScreenCalls:
         return InputResult.of(self.box.request('POST', f'{self._path}/input', body).json())
 
     def start_recording(self, *, fps: Optional[int] = None, max_seconds: Optional[float] = None, format: Optional[str] = None) -> Recording:
-        """Films the display from now on. `format` (apng, webm, mp4, gif) is what it is fetched as unless the fetch says otherwise."""
+        """Starts a recording of the display. `format` (apng, webm, mp4, gif) is the default format of the fetched file."""
         body = _recording_body('start', fps=fps, max_seconds=max_seconds, format=format)
         return Recording.of(self.box.request('POST', f'{self._path}/recording', body).json())
 
     def stop_recording(self, recording: Union[int, Recording, None] = None, *, format: Optional[str] = None) -> Recording:
-        """Ends a recording, the newest that runs when none is named. With a format the film is made of it at once."""
+        """Ends a recording; default: the newest running one. With a format, the file is returned at once."""
         body = _recording_body('stop', recording, format=format)
         return Recording.of(self.box.request('POST', f'{self._path}/recording', body).json())
 
@@ -197,7 +198,7 @@ class ScreenCalls:
         return [Recording.of(r) for r in self.box.request('GET', f'{self._path}/recording').json()['recordings']]
 
     def fetch_recording(self, recording: Union[int, Recording], format: Optional[str] = None) -> bytes:
-        """The file of a recording that is over."""
+        """The file of a finished recording."""
         path = f'{self._path}/recording/{requests.id_of(recording)}'
         return self.box.request('GET', requests.query(path, format=format)).body
 
@@ -206,17 +207,17 @@ class ScreenCalls:
         Path(target).write_bytes(self.fetch_recording(recording, _film_format(target, format)))
 
     def delete_recording(self, recording: Union[int, Recording]) -> None:
-        """Ends and forgets it."""
+        """Ends and deletes a recording."""
         self.box.request('DELETE', f'{self._path}/recording/{requests.id_of(recording)}')
 
     def live_link(self, *, control: bool = False, ttl: Optional[float] = None) -> LiveLink:
-        """An address for browsers that shows the display as it changes, without a token, for `ttl` seconds (an hour). With
-        `control` it takes mouse and keyboard too."""
+        """A link for browsers that shows the display live, without a token, for `ttl` seconds (an hour). With
+        `control` viewers can also use mouse and keyboard."""
         body = _link_body(control, ttl)
         return _live_link(self.box.url, self.box.request('POST', f'{self._path}/live', body).json())
 
     def live(self) -> Iterator[Frame]:
-        """The display as it changes, frame after frame, until the session ends or you stop asking."""
+        """The changes of the display, frame by frame, until the session ends or the loop is left."""
         ws = WebSocket(self.box.address, f'{self._path}/live/ws')
         try:
             while True:
@@ -230,7 +231,7 @@ class ScreenCalls:
 
 
 class AsyncScreenCalls:
-    """The same of an AsyncSession."""
+    """The same methods for an AsyncSession."""
 
     box: 'AsyncGlovebox'
     _path: str

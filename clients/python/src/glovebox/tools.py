@@ -213,6 +213,8 @@ def _of_loose(given: dict[str, Any]) -> Schema:
     """An input as smolagents writes it: type "any", "image" or "audio" beside JSON's own."""
     schema = {k: v for k, v in given.items() if k in ('description', 'default', 'enum', 'nullable', 'items', 'properties', 'required')}
     kinds = given.get('type', 'any')
+    if kinds == 'object' and not given.get('properties'):
+        return schema  # smolagents says so of every class, not of mappings alone
     known = [k for k in (kinds if isinstance(kinds, list) else [kinds]) if k in _PLAIN.values()]
     if known and len(known) == (len(kinds) if isinstance(kinds, list) else 1):
         schema['type'] = known if len(known) > 1 else known[0]

@@ -68,6 +68,17 @@ class _Outcome:
     stderr: str
 
 
+# What an interpreter does when its program is over; the session goes on, until it is reset.
+_END = """
+import atexit, gc, io, threading
+threading._shutdown()
+atexit._run_exitfuncs()
+for thing in gc.get_objects():
+    if issubclass(type(thing), io.IOBase) and not thing.closed and thing.writable():
+        thing.flush()
+"""
+
+
 class _SessionEngine:
     """Runs code as `python -c` in a session would: a fresh interpreter, the files of before."""
 
@@ -77,8 +88,11 @@ class _SessionEngine:
     def run(self, code: str, timeout: float) -> _Outcome:
         self.session.reset()
         seen = self.session.run(code, timeout=timeout)
-        stderr = seen.stderr + _words(seen, timeout)
-        return _Outcome(TIMEOUT_EXIT_CODE if seen.status == 'timeout' else seen.exit_code, seen.stdout, stderr)
+        stdout, stderr = seen.stdout, seen.stderr + _words(seen, timeout)
+        if seen.status in ('ok', 'error'):  # else there is no interpreter, or code that hangs
+            end = self.session.run(_END, timeout=timeout)
+            stdout, stderr = stdout + end.stdout, stderr + end.stderr
+        return _Outcome(TIMEOUT_EXIT_CODE if seen.status == 'timeout' else seen.exit_code, stdout, stderr)
 
 
 class _ContainerEngine:
@@ -89,7 +103,7 @@ class _ContainerEngine:
 
     def run(self, code: str, timeout: float) -> _Outcome:
         # exec_run itself has no time limit: timeout(1) of the container ends the code.
-        command = ['timeout', '--kill-after=2', f'{timeout:g}', 'python', '-c', code]
+        command = ['timeout', '-k', '2', f'{timeout:g}', 'python', '-c', code]  # as busybox has it, too
         done = self.container.exec_run(command, demux=True)
         stdout, stderr = (part.decode('utf-8', 'replace') if part else '' for part in done.output)
         if done.exit_code == TIMEOUT_EXIT_CODE:

@@ -48,6 +48,7 @@ class _EnvExecutor(ExecutorBackend):
         asked = {'additional_imports': list(additional_imports or ()) or None, 'executor_backend': self.backend, **fields}
         self._env = CodingEnv(url, **asked) if url else CodingEnv.from_local(**asked)
         self._captured_screenshot: Optional[str] = None
+        self._last: Optional[StepResult] = None
         try:
             self.reset()
         except BaseException:
@@ -71,7 +72,7 @@ class _EnvExecutor(ExecutorBackend):
     def step(self, action: CodeAction) -> StepResult:
         """run() for an action, with everything that the environment says of it."""
         self.clear_screenshot()
-        result = self._env.step(action)
+        result = self._last = self._env.step(action)
         picture = result.observation.screenshot
         self._captured_screenshot = str(picture) if isinstance(picture, str) else base64.b64encode(picture.data).decode() if picture else None
         return result
@@ -109,14 +110,25 @@ class RestrictedPythonExecutor(_EnvExecutor):
 _EXECUTORS = {'smolagents': PyExecutor, 'restrictedpython': RestrictedPythonExecutor}
 
 
+def _executor_of(backend: str) -> type[_EnvExecutor]:
+    """The class of a backend of coding_env; else one of the profile of that name, which the server knows or refuses."""
+    return _EXECUTORS.get(backend) or type('ProfileExecutor', (_EnvExecutor,), {'backend': backend})
+
+
 class PythonCodeActEnv:
-    """coding_env's environment: `reset()`, `step(CodeAction)`, `state`. Observations carry reward and done."""
+    """coding_env's environment: `reset()`, `step(CodeAction)`, `state`. Observations carry reward and done.
+
+    executor_backend   "smolagents", "restrictedpython", or any other profile of the server
+    """
 
     def __init__(self, additional_imports: Optional[Iterable[str]] = None, executor_backend: str = 'smolagents', **fields: Any) -> None:
-        if executor_backend not in _EXECUTORS:
-            raise ValueError(f'unknown executor_backend {executor_backend!r}: use one of {", ".join(sorted(_EXECUTORS))}')
         self.executor_backend = executor_backend
-        self._executor = _EXECUTORS[executor_backend](additional_imports, **fields)
+        try:
+            self._executor = _executor_of(executor_backend)(additional_imports, **fields)
+        except RuntimeError as e:  # the server's words have the list
+            if 'there is no profile' not in str(e):
+                raise
+            raise ValueError(f'unknown executor_backend {executor_backend!r}: {e}') from e
 
     def reset(self) -> CodeObservation:
         """A new episode."""
@@ -127,6 +139,13 @@ class PythonCodeActEnv:
         if not isinstance(action, CodeAction):
             raise ValueError(f'Expected CodeAction, got {type(action)}')
         return self._executor.step(action).observation
+
+    def _apply_transform(self, observation: CodeObservation) -> CodeObservation:
+        """Gives an observation the reward of the last step. A derived class that makes the observation in its own step() calls this, as in coding_env."""
+        last = self._executor._last
+        if last is not None and observation.reward is None:
+            observation.reward, observation.done = last.reward, last.done
+        return observation
 
     @property
     def state(self) -> CodeState:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Iterable, Mapping, Optional, Union
+from typing import Any, Iterable, Mapping, MutableMapping, Optional, Union
 
 from ..integrations.smolagents import GloveboxExecutor
 from ..models import Observation
@@ -77,6 +77,11 @@ class _SessionExecutor(GloveboxExecutor, PythonExecutor):
             if isinstance(output, str) and self._check_final_answer_pattern(output):
                 return PythonToolOutput(output, None, logs, True)
         return PythonToolOutput(output, None, logs)
+
+    @property
+    def session_globals(self) -> MutableMapping[str, Any]:
+        """The variables of the session."""
+        return self.state
 
     def _check_final_answer_pattern(self, output: str) -> bool:
         return has_final_answer(output)

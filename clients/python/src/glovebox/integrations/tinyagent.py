@@ -6,7 +6,9 @@ in this process and are called back. Limits hold here: time and memory are enfor
 
 from __future__ import annotations
 
+import ast
 import builtins
+import sys
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping, Optional
 
@@ -211,14 +213,36 @@ def _is_syntax_error(observation: Observation) -> bool:
 def _exception_of(observation: Observation) -> Exception:
     """The exception of the code: of its own class when that is one of Python's."""
     error = observation.error
-    kind = getattr(builtins, error.type, None) if error else None
     if error and error.code == 'policy_function':  # a builtin that is not there
         return NameError(error.message)
-    if observation.status in ('error', 'out_of_memory') and isinstance(kind, type) and issubclass(kind, Exception):
-        try:
-            return kind(error.message)  # type: ignore[union-attr]
-        except TypeError:
-            pass
+    kind = _class_of(error.type) if error else None
+    if error and kind and observation.status in ('error', 'out_of_memory'):
+        return _with_text(kind, error.message)
     if observation.status == 'timeout':
         return TimeoutError(error.message if error else 'the code ran too long')
     return RuntimeError(_words(observation))
+
+
+def _class_of(name: str) -> Optional[type[Exception]]:
+    """The exception class of this name among Python's own: a builtin, or one of a standard module that this process has imported."""
+    module, _, word = name.rpartition('.')
+    if module and module.partition('.')[0] not in getattr(sys, 'stdlib_module_names', ()):
+        return None
+    found = getattr(sys.modules.get(module) if module else builtins, word, None)
+    return found if isinstance(found, type) and issubclass(found, Exception) else None
+
+
+def _with_text(kind: type[Exception], text: str) -> Exception:
+    """An exception of this class whose text is this one."""
+    for argument in (lambda: text, lambda: ast.literal_eval(text)):  # KeyError's text is its argument as Python writes it
+        try:
+            made = kind(argument())
+        except Exception:
+            continue
+        if str(made) == text:
+            return made
+    # UnicodeDecodeError and others are made of more than their text
+    derived = type(kind.__name__, (kind,), {'__init__': lambda self: None, '__str__': lambda self: text, '__module__': kind.__module__})
+    made = derived.__new__(derived)
+    made.args = (text,)
+    return made

@@ -1,0 +1,44 @@
+/* Files of a run: put into the workspace before its code, read back after it. */
+#pragma once
+
+#include "api/schema/fields.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/limits.h"
+
+struct session;
+
+/*
+ * Writes all files below /workspace; its directory must be there (session_workspace_fd()). The next
+ * cell does not report them as changes.
+ */
+int run_files_put(struct session *s, const struct field_files *files, struct error *e);
+
+/*
+ * Appends the content of a file below /workspace. -EFBIG (slug "file_too_large") when the buffer's
+ * maximum is less than the file.
+ */
+int run_files_read(struct session *s, const char *path, struct error *e, struct buffer *out);
+
+/*
+ * What the files of one answer may have together. Every one of them is read in the same turn of the
+ * loop, so that a list that names a large file many times must not be followed to its end.
+ */
+struct run_files_budget {
+	size_t bytes;
+	unsigned files;
+};
+#define RUN_FILES_BUDGET                               \
+	{                                              \
+		LIMIT_RUN_FILES_BYTES, LIMIT_RUN_FILES \
+	}
+
+/*
+ * run_files_read() into a buffer that is counted, within the budget. False: not there, or too
+ * large.
+ */
+bool run_files_fetch(
+	struct session *s, const char *path, struct run_files_budget *budget, struct buffer *out);
+
+/* Adds a file, which takes the content over. The path must be sound. -ENOMEM. */
+int run_files_add(struct field_files *files, const char *path, struct field_text *content);

@@ -1,0 +1,277 @@
+/* `glovebox run`: the directory that the code sees, and the files that it gives back. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fds.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/run_internal.h"
+#include "local/local.h"
+
+/* Where the directory is mounted, read-only. */
+#define PLACE "dir"
+
+enum { LINKS_MAX = 4096, FILES_MAX = 10000, DEPTH_MAX = 16, COPY_BYTES = 1 << 16, WAIT_S = 30 };
+
+/* ---- in ---------------------------------------------------------------------------- */
+
+/*
+ * A home directory, or what it lies in, holds keys and passwords: it is shown only when it is
+ * named.
+ */
+static bool holds(const char *dir, const char *home)
+{
+	size_t len = strlen(dir);
+	char real[PATH_MAX];
+	return home && realpath(home, real) && !strncmp(real, dir, len) &&
+	       (real[len] == '/' || real[len] == '\0');
+}
+
+static bool is_too_much(const char *dir)
+{
+	const struct passwd *user = getpwuid(getuid());
+	return text_eq(dir, "/") || holds(dir, getenv("HOME")) ||
+	       holds(dir, user ? user->pw_dir : NULL);
+}
+
+static int find_dir(const char *asked, const char *name, char ret[PATH_MAX], struct error *e)
+{
+	char file[PATH_MAX];
+	ret[0] = '\0';
+	if (asked) {
+		if (!realpath(asked, ret))
+			return error_set_errno(e, -errno, "--dir: %.200s", asked);
+		return 0;
+	}
+
+	if (!name || !realpath(name, file))
+		return 0;
+	*strrchr(file, '/') = '\0';
+	const char *dir = file[0] ? file : "/";
+	if (!is_too_much(dir))
+		snprintf(ret, PATH_MAX, "%s", dir);
+	return 0;
+}
+
+int run_dir_find(struct run *run, const char *name, struct error *e)
+{
+	bool is_file = name && !text_eq(name, "-") && !text_eq(name, "-c");
+	run->script = is_file ? name : NULL;
+	int r = find_dir(run->options->dir, run->script, run->dir, e);
+	struct stat st;
+	if (r < 0 || !run->dir[0])
+		return r;
+	if (stat(run->dir, &st) < 0 || !S_ISDIR(st.st_mode))
+		return error_set(e, -ENOTDIR, "--dir: %.200s: not a directory", run->dir);
+	if (strpbrk(run->dir, "\t\n")) {
+		run->dir[0] = '\0';
+		return run->options->dir
+			       ? error_set(e, -EINVAL, "--dir: the path has a tab or a newline")
+			       : 0;
+	}
+
+	return 0;
+}
+
+int run_dir_shown(const struct run *run, const char *others, char **ret)
+{
+	*ret = NULL;
+	if (!run->dir[0])
+		return 0;
+	const char *before = others ? others : "";
+	const char *apart = *before && before[strlen(before) - 1] != '\n' ? "\n" : "";
+	return asprintf(ret, "%s%s%s\t" PLACE "\n", before, apart, run->dir) < 0 ? -ENOMEM : 0;
+}
+
+/* Names in the working directory of the code that lead to the files. */
+int run_dir_link(struct run *run, struct error *e)
+{
+	if (!run->dir[0])
+		return 0;
+	int workspace = local_wait_workspace(run->local, WAIT_S);
+	if (workspace < 0)
+		return error_set(e, -ETIMEDOUT, "the sandbox was not made in time");
+	DIR *d = opendir(run->dir);
+	struct stat st;
+	unsigned n = 0;
+	/*
+	 * as the session's user: the kernel makes nothing there for an id that the jail does not
+	 * have
+	 */
+	bool other = fstat(workspace, &st) == 0 && geteuid() == 0;
+	if (other) {
+		setfsgid(st.st_gid);
+		setfsuid(st.st_uid);
+	}
+
+	for (struct dirent *f = d ? readdir(d) : NULL; f && n < LINKS_MAX; f = readdir(d)) {
+		char target[NAME_MAX + sizeof("/" PLACE "/")];
+		if (f->d_name[0] == '.')
+			continue;
+		snprintf(target, sizeof(target), "/" PLACE "/%s", f->d_name);
+		n += symlinkat(target, workspace, f->d_name) == 0;
+	}
+
+	if (other) {
+		setfsuid(0);
+		setfsgid(0);
+	}
+
+	if (d)
+		closedir(d);
+	return 0;
+}
+
+/* ---- a module of one's own that is missing ------------------------------------------- */
+
+static bool has_module(const char *dir, const char *name, char *ret, size_t size)
+{
+	static const char *const endings[] = { ".py", "" };
+	for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
+		char path[PATH_MAX + NAME_MAX + 8];
+		snprintf(path, sizeof(path), "%s/%s%s", dir, name, endings[i]);
+		snprintf(ret, size, "%s%s", name, endings[i]);
+		if (access(path, F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+void run_dir_advise(
+	const struct run *run, const char *code, const char *message, char *remedy, size_t size)
+{
+	char name[NAME_MAX + 1], file[NAME_MAX + 8], here[PATH_MAX], beside[PATH_MAX] = "";
+	if (!text_eq(code, "module_missing") ||
+		sscanf(message, "No module named '%255[A-Za-z0-9_]", name) != 1 ||
+		!getcwd(here, sizeof(here)))
+		return;
+	if (run->script && realpath(run->script, beside))
+		*strrchr(beside, '/') = '\0';
+	const char *dir = run->script && has_module(beside, name, file, sizeof(file)) ? beside
+			  : has_module(here, name, file, sizeof(file))                ? here
+										      : NULL;
+	if (dir)
+		snprintf(remedy, size,
+			"%s is a file of yours, which the code does not see: add --dir %s", file,
+			dir == here ? "."
+			: *dir      ? dir
+				    : "/");
+}
+
+/* ---- out --------------------------------------------------------------------------- */
+
+struct copying {
+	unsigned files;
+	int err;
+	char failed[NAME_MAX + 1]; /* the first file that could not be copied */
+};
+
+static int copy_file(int from, const char *name, int to)
+{
+	static char data[COPY_BYTES];
+	struct stat st, there;
+
+	/* never waits for a FIFO, and follows no link: the code chose the names */
+	_cleanup_fd_ int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (in < 0 || fstat(in, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	/* a new file: one that is there may be executable, or have other names; a link stays */
+	if (fstatat(to, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(there.st_mode))
+		return -ELOOP;
+	if (unlinkat(to, name, 0) < 0 && errno != ENOENT)
+		return -errno;
+	_cleanup_fd_ int out = openat(
+		to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (out < 0)
+		return -errno;
+	ssize_t n;
+	off_t left = st.st_size;
+	for (; left > 0 && (n = read(in, data, sizeof(data))) > 0; left -= n)
+		if (fd_write_full(out, data, (size_t)n) < 0)
+			return -EIO;
+	return 0;
+}
+
+static void copy_tree(int from, int to, unsigned depth, struct copying *c);
+
+static void copy_dir(int from, const char *name, int to, unsigned depth, struct copying *c)
+{
+	_cleanup_fd_ int below = openat(
+		from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (below < 0 || depth == DEPTH_MAX || (mkdirat(to, name, 0755) < 0 && errno != EEXIST))
+		return;
+	_cleanup_fd_ int target = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (target >= 0)
+		copy_tree(below, target, depth + 1, c);
+}
+
+static void copy_tree(int from, int to, unsigned depth, struct copying *c)
+{
+	int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	for (struct dirent *f = d ? readdir(d) : NULL; f && c->files < FILES_MAX; f = readdir(d)) {
+		struct stat st;
+		/* hidden files could be hooks and settings of other programs (.git, .envrc) */
+		if (f->d_name[0] == '.' || text_eq(f->d_name, "__pycache__") ||
+			fstatat(from, f->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (S_ISDIR(st.st_mode)) {
+			copy_dir(from, f->d_name, to, depth, c);
+		} else if (S_ISREG(st.st_mode)) {
+			int r = copy_file(from, f->d_name, to);
+			c->files++;
+			if (r < 0 && !c->err) {
+				c->err = r;
+				snprintf(c->failed, sizeof(c->failed), "%s", f->d_name);
+			}
+		}
+	}
+
+	if (d)
+		closedir(d);
+	else
+		fd_close(fd);
+}
+
+int run_dir_check_out(const struct run_options *o, struct error *e)
+{
+	if (!o->out || mkdir(o->out, 0777) == 0)
+		return 0;
+	struct stat st;
+	int err = errno;
+	if (err == EEXIST && stat(o->out, &st) == 0 && S_ISDIR(st.st_mode))
+		return 0;
+	return error_set_errno(e, -err, "--out: %.200s", o->out);
+}
+
+bool run_dir_save(struct run *run)
+{
+	struct copying c = { 0 };
+	const char *out = run->options->out;
+
+	if (!out)
+		return true;
+	int from = local_workspace(run->local);
+	_cleanup_fd_ int to = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (from < 0 || to < 0) {
+		cli_complain("run", "--out: %s", from < 0 ? "the files are gone" : strerror(errno));
+		return false;
+	}
+
+	copy_tree(from, to, 0, &c);
+	if (c.err)
+		cli_complain("run", "--out: %s: %s", c.failed, strerror(-c.err));
+	return !c.err;
+}

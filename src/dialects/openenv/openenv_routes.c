@@ -1,0 +1,191 @@
+#include "dialects/openenv/openenv_routes.h"
+
+#include "api/call.h"
+
+#define JSON "application/json"
+
+const struct route openenv_routes[] = {
+	{
+		.method = HTTP_METHOD_POST,
+		.pattern = "/reset",
+		.flags = ROUTE_ANY_QUERY,
+		.handle = handle_openenv_reset,
+		.operation = "openenvReset",
+		.summary = "OpenEnv: start an episode",
+		.description =
+			"{seed?, episode_id?} and any fields of POST /v1/sessions. Keeps nothing, as "
+			"OpenEnv does, unless the request names an environment: header X-Session-Id, "
+			"cookie openenv_session, or ?session=NAME (`new` makes a name).",
+		.status = 200,
+		.content_type = JSON,
+		.example = "curl -s -X POST $URL/reset",
+	},
+	{
+		.method = HTTP_METHOD_POST,
+		.pattern = "/step",
+		.flags = ROUTE_ANY_QUERY,
+		.handle = handle_openenv_step,
+		.operation = "openenvStep",
+		.summary = "OpenEnv: run an action",
+		.description =
+			"{action: {code, capture_screenshot?, render_timeout?, timeout_s?, metadata?}, "
+			"timeout_s?, request_id?, extras?}. Answers {observation: {stdout, stderr, "
+			"exit_code}, reward, done}; with extras also `info`, the whole observation.",
+		.status = 200,
+		.content_type = JSON,
+		.example = "curl -s $URL/step -H 'Content-Type: application/json' -d "
+			   "'{\"action\":{\"code\":\"print(6*7)\"}}'",
+	},
+	{
+		.method = HTTP_METHOD_GET,
+		.pattern = "/state",
+		.flags = ROUTE_ANY_QUERY,
+		.handle = handle_openenv_state,
+		.operation = "openenvState",
+		.summary = "OpenEnv: episode and steps",
+		.description =
+			"State of the environment that the request names; otherwise of a new environment.",
+		.status = 200,
+		.content_type = JSON,
+		.example = "curl -s $URL/state",
+	},
+	{
+		.method = HTTP_METHOD_POST,
+		.pattern = "/close",
+		.flags = ROUTE_ANY_QUERY,
+		.handle = handle_openenv_close,
+		.operation = "openenvClose",
+		.summary = "OpenEnv: end a named environment",
+		.status = 200,
+		.content_type = JSON,
+		.example = "curl -s -X POST $URL/close -H 'X-Session-Id: demo'",
+	},
+	{
+		.method = HTTP_METHOD_GET,
+		.pattern = "/metadata",
+		.flags = ROUTE_ANY_QUERY | ROUTE_PUBLIC,
+		.handle = handle_openenv_metadata,
+		.operation = "openenvMetadata",
+		.summary = "OpenEnv: name and version",
+		.status = 200,
+		.content_type = JSON,
+		.example = "curl -s $URL/metadata",
+	},
+	{
+		.method = HTTP_METHOD_GET,
+		.pattern = "/schema",
+		.flags = ROUTE_ANY_QUERY | ROUTE_PUBLIC,
+		.handle = handle_openenv_schema,
+		.operation = "openenvSchema",
+		.summary = "OpenEnv: schemas of action, observation and state",
+		.status = 200,
+		.content_type = JSON,
+		.example = "curl -s $URL/schema",
+	},
+	{
+		.method = HTTP_METHOD_GET,
+		.pattern = "/list_environments",
+		.flags = ROUTE_ANY_QUERY | ROUTE_PUBLIC,
+		.handle = handle_openenv_environments,
+		.operation = "openenvEnvironments",
+		.summary = "OpenEnv: list the environments",
+		.status = 200,
+		.content_type = JSON,
+		.example = "curl -s $URL/list_environments",
+	},
+	{
+		.method = HTTP_METHOD_GET,
+		.pattern = "/redoc",
+		.flags = ROUTE_PUBLIC,
+		.handle = handle_docs,
+		.operation = "openenvRedoc",
+		.summary = "OpenEnv: the reference page at another address",
+		.status = 200,
+		.content_type = "text/html; charset=utf-8",
+	},
+	{
+		.method = HTTP_METHOD_GET,
+		.pattern = "/ws",
+		.flags = ROUTE_WEBSOCKET | ROUTE_ANY_QUERY,
+		.handle = handle_openenv_socket,
+		.operation = "openenvSocket",
+		.summary = "OpenEnv: an environment over a WebSocket",
+		.description =
+			"Messages {type: reset | step | state | close | mcp, data}; the environment ends "
+			"with the connection. ?session=NAME gives it a name to come back to after the "
+			"connection broke.",
+		.status = 101,
+	},
+	{
+		.method = HTTP_METHOD_GET,
+		.pattern = "/web/metadata",
+		.flags = ROUTE_ANY_QUERY | ROUTE_PUBLIC,
+		.handle = handle_openenv_metadata,
+		.operation = "openenvWebMetadata",
+		.summary = "OpenEnv: metadata for its web interface",
+		.status = 200,
+		.content_type = JSON,
+	},
+	{
+		.method = HTTP_METHOD_POST,
+		.pattern = "/web/reset",
+		.flags = ROUTE_ANY_QUERY,
+		.handle = handle_openenv_reset,
+		.operation = "openenvWebReset",
+		.summary = "OpenEnv: reset the environment of the web interface",
+		.status = 200,
+		.content_type = JSON,
+	},
+	{
+		.method = HTTP_METHOD_POST,
+		.pattern = "/web/step",
+		.flags = ROUTE_ANY_QUERY,
+		.handle = handle_openenv_step,
+		.operation = "openenvWebStep",
+		.summary = "OpenEnv: a step in the environment of the web interface",
+		.status = 200,
+		.content_type = JSON,
+	},
+	{
+		.method = HTTP_METHOD_GET,
+		.pattern = "/web/state",
+		.flags = ROUTE_ANY_QUERY,
+		.handle = handle_openenv_state,
+		.operation = "openenvWebState",
+		.summary = "OpenEnv: state of the environment of the web interface",
+		.status = 200,
+		.content_type = JSON,
+	},
+	{
+		.method = HTTP_METHOD_GET,
+		.pattern = "/web/",
+		.flags = ROUTE_PUBLIC | ROUTE_ANY_QUERY,
+		.handle = handle_openenv_web_page,
+		.operation = "openenvWeb",
+		.summary = "OpenEnv: a page to reset, step and watch an environment",
+		.status = 200,
+		.content_type = "text/html; charset=utf-8",
+	},
+	{
+		.method = HTTP_METHOD_GET,
+		.pattern = "/web",
+		.flags = ROUTE_PUBLIC | ROUTE_ANY_QUERY,
+		.handle = handle_openenv_web_address,
+		.operation = "openenvWebAddress",
+		.summary = "OpenEnv: redirect to /web/",
+		.status = 307,
+	},
+	{
+		.method = HTTP_METHOD_GET,
+		.pattern = "/ws/ui",
+		.flags = ROUTE_WEBSOCKET | ROUTE_ANY_QUERY | ROUTE_QUERY_TOKEN,
+		.handle = handle_openenv_web_socket,
+		.operation = "openenvWebSocket",
+		.summary = "OpenEnv: watch the environment of the web interface",
+		.description =
+			"{type: state_update, episode_state: {episode_id, step_count, current_observation, "
+			"action_logs, is_reset}}, at once and whenever it changes.",
+		.status = 101,
+	},
+	{ .pattern = NULL },
+};

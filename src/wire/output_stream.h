@@ -1,0 +1,4 @@
+/* The two streams of a guest's output. */
+#pragma once
+
+enum stream { STREAM_STDOUT, STREAM_STDERR };
