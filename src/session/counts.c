@@ -18,7 +18,7 @@ const char *const picture_outcome_names[PICTURE_OUTCOMES] = {
 };
 
 const char *const refusal_names[REFUSALS] = {
-	[REFUSED_TOO_MANY] = "too_many_sessions",
+	[REFUSED_FULL] = "server_full",
 	[REFUSED_QUOTA] = "token_quota",
 	[REFUSED_RESOURCES] = "no_resources",
 	[REFUSED_DRAINING] = "draining",
@@ -34,7 +34,7 @@ static const struct {
 	const char *slug;
 	enum refusal why;
 } refusals[] = {
-	{ "too_many_sessions", REFUSED_TOO_MANY },
+	{ "server_full", REFUSED_FULL },
 	{ "no_resources", REFUSED_RESOURCES },
 	{ "draining", REFUSED_DRAINING },
 	{ "limit_too_large", REFUSED_LIMIT },

@@ -96,7 +96,7 @@ extern const char *const picture_outcome_names[PICTURE_OUTCOMES];
 
 /* Why a session was refused; the last one stands for all others. */
 enum refusal {
-	REFUSED_TOO_MANY,  /* the server's maximum */
+	REFUSED_FULL,      /* the server's maximum */
 	REFUSED_QUOTA,     /* the maximum of one token */
 	REFUSED_RESOURCES, /* memory, descriptors, processes or disk have run out */
 	REFUSED_DRAINING,

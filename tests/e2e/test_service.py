@@ -147,7 +147,7 @@ def test_refused_sessions_are_counted_by_reason():
         assert api.post('/v1/sessions', json={'network': 'loopback'}).json()['code'] == 'network_not_allowed'
         api.session()
         assert api.post('/v1/sessions', json={}).status_code in (429, 503)
-        assert refused() == {'profile': 1, 'limit': 1, 'network': 1, 'too_many_sessions': 1}
+        assert refused() == {'profile': 1, 'limit': 1, 'network': 1, 'server_full': 1}
 
 
 def test_a_profile_of_a_file_has_its_own_figures(tmp_path):

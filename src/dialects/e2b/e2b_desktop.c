@@ -73,7 +73,7 @@ static int stream_server(
 {
 	bool control = !c->api->no_live_control;
 	struct live_link wanted = { .owner = c->owner, .control = control };
-	snprintf(wanted.session, sizeof(wanted.session), "%s", c->id);
+	snprintf(wanted.session, sizeof(wanted.session), "%.*s", SESSION_ID_LEN, c->id);
 	const struct live_link *link = live_links_add(&c->api->live_links, &wanted, DAY_SECONDS);
 	if (!link)
 		return error_set(e, -EBUSY, "the maximum of %d links to live views already exists",
