@@ -112,7 +112,9 @@ def test_a_context_says_that_its_jail_has_ended(session):
 
     problem = gb.wait_until(refused, 'the context has ended')
     assert problem['code'] == 'context_not_found' and 'jail of its session was ended' in problem['detail']
-    seen = session.execute('1').ok()
+    # the death of the main interpreter may be noticed only after it was sent the cell: then the cell says the same
+    seen = session.execute('1')
+    assert seen.status == 'ok' or (seen.status, seen['error']['code']) == ('killed', 'interpreter_died'), seen
     assert seen.state_lost and seen.files_lost
 
 
