@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/program_imports.h"
 #include "api/provision.h"
 #include "api/run_jobs.h"
 #include "base/text.h"
@@ -107,6 +108,7 @@ int job_run_start(struct jobs *j, struct run_request *run, uint64_t owner, doubl
 	 */
 	run->session.has_display |= run->execute.capture_screenshot ||
 				    run->execute.has_screenshot || run->execute.record;
+	run->session.standard_imports = run_imports_are_standard(run);
 	r->done = done;
 	r->userdata = userdata;
 	int result = job_submit(j, run, owner, patience_s, &ops, r, e, &r->job);

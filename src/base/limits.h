@@ -94,7 +94,9 @@ enum {
 	LIMIT_TOOL_PAUSE_SECONDS = 3600,
 	LIMIT_TOOL_POLLERS = 16, /* requests of one session that wait for calls */
 	/* the API */
-	LIMIT_RUN_FILES = 256,                    /* files given with one run */
+	LIMIT_RUN_FILES = 256, /* files given with one run */
+	/* of a run's code and Python files, in which imports are looked for */
+	LIMIT_GUESSED_BYTES = 256 * 1024,
 	LIMIT_RUN_FILES_BYTES = 24 * 1024 * 1024, /* all together */
 	LIMIT_BATCH_ITEMS = 8192,                 /* of one batch */
 	LIMIT_IDEMPOTENT_REQUESTS = 4096, /* with an Idempotency-Key whose answers are kept */

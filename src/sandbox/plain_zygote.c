@@ -14,7 +14,7 @@ struct template
 {
 	struct sandbox_pool *pool;
 	struct helper helper;
-	bool warm;
+	bool warm, renewing;
 	unsigned failures;
 };
 
@@ -102,6 +102,12 @@ static void on_closed(struct helper *h)
 	TAILQ_FOREACH (b, &n->sandboxes, link)
 		if (b->kind.template == t)
 			sandbox_forget_guest(b);
+	if (t->renewing) {
+		t->renewing = false;
+		start(t);
+		return;
+	}
+
 	t->failures++;
 	log_warning("the zygote of the template plain ended");
 	if (t->failures >= FAILURES_MAX) {
@@ -145,6 +151,28 @@ void template_restart(struct sandbox_pool *n)
 {
 	if (n->plain && n->plain->helper.running)
 		helper_close(&n->plain->helper);
+}
+
+/* Guests that wait in the pool without an owner came from the zygote that ends. */
+static void close_ready_guests(struct template *t)
+{
+	for (struct sandbox *b = TAILQ_FIRST(&t->pool->sandboxes), *next; b; b = next) {
+		next = TAILQ_NEXT(b, link);
+		if (sandbox_is_unowned(b) && b->kind.template == t)
+			sandbox_close(b);
+	}
+}
+
+void template_renew(struct sandbox_pool *n)
+{
+	struct template *t = n->plain;
+	if (!t || !t->warm || !t->helper.running)
+		return;
+
+	t->warm = false;
+	t->renewing = true;
+	close_ready_guests(t);
+	helper_close(&t->helper);
 }
 
 void template_destroy(struct sandbox_pool *n)

@@ -1,7 +1,8 @@
 /*
- * The plain zygote: it has imported none of the system's packages, and serves sessions whose own
- * packages replace some of these. Started when it is first needed. (Templates of package sets are
- * not zygotes: see package_template.h.)
+ * The plain zygote: it has imported none of the system's packages. It serves sessions whose own
+ * packages replace some of these, and runs of programs that seem not to import any: its guests have
+ * a quarter of the mappings. Started when it is first needed. (Templates of package sets are not
+ * zygotes: see package_template.h.)
  */
 #pragma once
 
@@ -20,6 +21,8 @@ struct helper *template_helper(struct template *t);
 void template_start(struct sandbox_pool *n); /* the jailer is up: if it waits for it, it begins */
 /* kills it; another one is started when the jailer is up */
 void template_restart(struct sandbox_pool *n);
+/* ends it, its ready guests too, and starts another one: renewal.h */
+void template_renew(struct sandbox_pool *n);
 void template_destroy(struct sandbox_pool *n); /* ends it; asynchronous */
 
 /* pool.c: starts a zygote that imports the modules. */

@@ -31,7 +31,7 @@ enum {
 	REHEARSAL_MS = 20,    /* which takes this long, or less */
 	/* empty ones, a third of the time that a guest forked on demand takes */
 	SPARE_JAILS = 4,
-	LOOPBACK_KEPT_MS = 10 * 60 * 1000,
+	RARE_KEPT_MS = 10 * 60 * 1000, /* ready guests of a kind that not all sessions have */
 };
 
 /* ---- ready sandboxes ---------------------------------------------------------------- */
@@ -39,6 +39,7 @@ enum {
 struct ready_count {
 	unsigned guests, jails; /* there or on their way; jails are the spare ones */
 	unsigned loopback;      /* guests with a loopback, where others have none */
+	unsigned plain;         /* guests of the plain zygote */
 	struct sandbox *spare;
 	bool busy; /* somebody waits for a guest */
 };
@@ -53,6 +54,8 @@ static struct ready_count count_ready(const struct sandbox_pool *n)
 			s.busy |= b->state != SANDBOX_READY && b->state != SANDBOX_CLOSED;
 		} else if (b->kind.set) {
 			continue; /* its template counts it */
+		} else if (b->kind.template) {
+			s.plain++;
 		} else if (b->kind.network.net != n->config.kind.network.net) {
 			s.loopback++;
 		} else if (b->spare) {
@@ -95,33 +98,65 @@ static uint64_t rehearse_ready(struct sandbox_pool *n)
  */
 static bool wants_loopback(const struct sandbox_pool *n)
 {
-	return n->loopback_taken && uv_now(n->config.loop) - n->loopback_taken < LOOPBACK_KEPT_MS &&
+	return n->loopback_taken && uv_now(n->config.loop) - n->loopback_taken < RARE_KEPT_MS &&
 	       n->config.kind.network.net == JAIL_NET_NONE;
+}
+
+/* The same for guests of the plain zygote. */
+static bool wants_plain(const struct sandbox_pool *n)
+{
+	return n->plain && template_warm(n->plain) && n->plain_taken &&
+	       uv_now(n->config.loop) - n->plain_taken < RARE_KEPT_MS;
 }
 
 static void note_kind(struct sandbox_pool *n, const struct sandbox_kind *kind)
 {
-	if (kind->network.net == JAIL_NET_LOOPBACK && !kind->set && !kind->template &&
-		kind->disk_bytes == n->config.kind.disk_bytes &&
-		kind->inodes == n->config.kind.inodes && kind->exec == n->config.kind.exec)
+	bool usual = !kind->set && !kind->mounts.n &&
+		     kind->disk_bytes == n->config.kind.disk_bytes &&
+		     kind->inodes == n->config.kind.inodes && kind->exec == n->config.kind.exec;
+	if (usual && !kind->template && kind->network.net == JAIL_NET_LOOPBACK)
 		n->loopback_taken = uv_now(n->config.loop);
+	if (usual && kind->template && kind->network.net == n->config.kind.network.net)
+		n->plain_taken = uv_now(n->config.loop);
 }
 
 unsigned sandbox_ready_weight(const struct sandbox *b)
 {
-	return b->kind.set || b->kind.network.net == b->pool->config.kind.network.net;
+	return b->kind.set ||
+	       (!b->kind.template && b->kind.network.net == b->pool->config.kind.network.net);
 }
 
 static bool is_full(const struct sandbox_pool *n, const struct ready_count *s)
 {
 	return s->guests >= n->config.ready_target && s->jails >= SPARE_JAILS &&
-	       (s->loopback >= n->config.ready_target || !wants_loopback(n));
+	       (s->loopback >= n->config.ready_target || !wants_loopback(n)) &&
+	       (s->plain >= n->config.ready_target || !wants_plain(n));
 }
 
-/*
- * One step at a time: a guest, in a spare jail if there is one, else a spare jail, else a copy of a
- * template.
- */
+/* One more: a guest, in a spare jail if there is one, else a spare jail. */
+static void make_one(struct sandbox_pool *n, const struct ready_count *s)
+{
+	struct sandbox_kind kind = n->config.kind;
+	bool usual = s->guests < n->config.ready_target;
+	bool loopback = !usual && s->loopback < n->config.ready_target && wants_loopback(n);
+	bool plain = !usual && !loopback && s->plain < n->config.ready_target && wants_plain(n);
+
+	if (loopback)
+		kind.network.net = JAIL_NET_LOOPBACK;
+	if (plain)
+		kind.template = n->plain;
+	if (s->spare && (usual || plain)) {
+		s->spare->kind.template = kind.template;
+		sandbox_want_guest(s->spare);
+		return;
+	}
+
+	struct sandbox *b = sandbox_new(n, &kind, &n->config.limits, NULL);
+	if (b)
+		b->spare = !usual && !loopback && !plain;
+}
+
+/* One step at a time: a guest or a jail, else a copy of a template. */
 static void on_refill(uv_timer_t *t)
 {
 	struct sandbox_pool *n = t->data;
@@ -142,21 +177,8 @@ static void on_refill(uv_timer_t *t)
 	uv_timer_start(t, on_refill, n->refill_failed ? REFILL_FAILED_MS : REFILL_MS, 0);
 	if (room < 0)
 		return; /* what is left is for connections and for sessions that are there */
-	if (s.busy && n->zygote_warm)
-		return; /* he goes first */
-	if (s.guests < n->config.ready_target && s.spare) {
-		sandbox_want_guest(s.spare);
-		return;
-	}
-
-	struct sandbox_kind kind = n->config.kind;
-	bool loopback = s.guests >= n->config.ready_target && s.loopback < n->config.ready_target &&
-			wants_loopback(n);
-	if (loopback)
-		kind.network.net = JAIL_NET_LOOPBACK;
-	struct sandbox *b = sandbox_new(n, &kind, &n->config.limits, NULL);
-	if (b)
-		b->spare = !loopback && s.guests >= n->config.ready_target;
+	if (!s.busy || !n->zygote_warm) /* a session that waits for its guest goes first */
+		make_one(n, &s);
 }
 
 void sandbox_pool_note_shortage(struct sandbox_pool *n, int err, const char *step)
@@ -223,7 +245,8 @@ int sandbox_pool_take(struct sandbox_pool *n, const struct sandbox_kind *kind,
 			b->kind.exec == kind->exec && b->kind.network.net == kind->network.net &&
 			kind->network.net != JAIL_NET_ALLOW && !kind->mounts.n &&
 			/* a guest is of one template, a jail of none */
-			(kind->set || !kind->template || b->spare || b->state == SANDBOX_JAIL) &&
+			(kind->set || b->kind.template == kind->template || b->spare ||
+				b->state == SANDBOX_JAIL) &&
 			is_readier(n, b, best))
 			best = b;
 	if (!best && kind->set) {

@@ -62,4 +62,6 @@ void renewal_zygote_warm(struct sandbox_pool *n)
 		n->stats.ready -= sandbox_ready_weight(b);
 		sandbox_close(b);
 	}
+	if (renewed)
+		template_renew(n);
 }

@@ -163,9 +163,10 @@ struct sandbox_pool {
 	bool jailer_up, zygote_warm, destroying;
 	/* a helper's socket was full: what was to be asked is asked again with its next answer */
 	bool requests_refused;
-	uint64_t
-		loopback_taken; /* when a sandbox with a loopback last was, by the loop; 0: never */
-	bool refill_failed;     /* the last refill */
+	/* when a sandbox with a loopback, or with a guest of the plain zygote, last was taken, by
+	 * the loop; 0: never */
+	uint64_t loopback_taken, plain_taken;
+	bool refill_failed;       /* the last refill */
 	unsigned refill_failures; /* in a row */
 	struct {
 		char why[160];     /* empty: there is none */
@@ -327,8 +328,8 @@ void sandbox_free_when_closed(struct sandbox *b);
 void sandbox_pool_finish_when_empty(struct sandbox_pool *n);
 void sandbox_pool_start_helpers(struct sandbox_pool *n); /* those that do not run and may */
 /*
- * 1 when it counts among the ready ones; 0 for those with a loopback, which come beside the number
- * that was asked for.
+ * 1 when it counts among the ready ones; 0 for those with a loopback or of the plain zygote, which
+ * come beside the number that was asked for.
  */
 unsigned sandbox_ready_weight(const struct sandbox *b);
 void sandbox_pool_refill_later(struct sandbox_pool *n);

@@ -102,6 +102,9 @@ struct session_params {
 	/* of /workspace, that go back with the variables; 0: none; without has_: the server's
 	 * default */
 	uint64_t keep_files_bytes;
+	/* it runs one program, which seems to import modules of the standard library only: its guest
+	 * need not have the packages of the default template imported */
+	bool standard_imports;
 	/* who makes it, a word of the program; cells that name no dialect have it, too. NULL: native
 	 */
 	const char *dialect;

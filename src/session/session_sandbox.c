@@ -17,6 +17,21 @@ struct cgroup_limits session_cgroup_limits(const struct session_limits *l)
 }
 
 /*
+ * A program that imports no package is run from the plain zygote once that is warm, unless the
+ * session has more to it: then what its text says is not all. A list of modules to preload that
+ * somebody wrote is kept: they may be imported for their effects.
+ */
+static struct template *template_for_text(const struct session *s)
+{
+	const struct sessions *t = s->table;
+	const struct session_params *p = &s->params;
+	bool usual = !p->packages && !p->preload && !p->has_seed && !s->display &&
+		     !s->profile.own && s->profile.table == 0 && !t->config.preload;
+	struct template *plain = p->standard_imports && usual ? template_plain(t->pool) : NULL;
+	return plain && template_warm(plain) ? plain : NULL;
+}
+
+/*
  * Where its guests come from: snapshots of one with the set's modules, the zygote with none of the
  * system's packages, or the one that all have.
  */
@@ -28,7 +43,7 @@ static void choose_template(struct session *s, struct sandbox_kind *kind)
 	bool plain = (s->params.packages_replace || t->packages.common_replaces || early) &&
 		     t->owned_preload[0];
 
-	kind->template = plain ? template_plain(t->pool) : NULL;
+	kind->template = plain ? template_plain(t->pool) : template_for_text(s);
 	if (p && s->params.template_modules)
 		kind->set = package_template_get(t->pool,
 			&(struct package_template_spec){ .path = p->path,

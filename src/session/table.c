@@ -37,8 +37,12 @@ enum { TICK_MS = 200 };
 		"uuid", "warnings", "weakref", "xml.etree.ElementTree", "zipfile", "zlib"
 static const char *const default_preload[] = { STDLIB_MODULES, "numpy", "pandas",
 	"matplotlib.pyplot", "PIL.Image", NULL };
-/* For sessions whose packages replace some of the system's: nothing of those is there. */
-static const char *const plain_preload[] = { STDLIB_MODULES, NULL };
+/*
+ * Without the system's packages; and what these have imported of the standard library, where it is
+ * written in Python.
+ */
+static const char *const plain_preload[] = { STDLIB_MODULES, "__future__", "_strptime", "cmath",
+	"importlib.resources", "shlex", "sysconfig", "tarfile", NULL };
 
 void sessions_config_init(struct sessions_config *c)
 {

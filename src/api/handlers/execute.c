@@ -9,6 +9,7 @@
 #include "api/answers.h"
 #include "api/call.h"
 #include "api/events.h"
+#include "api/program_imports.h"
 #include "api/provision.h"
 #include "api/run_files.h"
 #include "api/schema/requests.h"
@@ -362,6 +363,7 @@ static int create_for_run(struct call *c, struct run_request *run, struct error 
 	if (r < 0)
 		return r;
 	run->session.owner = c->owner;
+	run->session.standard_imports = run_imports_are_standard(run);
 	/*
 	 * Nobody else will use it: a picture that is asked for says that there is something to see.
 	 */
