@@ -69,6 +69,7 @@ def _show_hidden():
         try:
             if manager in hidden:
                 manager.show()
+                _keep_open(manager)
             if manager in hidden or manager.canvas.figure.stale:
                 manager.canvas.draw_idle()
         except Exception as e:
@@ -76,9 +77,19 @@ def _show_hidden():
     return hidden
 
 
+def _keep_open(manager):
+    """The window ignores requests to close it: Tk handles such requests while it destroys the window, and then destroys it twice."""
+    protocol = getattr(getattr(manager, 'window', None), 'protocol', None)
+    if protocol is not None:
+        protocol('WM_DELETE_WINDOW', lambda: None)
+
+
 def _close(managers):
     for manager in managers:
-        sys.modules['matplotlib._pylab_helpers'].Gcf.destroy(manager)
+        try:
+            sys.modules['matplotlib._pylab_helpers'].Gcf.destroy(manager)
+        except Exception as e:
+            _report(e, 'The window of a figure could not be closed:')
 
 
 # ---- toolkits: each handles what is there, without waiting ---------------------------------
