@@ -48,6 +48,16 @@ def test_a_large_frame_is_left_out(session):
     assert len(o['result'][TABLE]['a']) == 200_000
 
 
+def test_lines_alone(chart):
+    c = chart('plt.plot([1, 2, 3], [4, 5, 6])')
+    assert c['elements'] == [{'label': 'Line 0', 'points': [[1, 4], [2, 5], [3, 6]]}]
+
+
+def test_a_whisker_without_length_is_no_median(chart):
+    box = chart('plt.boxplot([[1, 2, 3, 4, 100]])')['elements'][0]
+    assert (box['median'], box['third_quartile'], box['max'], box['outliers']) == (3, 4, 4, [100])
+
+
 def test_lines(chart):
     c = chart(
         'plt.plot([0, 1, 2], [0.5, 1.5, 2.5], label="up")\nplt.plot([0, 1], [3, float("inf")])\nplt.axhline(1)\n'

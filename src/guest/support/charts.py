@@ -101,8 +101,9 @@ def _chart_of_axes(ax, budget):
 
 
 def _is_ruler(ax, line):
-    """A line across the whole axes (axhline, axvline): it shows a value and is no data."""
-    return line.get_transform() in (ax.get_xaxis_transform('grid'), ax.get_yaxis_transform('grid'))
+    """A line across the whole axes (axhline, axvline): it shows a value and is no data. Such a line has the very transform
+    of its axes. Transforms are not compared by value: before the axes have a scale, those of all lines are equal."""
+    return any(line.get_transform() is t for t in (ax.get_xaxis_transform('grid'), ax.get_yaxis_transform('grid')))
 
 
 def _plane(ax, kind, swapped=False):
@@ -268,6 +269,7 @@ class _Box:
         xs, ys = [x for x, _ in points], [y for _, y in points]
         self.left, self.right, self.bottom, self.top = min(xs), max(xs), min(ys), max(ys)
         self.median = self.low = self.high = None
+        self.width = 0  # of the line that is the median
         self.outliers = []
 
     def add(self, artist, points):
@@ -275,7 +277,9 @@ class _Box:
         ys = [y for _, y in points]
         if len(points) == 2 and artist.get_linestyle() != 'None' and points[0] != points[1]:
             if ys[0] == ys[1] and self.bottom <= ys[0] <= self.top and points[0][0] != points[1][0]:
-                self.median = ys[0] if self.median is None else self.median
+                # a cap is at the edge of the box when its whisker has no length; the median is wider
+                width = abs(points[0][0] - points[1][0])
+                self.median, self.width = (ys[0], width) if width > self.width else (self.median, self.width)
             elif points[0][0] == points[1][0] and max(ys) == self.bottom:
                 self.low = min(ys)
             elif points[0][0] == points[1][0] and min(ys) == self.top:
