@@ -1,4 +1,5 @@
 /* glovebox shell: Python's prompt, with the interpreter in a sandbox. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "base/paths.h"
 #include "base/text.h"
 #include "cli/backend.h"
+#include "cli/bash_cell.h"
 #include "cli/cli.h"
 #include "cli/cli_words.h"
 #include "cli/prompt.h"
@@ -24,13 +26,15 @@ struct options {
 	char *network, **allow;
 	char **env, **preload, **packages, **imports;
 	char *profile;
-	bool save, help;
+	bool bash, save, help;
 };
 
 #define AT(member) offsetof(struct options, member)
 
 /* clang-format off */
 static const struct option_row rows[] = {
+	{ "bash", 0, OPTION_FLAG, AT(bash),
+	  .help = "lines are commands of bash, which keeps its directory, variables and functions" },
 	{ "timeout", 't', OPTION_SECONDS, AT(timeout), 0.1, 0, "SECONDS",
 	  .help = "time limit of a cell; a cell that exceeds it is interrupted (default: no limit)" },
 	{ "profile", 0, OPTION_TEXT, AT(profile), .value = "NAME",
@@ -64,12 +68,13 @@ static const struct cli_page page = {
 	.verb = "shell",
 	.usage = "[options]",
 	.about =
-		"Starts an interactive Python session in a sandbox. No server is needed. Ctrl-C interrupts, "
+		"Starts an interactive session of Python, or of bash, in a sandbox. No server is needed. Ctrl-C interrupts, "
 		"Ctrl-D ends.\n"
 		"Lines that begin with % are commands of the shell: %help, %undo, %checkpoint, %fork, %tree, %reset, %quit.",
 	.rows = rows,
 	.examples = "  glovebox shell\n"
-		    "  glovebox shell --preload numpy,pandas --memory 4G\n",
+		    "  glovebox shell --preload numpy,pandas --memory 4G\n"
+		    "  glovebox shell --bash\n",
 };
 
 struct shell {
@@ -115,9 +120,25 @@ static void on_display(void *userdata, const struct bundle *b)
 	display_print(b, may_save(sh), &sh->n_saved);
 }
 
-static void print_error(const struct observation *o)
+/* A command of bash that failed: what it printed says why. */
+static bool is_exit_status(const struct cell_error *error)
+{
+	static const char words[] = "exit status ";
+	const char *at = error->message_len ? memmem(error->message, error->message_len, words,
+						      sizeof(words) - 1)
+					    : NULL;
+	if (!at || !text_eq(error->type, "subprocess.CalledProcessError"))
+		return false;
+	size_t len = error->message_len - (size_t)(at - error->message);
+	fprintf(stderr, "(%.*s)\n", (int)(len - (at[len - 1] == '.')), at);
+	return true;
+}
+
+static void print_error(const struct observation *o, bool bash)
 {
 	const struct cell_error *error = o->error;
+	if (bash && is_exit_status(error))
+		return;
 	if (error->traceback_len) {
 		fd_write_waiting(STDERR_FILENO, error->traceback, error->traceback_len);
 		if (error->traceback[error->traceback_len - 1] != '\n')
@@ -139,7 +160,7 @@ static void on_done(void *userdata, const struct observation *o)
 	if (o->result)
 		display_print(o->result, may_save(sh), &sh->n_saved);
 	if (o->error)
-		print_error(o);
+		print_error(o, sh->options->bash);
 	if (o->status == CELL_TIMEOUT)
 		fprintf(stderr, "(the cell took longer than %g s)\n", sh->options->timeout);
 	if (o->died)
@@ -182,16 +203,27 @@ static int begin_again(struct shell *sh, struct error *e)
 	return begin(sh, e);
 }
 
+/* The code of the cell: lines of bash are a cell of the interpreter that keeps the shell's state. */
+static int wrap_cell(const struct shell *sh, struct buffer *code)
+{
+	static const char shell[] = "%%shell\n";
+	int r = sh->options->bash ? buffer_append(code, shell, sizeof(shell) - 1) : 0;
+	return r < 0 ? r : buffer_append(code, sh->cell.data, sh->cell.len);
+}
+
 static void run_cell(struct shell *sh)
 {
+	_cleanup_buffer_ struct buffer code = BUFFER_INIT(0);
 	const struct cell_observer observer = { .on_output = on_output,
 		.on_display = on_display,
 		.on_done = on_done,
 		.uncapped = true };
 	struct error e = { 0 };
-	int r = local_execute(sh->local,
-		&(struct cell_request){ .code = sh->cell.data, .code_len = sh->cell.len },
-		&observer, sh, &e);
+	int r = wrap_cell(sh, &code) < 0
+			? error_set(&e, -ENOMEM, "out of memory")
+			: local_execute(sh->local,
+				  &(struct cell_request){ .code = code.data, .code_len = code.len },
+				  &observer, sh, &e);
 	int number = local_signal(sh->local);
 
 	if (r < 0) {
@@ -345,8 +377,11 @@ static void take_line(struct shell *sh, const char *line)
 	 * As Python's own prompt: without the last newline, so that a block goes on until an empty
 	 * line.
 	 */
-	if (!local_is_complete(sh->local, sh->cell.data,
-		    sh->cell.len - (sh->cell.data[sh->cell.len - 1] == '\n')))
+	bool complete = sh->options->bash
+				? bash_cell_is_complete(sh->cell.data, sh->cell.len)
+				: local_is_complete(sh->local, sh->cell.data,
+					  sh->cell.len - (sh->cell.data[sh->cell.len - 1] == '\n'));
+	if (!complete)
 		return;
 	run_cell(sh);
 	sh->cell.len = 0;
@@ -397,8 +432,8 @@ static void tell_missing_modules(struct shell *sh)
 static int run_shell(const struct options *o)
 {
 	struct shell sh = { .options = o, .cell = BUFFER_INIT(LIMIT_CODE_BYTES) };
-	_cleanup_free_ char *history_path = paths_home_file(
-		"XDG_STATE_HOME", ".local/state", "glovebox/history");
+	_cleanup_free_ char *history_path = paths_home_file("XDG_STATE_HOME", ".local/state",
+		o->bash ? "glovebox/history-bash" : "glovebox/history");
 	struct error e = { 0 };
 	int r = begin(&sh, &e);
 
@@ -411,9 +446,10 @@ static int run_shell(const struct options *o)
 		sh.exit_code = CLI_NO_START;
 	} else {
 		if (prompt_is_terminal(sh.prompt))
-			printf("Glovebox %s: Python in a sandbox. %%help for help, Ctrl-D to end.\n",
-				GLOVEBOX_VERSION);
-		prompt_set_completion(sh.prompt, complete, &sh);
+			printf("Glovebox %s: %s in a sandbox. %%help for help, Ctrl-D to end.\n",
+				GLOVEBOX_VERSION, o->bash ? "bash" : "Python");
+		if (!o->bash)
+			prompt_set_completion(sh.prompt, complete, &sh);
 		tell_missing_modules(&sh);
 		loop(&sh);
 	}

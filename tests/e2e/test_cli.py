@@ -321,6 +321,17 @@ def test_shell_from_a_pipe():
     assert r.stdout == "3\n0\n1\non\n" and "ZeroDivisionError" in r.stderr and r.returncode == 0
 
 
+def test_shell_of_bash():
+    lines = [
+        'cd /tmp; x="a b"', 'pwd; echo "$x"', 'for i in 1 2; do', 'echo "i $i"', 'done', '', 'echo "two', 'lines"', 'cat <<X', 'here',
+        'X', '', 'echo \\', 'joined', 'echo k > kept; rm kept', '%undo', 'ls kept 2>&1 | wc -l', 'false', 'nosuchcommand', 'exit', 'echo not',
+    ]  # fmt: skip
+    r = glovebox('shell', '--bash', input='\n'.join(lines) + '\n')
+    assert r.stdout.replace('(restored variables and files)\n', '') == '/tmp\na b\ni 1\ni 2\ntwo\nlines\nhere\njoined\n1\n', r
+    assert 'nosuchcommand: command not found' in r.stderr and '(exit status 1)\n' in r.stderr and '(exit status 127)\n' in r.stderr
+    assert 'Traceback' not in r.stderr and r.returncode == 0
+
+
 # ---- doctor ---------------------------------------------------------------
 
 
