@@ -331,6 +331,15 @@ static const struct route *claimed(const struct api *a, const struct http_exchan
 	return r;
 }
 
+/* An address that nobody serves may be a dialect's to refuse, in its own form. */
+static const struct route *strayed(const struct api *a, const struct http_exchange *x)
+{
+	const struct route *r = NULL;
+	for (size_t i = 0; !r && i < DIALECTS_MAX && a->dialects[i]; i++)
+		r = a->dialects[i]->stray ? a->dialects[i]->stray(x) : NULL;
+	return r;
+}
+
 static enum http_body_mode on_headers(struct http_exchange *x, void *userdata)
 {
 	struct error e = { 0 };
@@ -344,6 +353,8 @@ static enum http_body_mode on_headers(struct http_exchange *x, void *userdata)
 	};
 	m.route = claimed(c->api, x);
 	int matched = m.route ? 0 : routes_match(&c->api->routes, http_method(x), http_path(x), &m);
+	if (matched < 0 && http_method(x) != HTTP_METHOD_OPTIONS && (m.route = strayed(c->api, x)))
+		matched = 0;
 	c->route = m.route;
 	http_set_problem_form(x, m.route ? m.route->problem_form : NULL);
 	if (m.route && (m.route->flags & ROUTE_FOREIGN) == ROUTE_FOREIGN)

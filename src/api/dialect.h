@@ -29,6 +29,11 @@ struct dialect {
 	 * that serves it, else NULL. The route checks its own tokens (ROUTE_PUBLIC). May be NULL.
 	 */
 	const struct route *(*claim)(const struct http_exchange *x);
+	/*
+	 * The route that answers a request to an address below the dialect's own that no row of
+	 * any table serves, else NULL. May be NULL.
+	 */
+	const struct route *(*stray)(const struct http_exchange *x);
 	/* The server ends soon: streams that would stay open for ever are ended. May be NULL. */
 	void (*drain)(void *state);
 	/*

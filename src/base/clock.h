@@ -14,3 +14,5 @@ enum { CLOCK_TEXT_MAX = 32 };
 
 /* RFC 3339 in UTC with milliseconds, such as 2026-11-15T22:07:47.123Z; returns buf. */
 char *clock_format(uint64_t wall_ns, char buf[CLOCK_TEXT_MAX]);
+/* RFC 3339: a fraction of a second is allowed, a zone (Z or +hh:mm) is needed. -EINVAL. */
+int clock_parse(const char *text, uint64_t *ret_wall_ns);

@@ -143,6 +143,7 @@ enum {
 	/* an exception's text, which may carry an agent's answer */
 	LIMIT_MESSAGE_BYTES = 16 * 1024 * 1024,
 	/* the network of sessions */
+	LIMIT_FILE_METADATA_BYTES = 3072,   /* of a file of E2B's, as JSON */
 	LIMIT_NETWORK_RULES = 64,           /* of one session */
 	LIMIT_PROXY_HEAD_BYTES = 32 * 1024, /* what a client may say before it names its target */
 	/* read at once from one side, and kept for the other */

@@ -64,7 +64,7 @@ static const struct {
 	{ "dev/stdout", "/proc/self/fd/1" }, { "dev/stderr", "/proc/self/fd/2" },
 	{ "dev/ptmx", "pts/ptmx" } };
 static const char *const empty_dirs[] = { "etc", "etc/ssl", "proc", "dev", "dev/shm", "dev/pts",
-	"tmp", "workspace", "var", "var/cache", "var/tmp", "run", "home" };
+	"tmp", "workspace", "var", "var/cache", "var/tmp", "run", "home", "home/bin" };
 
 /*
  * In a user namespace flags the host set are locked and must be repeated, so those are asked for as
@@ -355,6 +355,24 @@ static int show(const char *root, const struct shown *s, struct error *e)
 	return 0;
 }
 
+/*
+ * Names that programs of other sandboxes use: /home/user is the workspace, and `python` is python3 for
+ * those that have /home/bin at the end of their PATH.
+ */
+static int add_home(const char *root)
+{
+	static const struct {
+		const char *target, *at;
+	} links[] = { { "/workspace", "home/user" }, { "/usr/bin/python3", "home/bin/python" } };
+	char path[PATH_MAX];
+	for (size_t i = 0; i < ARRAY_LEN(links); i++) {
+		snprintf(path, sizeof(path), "%s/%s", root, links[i].at);
+		if (symlink(links[i].target, path) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
 static int fill(const char *root, const struct shown *shown, struct error *e)
 {
 	char path[PATH_MAX];
@@ -367,10 +385,8 @@ static int fill(const char *root, const struct shown *shown, struct error *e)
 				e, -errno, "making %s in the jails' tree", empty_dirs[i]);
 	}
 
-	/* where programs written for E2B's sandboxes look for their files */
-	snprintf(path, sizeof(path), "%s/home/user", root);
-	if (symlink("/workspace", path) < 0)
-		return error_set_errno(e, -errno, "making /home/user in the jails' tree");
+	if ((r = add_home(root)) < 0)
+		return error_set_errno(e, r, "filling /home of the jails' tree");
 	for (size_t i = 0; i < ARRAY_LEN(system_dirs); i++)
 		if ((r = add_system_dir(root, system_dirs[i])) < 0)
 			return error_set_errno(

@@ -247,6 +247,8 @@ struct cell_observer {
 	 * Say no to the output cap: on_output gets every byte and nothing is kept (the CLI's way).
 	 */
 	bool uncapped;
+	/* on_output gets every byte; the observation keeps what the cap allows */
+	bool streams_all;
 };
 
 /*

@@ -14,7 +14,7 @@ void session_tell_output(struct session *s, enum stream stream, const char *data
 	if (!c || c->abandoned || !c->observer.on_output || !len)
 		return;
 
-	if (c->observer.uncapped) {
+	if (c->observer.uncapped || c->observer.streams_all) {
 		c->observer.on_output(c->userdata, stream, data, len);
 		return;
 	}
@@ -56,6 +56,7 @@ void session_guest_output(struct session *s, enum stream stream, const char *dat
 	if (in_head < len)
 		/* beyond the cap: no hurry, and others need the CPUs */
 		guest_rest(sandbox_guest(s->sandbox));
-	session_tell_output(s, stream, data, in_head);
+	bool all = s->queue.running && s->queue.running->observer.streams_all;
+	session_tell_output(s, stream, data, all ? len : in_head);
 	watch_output(s, stream, data, in_head);
 }

@@ -49,6 +49,17 @@ const checks = {
     assert.deepEqual([plot.chart.type, plot.chart.title, plot.isMainResult], ['bar', 'T', false])
     assert.deepEqual(plot.chart.elements, [{ label: 'p', group: 'Group 0', value: 1 }, { label: 'q', group: 'Group 0', value: 2 }])
     assert(plot.png)
+    const line = (await box.runCode('plt.figure(); plt.plot([1, 2], [3, 4.5], label="L")\nplt.show()')).results[0].chart
+    assert.deepEqual([line.type, line.elements], ['line', [{ label: 'L', points: [[1, 3], [2, 4.5]] }]])
+  },
+  async 'media types without a name of their own are extra'() {
+    const run = await box.runCode('display({"application/x-own": "z", "text/plain": "p"}, raw=True)')
+    assert.deepEqual([run.results[0].extra, run.results[0].text], [{ 'application/x-own': 'z' }, 'p'])
+  },
+  async 'all output of a cell arrives'() {
+    let bytes = 0
+    const run = await box.runCode('print("x" * 3_000_000)', { onStdout: (o) => (bytes += o.line.length) })
+    assert.deepEqual([bytes, run.logs.stderr], [3_000_001, []])
   },
   async 'variables of create and of one run'() {
     assert.equal((await box.runCode('import os; os.environ["GREET"]')).text, 'hi')
@@ -122,6 +133,9 @@ const checks = {
     await assert.rejects(box.commands.run('exit 3'), (e) => e.exitCode === 3)
     assert.equal((await box.commands.run('pwd; echo $A', { cwd: '/tmp', envs: { A: 'b' } })).stdout, '/tmp\nb\n')
   },
+  async 'python is a command'() {
+    assert.equal((await box.commands.run('python -c "print(1)"')).stdout, '1\n')
+  },
   async 'commands share files with the interpreter'() {
     await box.commands.run('echo 7 > shared')
     assert.equal((await box.runCode('open("/home/user/shared").read()')).text, '7\\n')
@@ -177,6 +191,18 @@ const checks = {
     assert.equal(decode(await box.files.read('/tmp/c.bin', { format: 'bytes' })), 'x\0z')
     await box.files.write('empty', '')
     assert.equal(await box.files.read('empty'), '')
+  },
+  async 'files keep metadata'() {
+    const metadata = { author: 'me', kind: 'a b' }
+    const [first, second] = await box.files.write([{ path: 'meta/a', data: '1' }, { path: 'meta/b', data: '2' }], { metadata })
+    assert.deepEqual([first.metadata, second.metadata], [metadata, metadata])
+    assert.deepEqual((await box.files.list('meta')).map((e) => e.metadata), [metadata, metadata])
+    assert.deepEqual((await box.files.rename('meta/a', 'meta/c')).metadata, metadata)
+    await box.files.write('meta/c', 'again', { gzip: true, metadata: { Kind: 'z' } })
+    assert.deepEqual((await box.files.getInfo('meta/c')).metadata, { kind: 'z' })
+    await box.files.write('meta/c', 'again')
+    assert.equal((await box.files.getInfo('meta/c')).metadata, undefined)
+    await assert.rejects(box.files.write('/tmp/meta', '1', { metadata }), (e) => e.name === 'InvalidArgumentError' && /home/.test(e.message))
   },
   async 'files may come compressed'() {
     await box.files.write('packed/text', 'again '.repeat(10_000), { gzip: true })
@@ -236,6 +262,41 @@ const checks = {
     assert(found.some((i) => i.sandboxId === box.sandboxId))
     const none = await Sandbox.list({ query: { metadata: { who: 'others' } } }).nextItems()
     assert(!none.some((i) => i.sandboxId === box.sandboxId))
+  },
+  async 'lists have an order and filters'() {
+    const ids = async (options) => (await Plain.list(options).nextItems()).map((i) => i.sandboxId)
+    const metadata = { list: 'ordered' }
+    const made = []
+    for (let i = 0; i < 3; i++) made.push(await Plain.create(i === 1 ? 'code-interpreter-v1' : 'base', { metadata }))
+    const [a, b, c] = made.map((m) => m.sandboxId)
+    assert.deepEqual(await ids({ query: { metadata } }), [c, b, a])
+    assert.deepEqual(await ids({ query: { metadata }, order: 'asc' }), [a, b, c])
+    assert.deepEqual(await ids({ query: { metadata, template: 'code-interpreter-v1' } }), [b])
+    assert.deepEqual(await ids({ query: { metadata, startedAfter: (await made[2].getInfo()).startedAt } }), [c])
+    const pages = Plain.list({ query: { metadata }, limit: 2, order: 'asc' })
+    assert.deepEqual((await pages.nextItems()).map((i) => i.sandboxId), [a, b])
+    assert.deepEqual((await pages.nextItems()).map((i) => i.sandboxId), [c])
+    assert.equal(pages.hasNext, false)
+    await assert.rejects(ids({ limit: 0 }), /limit/)
+    await assert.rejects(ids({ nextToken: 'no token' }), /nextToken/)
+    await Promise.all(made.map((m) => m.kill()))
+  },
+  async 'a network is allowed by name, or closed'() {
+    const closed = await Plain.create({ allowInternetAccess: false })
+    assert.equal((await closed.getInfo()).allowInternetAccess, false)
+    await closed.updateNetwork({ denyOut: ({ allTraffic }) => [allTraffic] })
+    await assert.rejects(closed.updateNetwork({ allowOut: ['1.1.1.1'] }), /501.*Glovebox/)
+    await closed.kill()
+    const network = { allowOut: ['1.1.1.1', '2606:4700:4700::1111', 'example.org'], denyOut: ['0.0.0.0/0'] }
+    const open = await Plain.create({ network })
+    const { allowOut, denyOut } = (await open.getInfo()).network
+    assert.deepEqual({ allowOut, denyOut }, network)
+    assert.match((await open.commands.run('cat /etc/hosts; echo $http_proxy')).stdout, /127\.77\.0\.1/)
+    await open.updateNetwork(network)
+    await open.kill()
+    await assert.rejects(Plain.create({ network: { allowOut: ['no host!'] } }), /400/)
+    for (const refused of [{ httpsPorts: [3000] }, { egressProxy: { address: 'a:1' } }, { rules: { 'a.org': [{ transform: { headers: { A: 'b' } } }] } }])
+      await assert.rejects(Plain.create({ network: refused }), /501/)
   },
   async 'lists come in pages'() {
     const more = [await Plain.create(), await Plain.create()]
@@ -321,11 +382,13 @@ const checks = {
     assert.deepEqual(await ids({ sandboxId: mine.sandboxId }), [first.snapshotId, second.snapshotId])
     assert.deepEqual(await ids({ name: 'mine' }), [first.snapshotId])
     assert(!(await Sandbox.list().nextItems()).some((i) => i.sandboxId === first.snapshotId))
-    const from = [await Sandbox.create(first.snapshotId, { metadata: { a: 'b' } }), await Sandbox.create('mine'), await Sandbox.create(second.snapshotId)]
+    const from = [await Sandbox.create(first.snapshotId, { metadata: { a: 'b' }, envs: { LATE: 'l' } }), await Sandbox.create('mine'), await Sandbox.create(second.snapshotId)]
     const values = await Promise.all(from.map(async (s) => (await s.runCode('x')).text))
     assert.deepEqual(values, ['5', '5', '6'])
     assert.equal(await from[0].files.read('f'), 'five')
     assert.deepEqual((await from[0].getInfo()).metadata, { a: 'b' })
+    assert.equal((await from[0].commands.run('echo $LATE')).stdout, 'l\n')
+    assert.equal((await from[0].runCode('import os; os.environ["LATE"]')).text, 'l')
     assert.equal(await Sandbox.deleteSnapshot(first.snapshotId), true)
     assert.equal(await Sandbox.deleteSnapshot(first.snapshotId), false)
     assert.equal(await Sandbox.deleteSnapshot(second.snapshotId), true)
@@ -400,11 +463,11 @@ const checks = {
   },
   async 'what is not served is said'() {
     await assert.rejects(Plain.create('nosuch'), /not found/)
-    await assert.rejects(box.updateNetwork({ allowOut: ['1.1.1.1'] }), /Glovebox/)
     await assert.rejects(Volume.create('v'), /Glovebox/)
     await assert.rejects(Volume.list(), /Glovebox/)
     await assert.rejects(Secret.create('s', 'v'), /Glovebox/)
     await assert.rejects(Secret.list().nextItems(), /Glovebox/)
+    assert.equal(await Plain.kill(''), false)
     await assert.rejects(Template.build(Template().fromImage('debian'), 'mine'), /Glovebox/)
     await assert.rejects(Plain.create({ mcp: {} }), /Glovebox/)
     await assert.rejects(Plain.create({ volumeMounts: { '/v': 'name' } }), /Glovebox/)

@@ -91,6 +91,15 @@ static void texts(void)
 	OK(strlen(a) == 26 && strcmp(a, c));
 	char when[CLOCK_TEXT_MAX];
 	OK_STR(clock_format(1700000000123000000ULL, when), "2023-11-14T22:13:20.123Z");
+	uint64_t wall = 0;
+	OK(clock_parse("2023-11-14T22:13:20.123Z", &wall) == 0 && wall == 1700000000123000000ULL);
+	OK(clock_parse("2023-11-15T00:13:20+02:00", &wall) == 0 && wall == 1700000000000000000ULL);
+	OK(clock_parse("2023-11-14T20:13:20.5-02:00", &wall) == 0 &&
+		wall == 1700000000500000000ULL);
+	OK(clock_parse("2023-11-14T22:13:20", &wall) == -EINVAL);
+	OK(clock_parse("1960-01-01T00:00:00Z", &wall) == -EINVAL);
+	OK(clock_parse("2023-11-14T22:13:20Zx", &wall) == -EINVAL);
+	OK(clock_parse("tomorrow", &wall) == -EINVAL && wall == 1700000000500000000ULL);
 }
 
 static void errors(void)

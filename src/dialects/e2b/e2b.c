@@ -79,7 +79,7 @@ void e2b_fail(struct call *c, const struct error *e)
 	if (e2b_is_connect(c->x))
 		e2b_connect_error(c, e2b_connect_code(e), text);
 	else
-		e2b_error(c, call_status_of(e), text);
+		e2b_error(c, e->err == -ENOSYS ? 501 : call_status_of(e), text);
 }
 
 /* ---- requests to a sandbox ---------------------------------------------------------- */
@@ -308,6 +308,12 @@ static const struct route *claim(const struct http_exchange *x)
 	return is_upload(x) ? &upload_route : &data_route;
 }
 
+/* Errors of this API have its shape also where it serves nothing. */
+static const struct route *stray(const struct http_exchange *x)
+{
+	return e2b_is_stray(http_path(x)) ? &e2b_stray_route : NULL;
+}
+
 /* ---- life --------------------------------------------------------------------------- */
 
 static int create(struct api *a, const struct api_config *config, struct error *e, void **ret_state)
@@ -337,4 +343,5 @@ const struct dialect dialect_e2b = { .name = "e2b",
 	.create = create,
 	.destroy = destroy,
 	.claim = claim,
+	.stray = stray,
 	.resume = resume_for_port };

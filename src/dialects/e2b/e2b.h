@@ -58,7 +58,7 @@ bool e2b_is_signed(const struct http_exchange *x);
 struct session *e2b_signed_session(struct call *c);
 
 /* ---- the control plane: e2b_control.c, rows in e2b_routes.c ---- */
-extern const struct route e2b_routes[];
+extern const struct route e2b_routes[], e2b_stray_route;
 void e2b_create(struct call *c);
 void e2b_list(struct call *c);
 void e2b_get(struct call *c);
@@ -67,7 +67,11 @@ void e2b_timeout(struct call *c);
 void e2b_refresh(struct call *c);
 void e2b_connect_sandbox(struct call *c);
 void e2b_metrics(struct call *c);
+/* e2b_list.c, e2b_network.c */
+void e2b_update_network(struct call *c);
+/* For addresses of E2B's API that have no row of their own. */
 void e2b_unserved(struct call *c);
+bool e2b_is_stray(const char *path);
 /* e2b_templates.c */
 void e2b_list_templates(struct call *c);
 void e2b_template_alias(struct call *c);
@@ -81,6 +85,8 @@ void e2b_delete_template(struct call *c);
 
 /* ---- the interpreter: e2b_execute.c ---- */
 void e2b_execute(struct call *c, struct session *s);
+/* Sets variables of an interpreter that runs already; `variables` may be NULL. */
+void e2b_set_environment(struct sessions *t, const char *id, const json_t *variables);
 void e2b_plain(struct call *c, int status, const char *text); /* an answer of plain text */
 /* e2b_contexts.c */
 #define E2B_NO_LANGUAGE "This language is not available; Glovebox runs python and bash"
@@ -103,6 +109,14 @@ int e2b_files_path(struct call *c, char path[E2B_PATH_BYTES]);
 bool e2b_files_refused(const struct error *e);
 void e2b_files_fail(struct call *c, const struct error *e);
 void e2b_files_failure(struct call *c, int exit_code, const struct buffer *err); /* of a script */
+/* e2b_metadata.c: that of a request as JSON, or NULL; owned. -EINVAL, -ENOMEM. */
+int e2b_metadata_read(struct call *c, char **ret, struct error *e);
+/* Of a file below the home. -ENOSYS: this kernel keeps none. */
+int e2b_metadata_store(struct session *s, const char *path, const char *json, struct error *e);
+/* The workspace if some file in it may have metadata, else -1; not the caller's. */
+int e2b_metadata_root(struct session *s);
+/* The member "metadata" of an entry, if the file has any. */
+void e2b_metadata_put(struct json_writer *w, int root, const char *path);
 /* `method` is what follows "filesystem.Filesystem/" or "process.Process/". */
 void e2b_filesystem(struct call *c, struct session *s, const char *method, json_t *request);
 void e2b_process(struct call *c, struct session *s, const char *method, json_t *request);

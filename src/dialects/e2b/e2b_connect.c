@@ -46,6 +46,8 @@ static const char *code_of(int status)
 
 const char *e2b_connect_code(const struct error *e)
 {
+	if (text_eq(e->slug, "no_stdin"))
+		return "failed_precondition";
 	return code_of(call_status_of(e));
 }
 

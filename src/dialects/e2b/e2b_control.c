@@ -17,7 +17,6 @@
 #include "json/json_read.h"
 
 #define YEAR_SECONDS 31536000.0
-enum { LIST_MAX = 100 };
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
@@ -66,7 +65,7 @@ static void put_times(struct json_writer *w, const struct session_info *i)
 		w, "endAt", clock_format(i->created_wall_ns + (uint64_t)(i->ttl_s * 1e9), text));
 }
 
-static void put_info(struct call *c, struct json_writer *w, const struct session_info *i)
+void e2b_put_info(struct call *c, struct json_writer *w, const struct session_info *i)
 {
 	_cleanup_json_ json_t *kept = e2b_kept(i);
 	char *own = json_dumps(
@@ -90,6 +89,7 @@ static void put_info(struct call *c, struct json_writer *w, const struct session
 		json_field_raw(w, "metadata", own, strlen(own));
 	else
 		json_field_raw(w, "metadata", "{}", 2);
+	e2b_put_network(w, i, kept);
 	json_field_raw(w, "volumeMounts", "[]", 2);
 	json_close(w);
 	free(own);
@@ -166,17 +166,18 @@ void e2b_set_end(struct session *s, double seconds, bool extend)
 
 /* ---- making ------------------------------------------------------------------------- */
 
-static int add_environment(const json_t *variables, struct session_params *p)
+int e2b_environment(const json_t *variables, const char *const *fixed, struct session_params *p)
 {
 	const char *name;
 	json_t *value;
-	size_t n = 0, count = json_object_size(variables);
+	size_t n = 0, room = json_object_size(variables) + 1;
 
-	p->env = calloc(count + 4, sizeof(*p->env));
+	for (size_t i = 0; fixed && fixed[i]; i++)
+		room++;
+	p->env = calloc(room, sizeof(*p->env));
 	if (!p->env)
 		return -ENOMEM;
-	const char *fixed[] = { ("HOME=" E2B_HOME), "USER=user", "LOGNAME=user" };
-	for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
+	for (size_t i = 0; fixed && fixed[i]; i++)
 		if (!(p->env[n++] = strdup(fixed[i])))
 			return -ENOMEM;
 	json_object_foreach((json_t *)(uintptr_t)variables, name, value)
@@ -200,6 +201,7 @@ static int fill_params(const json_t *body, const char *template, struct session_
 
 	json_object_set_new(
 		kept, E2B_KEY_METADATA, json_is_object(own) ? json_incref(own) : json_object());
+	e2b_keep_network(kept, body);
 	p->metadata = json_dumps(kept, JSON_COMPACT);
 	p->ttl_s = e2b_timeout_of(body, E2B_TIMEOUT_S);
 	p->idle_timeout_s = YEAR_SECONDS;
@@ -208,7 +210,9 @@ static int fill_params(const json_t *body, const char *template, struct session_
 	p->private_ports = json_is_false(
 		json_object_get(json_object_get(body, "network"), "allowPublicTraffic"));
 	p->wants_loopback = true;
-	return p->metadata ? add_environment(json_object_get(body, "envVars"), p) : -ENOMEM;
+	static const char *const fixed[] = { "HOME=" E2B_HOME, "USER=user", "LOGNAME=user",
+		"PATH=/usr/local/bin:/usr/bin:/bin:/home/bin", NULL };
+	return p->metadata ? e2b_environment(json_object_get(body, "envVars"), fixed, p) : -ENOMEM;
 }
 
 static const char *refused_field(const json_t *body)
@@ -259,7 +263,9 @@ void e2b_create(struct call *c)
 		return;
 	}
 
-	int r = api_check_open(c->api, &e);
+	int r = e2b_network(body, &p.network, &e);
+	if (r == 0)
+		r = api_check_open(c->api, &e);
 	if (r == 0)
 		r = api_check_quota(c->api, c->owner, &e);
 	if (r == 0 && fill_params(body, template, &p) < 0)
@@ -279,108 +285,6 @@ void e2b_create(struct call *c)
 
 /* ---- the others --------------------------------------------------------------------- */
 
-/* metadata= is a query string whose names and values are encoded once more, by some SDKs twice. */
-/* Decodes once more, in place. */
-static int decode_again(char *text, size_t size)
-{
-	char copy[1024];
-	int r = http_percent_decode(text, strlen(text), false, copy, sizeof(copy));
-	if (r == 0)
-		snprintf(text, size, "%s", copy);
-	return r;
-}
-
-static bool pair_fits(const json_t *own, const char *pair, size_t len)
-{
-	char name[256], value[1024];
-	const char *equals = memchr(pair, '=', len);
-
-	if (!equals)
-		return true;
-	size_t before = (size_t)(equals - pair);
-	if (http_percent_decode(pair, before, true, name, sizeof(name)) < 0 ||
-		http_percent_decode(equals + 1, len - before - 1, true, value, sizeof(value)) < 0)
-		return false;
-	for (int round = 0; round < 2; round++) {
-		const char *has = json_string_value(json_object_get(own, name));
-		if (has && text_eq(has, value))
-			return true;
-		if (decode_again(name, sizeof(name)) < 0 || decode_again(value, sizeof(value)) < 0)
-			return false;
-	}
-
-	return false;
-}
-
-static bool metadata_fits(const json_t *own, const char *filter)
-{
-	while (*filter) {
-		size_t n = strcspn(filter, "&");
-		if (!pair_fits(own, filter, n))
-			return false;
-		filter += n + (filter[n] == '&');
-	}
-	return true;
-}
-
-static bool state_fits(struct call *c, const struct session_info *i)
-{
-	char states[64];
-	return http_query_param(c->x, "state", states, sizeof(states)) != 1 || !*states ||
-	       strstr(states, i->state == SESSION_PAUSED ? "paused" : "running");
-}
-
-static bool listed(struct call *c, const struct session_info *i, const char *filter)
-{
-	_cleanup_json_ json_t *kept = i->owner == c->owner ? e2b_kept(i) : NULL;
-	return kept && !json_object_get(kept, E2B_KEY_SNAPSHOT) && state_fits(c, i) &&
-	       metadata_fits(json_object_get(kept, E2B_KEY_METADATA), filter);
-}
-
-uint64_t e2b_query_number(struct call *c, const char *name, uint64_t most, uint64_t otherwise)
-{
-	char text[32];
-	uint64_t n = otherwise;
-	if (http_query_param(c->x, name, text, sizeof(text)) == 1)
-		text_parse_u64(text, 0, most, &n);
-	return n;
-}
-
-void e2b_list(struct call *c)
-{
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
-	struct json_writer w;
-	char filter[4096] = "", next[24] = "";
-	bool paged = !strncmp(http_path(c->x), "/v2/", 4);
-	uint64_t limit = e2b_query_number(c, "limit", LIST_MAX, LIST_MAX), n = 0;
-	uint64_t after = e2b_query_number(c, "nextToken", UINT64_MAX, 0);
-	struct session_info i;
-
-	if (http_query_param(c->x, "metadata", filter, sizeof(filter)) < 0) {
-		e2b_error(c, 400, "metadata: the filter is too long, or wrongly encoded");
-		return;
-	}
-
-	json_writer_init(&w, &b);
-	json_open_array(&w);
-	for (struct session *s = sessions_next(c->api->sessions, NULL); s;
-		s = sessions_next(c->api->sessions, s)) {
-		session_info(s, &i);
-		if (i.serial <= after || !listed(c, &i, filter))
-			continue;
-		if (paged && n == limit) {
-			http_add_header(c->x, "x-next-token", next);
-			break;
-		}
-		snprintf(next, sizeof(next), "%llu", (unsigned long long)i.serial);
-		put_info(c, &w, &i);
-		n++;
-	}
-
-	json_close(&w);
-	call_respond(c, 200, &w, &b);
-}
-
 void e2b_get(struct call *c)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
@@ -391,7 +295,7 @@ void e2b_get(struct call *c)
 		return;
 	session_info(s, &i);
 	json_writer_init(&w, &b);
-	put_info(c, &w, &i);
+	e2b_put_info(c, &w, &i);
 	call_respond(c, 200, &w, &b);
 }
 
@@ -477,9 +381,51 @@ void e2b_metrics(struct call *c)
 	call_respond(c, 200, &w, &b);
 }
 
+/* Where a part that is not served begins, and what to do instead. */
+static const struct {
+	const char *path, *text;
+} unserved[] = {
+	{ "/volumes",
+		"Glovebox has no volumes. Keep files in a snapshot, or show a directory of the server in sessions with its setting mount" },
+	{ "/secrets",
+		"Glovebox keeps no secrets. Give the sandbox what it needs with envs; code in the sandbox can read it" },
+	{ "/templates",
+		"Glovebox builds no templates. Make a sandbox, change it, and use createSnapshot(); packages come from the server's settings or from POST /v1/sessions/{id}/packages" },
+	{ "/v2/templates",
+		"Glovebox builds no templates. Make a sandbox, change it, and use createSnapshot()" },
+	{ "/v3/templates",
+		"Glovebox builds no templates. Make a sandbox, change it, and use createSnapshot(); packages come from the server's settings or from POST /v1/sessions/{id}/packages" },
+	{ "/teams", "Glovebox has no teams. /metrics of the server has its figures" },
+	{ "/sandboxes/metrics",
+		"Glovebox has no metrics of several sandboxes at once. Ask each with getMetrics()" },
+};
+
+static bool begins(const char *path, const char *with)
+{
+	size_t len = strlen(with);
+	return !strncmp(path, with, len) && (path[len] == '/' || !path[len]);
+}
+
 void e2b_unserved(struct call *c)
 {
-	e2b_error(c, 501,
-		"Glovebox does not serve this part of E2B's API. Templates are base, code-interpreter-v1, desktop and snapshots; packages come "
-		"from the server's template or from POST /v1/sessions/{id}/packages; files are kept in a sandbox or a snapshot");
+	for (size_t i = 0; i < ARRAY_LEN(unserved); i++) {
+		if (begins(http_path(c->x), unserved[i].path)) {
+			e2b_error(c, 501, unserved[i].text);
+			return;
+		}
+	}
+
+	e2b_error(c, 404, "E2B's API has nothing at this address, or not with this method");
+}
+
+bool e2b_is_stray(const char *path)
+{
+	static const char *const others[] = { "/sandboxes", "/v2/sandboxes", "/snapshots" };
+	for (size_t i = 0; i < ARRAY_LEN(unserved); i++)
+		if (begins(path, unserved[i].path))
+			return true;
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		if (begins(path, others[i]))
+			return true;
+	return false;
 }

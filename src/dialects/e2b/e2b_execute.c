@@ -21,6 +21,7 @@ struct run {
 	struct outbox out;
 	struct buffer held[2];
 	bool executing, dead, done;
+	uint64_t lost; /* bytes of lines that the client was too slow for */
 	char session[SESSION_ID_LEN + 1];
 	char *after; /* code that puts the environment back, or NULL */
 };
@@ -80,8 +81,11 @@ static void send_line(struct run *r, struct json_writer *w, struct buffer *json)
 {
 	_cleanup_buffer_ struct buffer line = BUFFER_COUNTED(0);
 	json_close(w);
-	if (json_writer_end(w) == 0 && e2b_ascii_line(&line, json->data, json->len) == 0)
-		outbox_send(&r->out, &line);
+	if (json_writer_end(w) < 0 || e2b_ascii_line(&line, json->data, json->len) < 0)
+		return;
+	size_t len = line.len;
+	if (outbox_send(&r->out, &line) == -ENOBUFS)
+		r->lost += len;
 }
 
 static void begin(struct json_writer *w, struct buffer *b, const char *type)
@@ -104,6 +108,16 @@ static void send_text(struct run *r, enum stream stream, const char *data, size_
 	send_line(r, &w, &b);
 }
 
+/* The client read so slowly that lines were dropped. */
+static void send_lost(struct run *r)
+{
+	char text[96];
+	int n = snprintf(text, sizeof(text),
+		"[%llu bytes were left out: the client read them too slowly]\n",
+		(unsigned long long)r->lost);
+	send_text(r, STREAM_STDERR, text, (size_t)n);
+}
+
 /* E2B's names of media types. */
 static const struct {
 	const char *mime, *name;
@@ -114,12 +128,13 @@ static const struct {
 	{ "application/vnd.glovebox.table+json", "data" },
 	{ "application/vnd.glovebox.chart+json", "chart" } };
 
+/* Types without such a name become members of `extra` by themselves, as in their server. */
 static const char *form_of(const char *mime)
 {
 	for (size_t i = 0; i < ARRAY_LEN(forms); i++)
 		if (text_eq(forms[i].mime, mime))
 			return forms[i].name;
-	return NULL;
+	return mime;
 }
 
 /* A text that begins and ends with the same quote loses them, as in their server. */
@@ -147,8 +162,7 @@ static void send_bundle(struct run *r, const struct bundle *bundle, bool main)
 	begin(&w, &b, "result");
 	json_field_bool(&w, "is_main_result", main);
 	for (unsigned i = 0; i < bundle->n; i++)
-		if (form_of(bundle->item[i].mime))
-			put_form(&w, form_of(bundle->item[i].mime), &bundle->item[i]);
+		put_form(&w, form_of(bundle->item[i].mime), &bundle->item[i]);
 	send_line(r, &w, &b);
 }
 
@@ -253,6 +267,8 @@ static void on_done(void *userdata, const struct observation *o)
 	r->cell = NULL;
 	for (int i = 0; i < 2; i++)
 		send_text(r, (enum stream)i, r->held[i].data, r->held[i].len);
+	if (r->lost)
+		send_lost(r);
 	if (o->result)
 		send_bundle(r, o->result, true);
 	if (o->error)
@@ -267,7 +283,8 @@ static void on_done(void *userdata, const struct observation *o)
 static const struct cell_observer observer = { .on_started = on_started,
 	.on_output = on_output,
 	.on_display = on_display,
-	.on_done = on_done };
+	.on_done = on_done,
+	.streams_all = true };
 
 /* ---- requests ----------------------------------------------------------------------- */
 
@@ -302,6 +319,13 @@ static int environment_code(const json_t *variables, char **ret_before, char **r
 	*ret_before = before;
 	*ret_after = after;
 	return after ? 0 : -ENOMEM;
+}
+
+void e2b_set_environment(struct sessions *t, const char *id, const json_t *variables)
+{
+	_cleanup_free_ char *before = NULL, *after = NULL;
+	if (json_object_size(variables) && environment_code(variables, &before, &after) == 0)
+		run_silently(t, id, before);
 }
 
 static const char *wrong(const json_t *body, int *ret_status)

@@ -47,7 +47,7 @@ static const char *user_name(const char *name)
 	return text_eq(name, "sandbox") ? "user" : name;
 }
 
-static void put_entry(struct json_writer *w, const char *field[FIELDS])
+static void put_entry(struct json_writer *w, const char *field[FIELDS], int root)
 {
 	char when[CLOCK_TEXT_MAX];
 	const char *name = strrchr(field[8], '/');
@@ -65,7 +65,17 @@ static void put_entry(struct json_writer *w, const char *field[FIELDS])
 		w, "modifiedTime", clock_format((uint64_t)(strtod(field[6], NULL) * 1e9), when));
 	if (*field[7])
 		json_field_cstr(w, "symlinkTarget", field[7]);
+	if (*field[0] == 'f')
+		e2b_metadata_put(w, root, field[8]);
 	json_close(w);
+}
+
+/* Where files may have metadata, or -1. */
+static int metadata_root(struct call *c)
+{
+	struct error e = { 0 };
+	struct session *s;
+	return call_session(c, &e, &s) == 0 ? e2b_metadata_root(s) : -1;
 }
 
 /* The next entry of what find printed; false at the end. */
@@ -118,7 +128,7 @@ static void on_entry(struct call *c, void *userdata, int code, const struct buff
 	json_writer_init(&w, &b);
 	json_open_object(&w);
 	json_key(&w, "entry");
-	put_entry(&w, field);
+	put_entry(&w, field, metadata_root(c));
 	json_close(&w);
 	call_respond(c, 200, &w, &b);
 }
@@ -141,8 +151,9 @@ static void on_entries(struct call *c, void *userdata, int code, const struct bu
 	json_open_object(&w);
 	json_key(&w, "entries");
 	json_open_array(&w);
+	int root = metadata_root(c);
 	while (next_entry(out, &at, field))
-		put_entry(&w, field);
+		put_entry(&w, field, root);
 	json_close(&w);
 	json_close(&w);
 	call_respond(c, 200, &w, &b);

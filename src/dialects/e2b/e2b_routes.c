@@ -39,8 +39,8 @@ const struct route e2b_routes[] = {
 	ROW(GET, "/snapshots", e2b_list_snapshots, "e2bSnapshots", "list snapshots", 200),
 	ROW(DELETE, "/templates/{id}", e2b_delete_template, "e2bDeleteTemplate",
 		"delete a snapshot", 204),
-	ROW(PUT, "/sandboxes/{id}/network", e2b_unserved, "e2bNetwork",
-		"change the network (not served)", 501),
+	ROW(PUT, "/sandboxes/{id}/network", e2b_update_network, "e2bNetwork",
+		"ask for a network (it does not change)", 204),
 	ROW(POST, "/v3/templates", e2b_unserved, "e2bTemplate3", "build a template (not served)",
 		501),
 	ROW(POST, "/templates", e2b_unserved, "e2bTemplate", "build a template (not served)", 501),
@@ -67,3 +67,11 @@ const struct route e2b_routes[] = {
 		"delete a secret (not served)", 501),
 	{ 0 },
 };
+
+const struct route e2b_stray_route = { .method = HTTP_METHOD_GET,
+	.pattern = "/",
+	.flags = FLAGS,
+	.handle = e2b_unserved,
+	.problem_form = &e2b_problem_form,
+	.operation = "e2bUnserved",
+	.summary = "E2B: an address that is not served" };

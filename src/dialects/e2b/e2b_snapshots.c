@@ -17,7 +17,7 @@
 
 #define YEAR_SECONDS 31536000.0
 
-enum { FORKS_MAX = 100, LIST_MAX = 100 };
+enum { FORKS_MAX = 100 };
 
 /* ---- pause -------------------------------------------------------------------------- */
 
@@ -45,8 +45,16 @@ struct fork_job {
 	struct call *call;
 	char session[SESSION_ID_LEN + 1]; /* that is forked */
 	enum fork_answer answer;
+	json_t *environment; /* of a new sandbox; owned, or NULL */
 	bool asking, over;
 };
+
+static void job_free(struct fork_job *j)
+{
+	if (j)
+		json_decref(j->environment);
+	free(j);
+}
 
 static void job_gone(struct call *c)
 {
@@ -56,7 +64,7 @@ static void job_gone(struct call *c)
 		session_history_abandon(s, j);
 	c->work = NULL;
 	c->ops = NULL;
-	free(j);
+	job_free(j);
 }
 
 static const struct call_ops job_ops = { .on_gone = job_gone };
@@ -133,15 +141,19 @@ static void on_forked(
 		answer_forks(c, sessions, n);
 	else if (j->answer == ANSWER_SNAPSHOT)
 		answer_snapshot(c, sessions[0]);
-	else
+	else {
+		struct session_info i;
+		session_info(sessions[0], &i);
+		e2b_set_environment(c->api->sessions, i.id, j->environment);
 		e2b_answer_sandbox(c, 201, sessions[0]);
+	}
 	if (!j->asking)
-		free(j);
+		job_free(j);
 }
 
 /* Takes what `own` holds. */
 static void ask(struct call *c, struct session *s, unsigned count, struct session_params *own,
-	enum fork_answer answer)
+	enum fork_answer answer, json_t *environment)
 {
 	struct fork_request q = { .count = count, .own = own };
 	struct error e = { 0 };
@@ -153,7 +165,10 @@ static void ask(struct call *c, struct session *s, unsigned count, struct sessio
 		r = api_check_quota_for(c->api, c->owner, count, &e);
 	if (r == 0) {
 		session_info(s, &i);
-		*j = (struct fork_job){ .call = c, .answer = answer, .asking = true };
+		*j = (struct fork_job){ .call = c,
+			.answer = answer,
+			.environment = json_incref(environment),
+			.asking = true };
 		snprintf(j->session, sizeof(j->session), "%s", i.id);
 		c->work = j;
 		c->ops = &job_ops;
@@ -170,7 +185,7 @@ static void ask(struct call *c, struct session *s, unsigned count, struct sessio
 		e2b_fail(c, &e);
 	}
 
-	free(j);
+	job_free(j);
 }
 
 void e2b_fork(struct call *c)
@@ -186,7 +201,7 @@ void e2b_fork(struct call *c)
 		return;
 	}
 	struct session_params own = { .ttl_s = e2b_timeout_of(body, E2B_TIMEOUT_S) };
-	ask(c, s, (unsigned)n, &own, ANSWER_FORKS);
+	ask(c, s, (unsigned)n, &own, ANSWER_FORKS, NULL);
 }
 
 /* ---- snapshots ---------------------------------------------------------------------- */
@@ -208,7 +223,7 @@ void e2b_snapshot(struct call *c)
 	json_object_set_new(kept, E2B_KEY_SNAPSHOT_OF, json_string(e2b_sandbox_id(i.id)));
 	struct session_params own = { .ttl_s = YEAR_SECONDS,
 		.metadata = json_dumps(kept, JSON_COMPACT) };
-	ask(c, s, 1, &own, ANSWER_SNAPSHOT);
+	ask(c, s, 1, &own, ANSWER_SNAPSHOT, NULL);
 }
 
 /* 1 when the session is a snapshot of the caller's, and then what is kept of it; else 0. */
@@ -262,12 +277,13 @@ static bool wanted(struct call *c, const json_t *kept)
 void e2b_list_snapshots(struct call *c)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
-	uint64_t limit = e2b_query_number(c, "limit", LIST_MAX, LIST_MAX), n = 0;
-	uint64_t after = e2b_query_number(c, "nextToken", UINT64_MAX, 0);
+	uint64_t limit, after, n = 0;
 	struct session_info i;
 	struct json_writer w;
 	char next[24] = "";
 
+	if (e2b_page(c, &limit, &after) < 0)
+		return;
 	json_writer_init(&w, &b);
 	json_open_array(&w);
 	for (struct session *s = sessions_next(c->api->sessions, NULL); s;
@@ -310,7 +326,26 @@ void e2b_create_from(struct call *c, struct session *snapshot, const json_t *bod
 		json_is_true(json_object_get(json_object_get(body, "autoResume"), "enabled")));
 	json_object_set_new(
 		kept, E2B_KEY_METADATA, json_is_object(own) ? json_incref(own) : json_object());
+	_cleanup_(network_policy_finish) struct network_policy network = { 0 };
+	json_t *variables = json_object_get(body, "envVars");
+	struct error e = { 0 };
+	if (e2b_network(body, &network, &e) < 0) {
+		e2b_fail(c, &e);
+		return;
+	}
+	if (network.net == JAIL_NET_ALLOW) {
+		e2b_error(c, 501,
+			"A sandbox that is made from a snapshot reaches no destination outside. Leave network.allowOut out, or create it from a template");
+		return;
+	}
+
+	e2b_keep_network(kept, body);
 	struct session_params p = { .ttl_s = e2b_timeout_of(body, E2B_TIMEOUT_S),
 		.metadata = json_dumps(kept, JSON_COMPACT) };
-	ask(c, snapshot, 1, &p, ANSWER_SANDBOX);
+	if (!p.metadata || e2b_environment(variables, NULL, &p) < 0) {
+		fields_finish(&session_fields, &p);
+		call_no_memory(c);
+		return;
+	}
+	ask(c, snapshot, 1, &p, ANSWER_SANDBOX, variables);
 }

@@ -39,7 +39,8 @@ struct upload {
 	struct call *call;
 	bool is_multipart, compressed;
 	struct multipart multipart;
-	char *path; /* of the address; NULL: each part has its own */
+	char *path;     /* of the address; NULL: each part has its own */
+	char *metadata; /* of each file, as JSON; or NULL */
 	struct part parts[PARTS_MAX];
 	size_t n, at;
 	struct workspace_upload file; /* that is written */
@@ -70,6 +71,7 @@ static void upload_free(void *userdata)
 	if (u->is_multipart)
 		multipart_finish(&u->multipart);
 	free(u->path);
+	free(u->metadata);
 	free(u);
 }
 
@@ -146,6 +148,10 @@ static int on_part(void *owner, const char *name)
 		error_set(&u->e, -EISDIR, "path is a directory");
 		return error_slug(&u->e, "is_a_directory");
 	}
+	if (u->metadata && !below)
+		return error_set(&u->e, -EINVAL,
+			"metadata is kept for files below " E2B_HOME
+			". Write the file there, or leave the metadata out");
 	if (u->compressed)
 		return open_temporary(u, p);
 	int r = below ? workspace_check_path(below, strlen(below), &u->e) : -EXDEV;
@@ -207,6 +213,9 @@ static int read_head(struct upload *u)
 		return named;
 	if (named && !(u->path = strdup(path)))
 		return -ENOMEM;
+	int r = e2b_metadata_read(c, &u->metadata, &u->e);
+	if (r < 0)
+		return r;
 
 	if (encoding && strcasecmp(encoding, "identity")) {
 		u->compressed = !strcasecmp(encoding, "gzip");
@@ -217,7 +226,7 @@ static int read_head(struct upload *u)
 		}
 	}
 	if (type && !strncasecmp(type, "multipart/form-data", 19)) {
-		int r = multipart_init(&u->multipart, type, &events, u);
+		r = multipart_init(&u->multipart, type, &events, u);
 		u->is_multipart = r == 0;
 		return r;
 	}
@@ -275,10 +284,26 @@ enum http_body_mode e2b_upload_begin(struct call *c)
 
 /* ---- the end ------------------------------------------------------------------------ */
 
+static int store_metadata(struct call *c, const struct upload *u, struct error *e)
+{
+	struct session *s;
+	int r = u->metadata ? call_session(c, e, &s) : 0;
+	for (size_t i = 0; r == 0 && u->metadata && i < u->n; i++)
+		r = e2b_metadata_store(s, u->parts[i].path, u->metadata, e);
+	return r;
+}
+
 static void answer(struct call *c, struct upload *u)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	struct error e = { 0 };
 	struct json_writer w;
+
+	if (store_metadata(c, u, &e) < 0) {
+		upload_free(u);
+		e2b_files_fail(c, &e);
+		return;
+	}
 
 	json_writer_init(&w, &b);
 	json_open_array(&w);
@@ -288,6 +313,8 @@ static void answer(struct call *c, struct upload *u)
 		json_field_cstr(&w, "name", name ? name + 1 : u->parts[i].path);
 		json_field_cstr(&w, "type", "file");
 		json_field_cstr(&w, "path", u->parts[i].path);
+		if (u->metadata)
+			json_field_raw(&w, "metadata", u->metadata, strlen(u->metadata));
 		json_close(&w);
 	}
 

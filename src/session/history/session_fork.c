@@ -18,6 +18,28 @@ static void fail_fork(struct session *s, int err, const char *why)
 		"the session cannot be forked: %s", why);
 }
 
+/* Variables of the new sessions come behind those of their parent, and so before them in rank. */
+static int add_environment(char *const *own, struct session_params *p)
+{
+	size_t n = 0, more = 0;
+	while (p->env && p->env[n])
+		n++;
+	while (own && own[more])
+		more++;
+	if (!more)
+		return 0;
+
+	char **all = realloc(p->env, (n + more + 1) * sizeof(char *));
+	if (!all)
+		return -ENOMEM;
+	p->env = all;
+	memset(all + n, 0, (more + 1) * sizeof(char *));
+	for (size_t i = 0; i < more; i++)
+		if (!(all[n + i] = strdup(own[i])))
+			return -ENOMEM;
+	return 0;
+}
+
 /* The parent's parameters, with the changes for the new sessions. */
 static int child_params(
 	const struct session *s, const struct session_params *own, struct session_params *ret)
@@ -36,6 +58,10 @@ static int child_params(
 
 	ret->ttl_s = own->ttl_s > 0 ? own->ttl_s : ret->ttl_s;
 	ret->idle_timeout_s = own->idle_timeout_s > 0 ? own->idle_timeout_s : ret->idle_timeout_s;
+	if (add_environment(own->env, ret) < 0) {
+		session_params_finish(ret);
+		return -ENOMEM;
+	}
 	return 0;
 }
 
