@@ -6,6 +6,7 @@ static const struct edge_word words[] = {
 	{ "find_session",
 		"GET /v1/sessions lists the sessions; POST /v1/sessions creates a session" },
 	{ "look_at_session", "Look at the session with GET /v1/sessions/ID" },
+	{ "create_volume", "Create it with POST /v1/volumes; GET /v1/volumes lists the volumes" },
 	{ "end_sessions", "DELETE sessions that are no longer needed" },
 	{ "list_checkpoints", "GET …/checkpoints lists the checkpoints" },
 	{ "list_contexts", "GET …/contexts lists the contexts" },

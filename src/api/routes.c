@@ -12,7 +12,7 @@
 /* ---- the table ----------------------------------------------------------- */
 
 static const struct route *const own[] = { session_routes, screen_routes, workspace_routes,
-	console_routes, process_routes, port_routes, service_routes };
+	console_routes, process_routes, port_routes, volume_routes, service_routes };
 
 static size_t count(const struct route *rows)
 {

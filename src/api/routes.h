@@ -63,7 +63,7 @@ struct route {
 
 /* The API's own rows (routes_*.c); the last row of each has no pattern. */
 extern const struct route session_routes[], screen_routes[], workspace_routes[], console_routes[],
-	process_routes[], port_routes[], service_routes[];
+	process_routes[], port_routes[], volume_routes[], service_routes[];
 
 struct dialect;
 

@@ -202,4 +202,8 @@ enum {
 	LIMIT_RUN_FILM_BYTES = 32 * 1024 * 1024, /* of one that is part of an answer */
 	LIMIT_RECORDING_CELLS = 256,             /* whose times are told */
 	LIMIT_ANSWER_BYTES = 16 * 1024 * 1024,   /* a final answer, in each of its forms */
+	/* volumes */
+	LIMIT_VOLUMES = 1024,           /* of a server */
+	LIMIT_VOLUME_DEPTH = 32,        /* directories inside each other that are counted */
+	LIMIT_VOLUME_FILES = 256 * 1024 /* with directories */
 };

@@ -86,6 +86,7 @@ const struct cli_verb cli_verbs[] = {
 	{ "fork", cli_fork, "make copies of a session" },
 	{ "tree", cli_tree, "show the checkpoints of a session" },
 	{ "mcp", cli_mcp, "offer Python sessions to an assistant (MCP over stdio)" },
+	{ "volumes", cli_volumes, "manage the volumes of a server, which outlive sessions" },
 	{ "drain", cli_drain, "let a server make no new sessions, before it is replaced" },
 	{ "packages", cli_packages, "manage the packages of sessions" },
 	{ "profiles", cli_profiles, "list executor profiles" },

@@ -80,6 +80,7 @@ int cli_kill(int argc, char **argv);
 int cli_drain(int argc, char **argv);
 int cli_pause(int argc, char **argv);
 int cli_ports(int argc, char **argv);
+int cli_volumes(int argc, char **argv);
 int cli_resume(int argc, char **argv);
 int cli_exec(int argc, char **argv);
 int cli_logs(int argc, char **argv);

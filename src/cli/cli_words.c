@@ -2,6 +2,7 @@
 
 static const struct edge_word words[] = {
 	/* verbs */
+	{ "create_volume", "Create it with glovebox volumes create NAME" },
 	{ "new_session", "Start again" },
 	{ "find_session", "`glovebox ps` lists the sessions of a server" },
 	{ "look_at_session", "Look at the session with `glovebox ps`" },

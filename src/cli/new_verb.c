@@ -10,7 +10,7 @@
 
 struct options {
 	struct client_options client;
-	char *name, *profile, *network, **env, **packages;
+	char *name, *profile, *network, **env, **packages, **mounts, **volumes;
 	double ttl_s, idle_s;
 	uint64_t memory;
 	bool display, json, help;
@@ -26,6 +26,10 @@ static const struct option_row rows[] = {
 	  .help = "a variable of its environment; may be repeated" },
 	{ "package", 'p', OPTION_ITEMS, AT(packages), .value = "PACKAGE", .flag_only = true,
 	  .help = "a package that it needs, such as 'pandas>=2'; may be repeated" },
+	{ "mount", 0, OPTION_ITEMS, AT(mounts), .value = "NAME:/PLACE", .flag_only = true,
+	  .help = "a directory of the server, which its setting mount names, read-only; /PLACE is /NAME or below /mnt; may be repeated" },
+	{ "volume", 0, OPTION_ITEMS, AT(volumes), .value = "NAME:/mnt/X[:ro]", .flag_only = true,
+	  .help = "a volume (glovebox volumes), to write to or, with :ro, to read; may be repeated" },
 	{ "network", 0, OPTION_TEXT, AT(network), .value = "WHICH", .flag_only = true,
 	  .help = "its network: none or loopback (default: the server's)" },
 	{ "memory", 'm', OPTION_SIZE, AT(memory), 16 << 20, 0, "SIZE", .flag_only = true,
@@ -50,28 +54,32 @@ static const struct cli_page page = {
 	.rows = rows,
 	.examples =
 		"  glovebox new analysis\n"
+		"  glovebox new --mount data:/data --volume results:/mnt/results\n"
 		"  glovebox new --display --package pandas plots; glovebox exec plots -- python3\n"
 		"  id=$(glovebox new); glovebox exec $id -- ls; glovebox kill $id\n",
 	.environment = true,
 };
 
-static int put_env(json_t *body, char *const *env, struct error *e)
+/* A list of NAME, separator, value as an object. */
+static int put_pairs(
+	json_t *body, const char *key, char separator, char *const *list, struct error *e)
 {
 	json_t *values = json_object();
-	for (; env && *env; env++) {
-		const char *sign = strchr(*env, '=');
-		if (!sign || sign == *env) {
+	for (; list && *list; list++) {
+		const char *sign = strchr(*list, separator);
+		if (!sign || sign == *list) {
 			json_decref(values);
-			error_set(e, -EINVAL, "--env: '%.60s' has no name and value", *env);
-			return error_remedy(e, "write NAME=VALUE");
+			error_set(e, -EINVAL, "'%.60s' has no name and value", *list);
+			return error_remedy(e, "write NAME%c%s", separator,
+				separator == '=' ? "VALUE" : "/PLACE");
 		}
-		_cleanup_free_ char *name = strndup(*env, (size_t)(sign - *env));
+		_cleanup_free_ char *name = strndup(*list, (size_t)(sign - *list));
 		if (name)
 			json_object_set_new(values, name, json_string(sign + 1));
 	}
 
 	if (json_object_size(values))
-		json_object_set_new(body, "env", values);
+		json_object_set_new(body, key, values);
 	else
 		json_decref(values);
 	return 0;
@@ -108,7 +116,10 @@ static int describe(const struct options *o, json_t *body, struct error *e)
 		json_object_set_new(body, "packages", list);
 	}
 
-	return put_env(body, o->env, e);
+	int r = put_pairs(body, "env", '=', o->env, e);
+	if (r == 0)
+		r = put_pairs(body, "mounts", ':', o->mounts, e);
+	return r == 0 ? put_pairs(body, "volumes", ':', o->volumes, e) : r;
 }
 
 static int make(const struct options *o)

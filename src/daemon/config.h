@@ -45,8 +45,10 @@ struct config {
 	char **allow_host, **allow_origin;
 	char **waive; /* layers of the wall that may be missing */
 	/* sessions */
-	char *rootfs;                        /* NULL: the host's own system */
-	char **mount;                        /* NAME:/DIRECTORY, for sessions that ask */
+	char *rootfs;         /* NULL: the host's own system */
+	char **mount;         /* NAME:/DIRECTORY, for sessions that ask */
+	unsigned max_volumes; /* of one token */
+	uint64_t max_volume_bytes;
 	char **preload;                      /* NULL: the default list */
 	int displays;                        /* enum config_displays */
 	char *profile, **additional_imports; /* of every session; profile NULL: python */

@@ -103,6 +103,10 @@ const struct option_row config_rows[] = {
 	{ .name = "mount", .type = OPTION_LIST, .offset = AT(mount), .value = "NAME:/DIRECTORY",
 	  .help = "directories of this machine that sessions see, read-only, when they ask for them by name "
 		  "({\"mounts\": {\"NAME\": \"/NAME\"}}); at most 8" },
+	{ .name = "max-volumes", .type = OPTION_COUNT, .offset = AT(max_volumes), .max = LIMIT_VOLUMES, .value = "N", .fallback = "32",
+	  .help = "volumes of one token: directories that outlive sessions (docs/data.md); 0: none" },
+	{ .name = "max-volume-bytes", .type = OPTION_SIZE, .offset = AT(max_volume_bytes), .min = 1 << 20, .value = "SIZE",
+	  .fallback = "1G", .help = "largest quota of a volume, and the quota of a volume that is created without one" },
 	{ .name = "displays", .type = OPTION_CHOICE, .offset = AT(displays), .value = "WHEN", .fallback = "lazy",
 	  .choices = displays_names,
 	  .help = "when the processes behind screens start: with the first session that needs a screen (lazy), in "

@@ -89,6 +89,9 @@ int config_sessions(const struct config *c, struct error *e, struct sessions_con
 	ret->preload = c->preload;
 	ret->learn = c->heap_placement;
 	ret->rootfs = c->rootfs;
+	ret->max_volumes = c->max_volumes;
+	ret->max_volume_bytes = c->max_volume_bytes;
+	ret->owner_keys = c->token; /* in the order in which the API numbers their owners */
 	ret->ready_guests = c->ready;
 	ret->renew_s = c->renew;
 	ret->max_sessions = c->max_sessions;

@@ -20,7 +20,9 @@ enum {
 	JAIL_HOST_ID = 1000000000,
 	JAIL_HOST_ID_COUNT = 65536, /* of one daemon */
 	JAIL_HOST_ID_BLOCKS = 4096, /* daemons */
-	JAIL_INODES = 65536,        /* of /workspace, and of /tmp, unless asked otherwise */
+	/* behind all blocks: of the volumes (mounts.h), each of which has an id of its own */
+	JAIL_VOLUME_HOST_ID = 1300000000,
+	JAIL_INODES = 65536, /* of /workspace, and of /tmp, unless asked otherwise */
 	/* in an argument that a call does not have, see add_moving() in filter.c */
 	JAIL_MARK = 0x6c696a67,
 	JAIL_SHM_BYTES = 64 << 20, /* /dev/shm */
@@ -74,11 +76,17 @@ struct jail_network {
 
 /* A directory of the server that a jail asks for by its name, and where; see mounts.h. */
 enum { JAIL_MOUNTS_MAX = 8, JAIL_MOUNT_NAME = 32, JAIL_MOUNT_PATH = 64 };
+enum jail_mount_kind {
+	JAIL_MOUNT_SHARED,          /* a directory that the server's settings name, read-only */
+	JAIL_MOUNT_VOLUME,          /* a volume, writable */
+	JAIL_MOUNT_VOLUME_READ_ONLY /* a volume, read-only */
+};
 struct jail_mounts {
 	uint32_t n, unused;
 	struct jail_mount {
 		char name[JAIL_MOUNT_NAME], at[JAIL_MOUNT_PATH]; /* NUL at the end of each */
-	} mount[JAIL_MOUNTS_MAX];
+		uint32_t kind;                                   /* enum jail_mount_kind */
+	} mount[2 * JAIL_MOUNTS_MAX];                            /* shared ones and volumes */
 };
 
 /*

@@ -343,8 +343,10 @@ static int show(const char *root, const struct shown *s, struct error *e)
 		}
 		snprintf(from, sizeof(from), "/proc/self/fd/%d", s->dir[i].fd);
 		snprintf(inner, sizeof(inner), "%s/%s", root, s->dir[i].name);
-		bool asked_for = s->dir[i].name[0] == MOUNTS_MARK;
-		int r = asked_for ? mounts_prepare(root, s->dir[i].name + 1, s->dir[i].fd)
+		char mark = s->dir[i].name[0];
+		int r = mark == MOUNTS_VOLUMES_MARK ? mounts_prepare_volumes(root, s->dir[i].fd)
+			: mark == MOUNTS_MARK
+				? mounts_prepare(root, s->dir[i].name + 1, s->dir[i].fd)
 			: mkdir(inner, 0755) < 0 ? -errno
 						 : bind_read_only(from, inner);
 		if (r < 0)

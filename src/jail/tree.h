@@ -14,10 +14,10 @@ enum { TREE_SHOWN_MAX = 16, TREE_MODULE = '+' };
  * Builds the tree in a mount namespace of the caller's own and makes it the root; the old root is
  * detached. The caller already sits in a private mount namespace in which it may mount. `shown`
  * (may be NULL) names directories of the host's that jails see as well, read-only: a line "HOST
- * DIRECTORY<tab>NAME" each, which becomes /NAME. Three kinds of lines are special: with an empty
+ * DIRECTORY<tab>NAME" each, which becomes /NAME. Four kinds of lines are special: with an empty
  * NAME the directory holds the system that jails see instead of the host's, a NAME that begins with
- * MOUNTS_MARK (mounts.h) is for jails that ask for it, and a NAME that begins with TREE_MODULE is a
- * file, copied to /run/REST.
+ * MOUNTS_MARK (mounts.h) is for jails that ask for it, MOUNTS_VOLUMES_MARK is the directory of the
+ * volumes, and a NAME that begins with TREE_MODULE is a file, copied to /run/REST.
  */
 int tree_prepare(const char *shown, struct error *e);
 

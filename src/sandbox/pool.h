@@ -53,6 +53,7 @@ struct sandbox_kind {
 	enum jail_exec exec;
 	struct network_policy network; /* a borrowed one; a sandbox keeps its own copy */
 	struct jail_mounts mounts;
+	uint32_t host_id;             /* of the jail, when the server is root; 0: any free one */
 	struct template *template;    /* the zygote its guests come from; NULL: the default one */
 	struct package_template *set; /* whose copy its first guest is; NULL for none */
 };

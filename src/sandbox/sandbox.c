@@ -36,6 +36,8 @@ static uint32_t take_host_id(struct sandbox_pool *n)
 static void give_back_host_id(struct sandbox_pool *n, uint32_t host_id)
 {
 	uint32_t id = host_id - n->first_host_id;
+	if (id >= JAIL_HOST_ID_COUNT)
+		return; /* that of a volume */
 	n->host_ids[id / 8] &= (uint8_t) ~(1U << (id % 8));
 }
 
@@ -207,7 +209,7 @@ struct sandbox *sandbox_new_in(struct sandbox_pool *n, const struct sandbox_kind
 	b->outer = outer;
 
 	/* a nested user namespace has no other id to give */
-	b->host_id = outer ? outer->host_id : take_host_id(n);
+	b->host_id = outer ? outer->host_id : kind->host_id ? kind->host_id : take_host_id(n);
 	if (outer) {
 		outer->nested++;
 		outer->joins.others = true; /* the copy starts in its group */

@@ -31,7 +31,7 @@ const char *cell_status_name(enum cell_status s)
 
 bool cell_set_stop(struct cell *c, enum cell_stop why)
 {
-	bool limit_reached = c->stop == STOP_CPU || c->stop == STOP_OUTPUT;
+	bool limit_reached = cell_stop_is_limit(c->stop);
 	if (c->stop >= why || (limit_reached && why != STOP_TIMEOUT))
 		return false;
 

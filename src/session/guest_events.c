@@ -120,7 +120,7 @@ static enum cell_status explain_death(struct session *s, int *exit_code)
 		return CELL_TIMEOUT;
 	}
 
-	if (c->stop == STOP_CPU || c->stop == STOP_OUTPUT) {
+	if (cell_stop_is_limit(c->stop)) {
 		enum cell_status status = session_tell_stop(s, true);
 		*exit_code = status == CELL_TIMEOUT ? 124 : 137;
 		return status;

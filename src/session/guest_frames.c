@@ -14,7 +14,7 @@ static enum cell_status judge(struct session *s, const struct cell *c, int *exit
 		return CELL_TIMEOUT;
 	}
 
-	if (c->stop == STOP_CPU || c->stop == STOP_OUTPUT) {
+	if (cell_stop_is_limit(c->stop)) {
 		enum cell_status status = session_tell_stop(s, false);
 		*exit_code = status == CELL_TIMEOUT ? 124 : 1;
 		return status;

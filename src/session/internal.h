@@ -29,6 +29,7 @@
 #include "session/table.h"
 #include "session/tools/tools_internal.h"
 #include "session/usage.h"
+#include "session/volumes/session_volumes.h"
 
 struct processes;
 struct tools;
@@ -57,6 +58,7 @@ struct session {
 	struct session_history history;
 	struct session_deaths death;
 	struct session_pause pause;
+	struct session_volumes volumes;
 	struct display *display; /* or NULL */
 	struct {
 		TAILQ_HEAD(, recording) list;

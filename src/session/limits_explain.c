@@ -22,6 +22,14 @@ void session_say_stop(
 			.remedy =
 				"Make the code do less work in one cell, or allow more with {cpu_s}."
 		};
+	} else if (s->queue.running->stop == STOP_VOLUME) {
+		snprintf(text, size, "the cell exceeded the quota of its volume and was %s", how);
+		*ret = (struct cell_error){
+			.type = "VolumeFullError",
+			.code = "volume_full",
+			.remedy =
+				"Remove files from the volume in the next cell. If code writes more before that, the session ends."
+		};
 	} else {
 		snprintf(text, size, "the cell printed more than %llu bytes and was %s",
 			(unsigned long long)l->total_output_bytes, how);

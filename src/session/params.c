@@ -50,6 +50,7 @@ void session_params_finish(struct session_params *p)
 	session_words_free(p->env);
 	session_words_free(p->preload);
 	session_words_free(p->mounts);
+	session_words_free(p->volumes);
 	free(p->metadata);
 	network_policy_finish(&p->network);
 	free(p->profile);
@@ -115,13 +116,15 @@ int session_params_copy(const struct session_params *p, struct session_params *r
 	c.env = copy_words(p->env);
 	c.preload = copy_words(p->preload);
 	c.mounts = copy_words(p->mounts);
+	c.volumes = session_volumes_copy(p->volumes);
 	c.additional_imports = copy_words(p->additional_imports);
 	c.imports_below = p->imports_below;
 	c.packages = copy_packages(p->packages);
 	c.packages_report = copy_text(p->packages_report);
 	bool whole = !p->packages == !c.packages && !p->metadata == !c.metadata &&
 		     !p->profile == !c.profile && !p->env == !c.env && !p->preload == !c.preload &&
-		     !p->mounts == !c.mounts && !p->additional_imports == !c.additional_imports;
+		     !p->mounts == !c.mounts && !p->volumes == !c.volumes &&
+		     !p->additional_imports == !c.additional_imports;
 	if (!whole || network_policy_copy(&p->network, &c.network) < 0) {
 		session_params_finish(&c);
 		return -ENOMEM;

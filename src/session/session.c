@@ -332,6 +332,7 @@ void session_info(const struct session *s, struct session_info *ret)
 		.exec = s->params.exec,
 		.network = &s->params.network,
 		.mounts = s->params.mounts,
+		.volumes = s->params.volumes,
 		.has_display = s->params.has_display,
 		.display_up = s->display && display_is_up(s->display),
 		.display = s->params.display,

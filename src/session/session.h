@@ -158,6 +158,10 @@ struct sessions_stats {
 };
 const struct sessions_stats *sessions_stats(const struct sessions *t);
 
+/* The volumes that sessions can have (volumes/volumes.h); NULL: none. */
+struct volumes;
+struct volumes *sessions_volumes(struct sessions *t);
+
 /* Counts a session that a layer above refused. */
 void sessions_count_refusal(struct sessions *t, enum refusal why);
 
@@ -268,6 +272,7 @@ struct session_info {
 	enum jail_exec exec;
 	const struct network_policy *network;
 	char *const *mounts;          /* "NAME=/place", NULL at the end; or NULL */
+	char *const *volumes;         /* "NAME=/mnt/x" or "NAME=/mnt/x:ro", the same */
 	bool has_display, display_up; /* up: an X server runs, since something connected to it */
 	struct display_params display;
 	const char *profile; /* its name */

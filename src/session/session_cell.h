@@ -15,15 +15,22 @@ enum { CELL_ID_MAX = 64 };
 
 /*
  * Why the daemon interrupted a cell. The later in this list wins when there are several reasons; of
- * the two limits, the first one.
+ * the limits between interrupt and time, the first one.
  */
 enum cell_stop {
 	STOP_NONE,
 	STOP_INTERRUPT, /* a client asked for it */
 	STOP_CPU,       /* its limit of CPU time */
 	STOP_OUTPUT,    /* its limit of output */
+	STOP_VOLUME,    /* the quota of a volume */
 	STOP_TIMEOUT,   /* its time limit */
 };
+
+/* A limit other than the time. */
+static inline bool cell_stop_is_limit(enum cell_stop why)
+{
+	return why >= STOP_CPU && why <= STOP_VOLUME;
+}
 
 /* How the session goes back to the state before the cell when the cell ends the interpreter. */
 enum cell_transaction {

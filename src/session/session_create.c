@@ -129,6 +129,7 @@ static void wake_timer_closed(uv_handle_t *h)
 
 void session_release(struct session *s)
 {
+	session_volumes_give_back(s);
 	tools_finish(s);
 	recordings_destroy(s);
 	display_close(s->display);
@@ -253,7 +254,9 @@ int session_create_from(struct sessions *t, struct session_params *params,
 	s->params = *params;
 	cell_history_init(&s->cell_history, &t->cell_store, s->params.owner);
 	s->params.limits = limits;
-	r = params->has_display ? make_display(s, e) : 0;
+	r = session_volumes_take(s, from != NULL, e);
+	if (r == 0 && params->has_display)
+		r = make_display(s, e);
 	if (r < 0)
 		return give_up(s, r, e, NULL);
 

@@ -73,6 +73,7 @@ struct session_params {
 	struct network_policy network; /* what it may reach */
 	/* directories of the server: "NAME=/place", NULL at the end; or NULL */
 	char **mounts;
+	char **volumes;   /* "NAME=/mnt/x" or "NAME=/mnt/x:ro", NULL at the end; or NULL */
 	bool has_display; /* a screen of its own */
 	struct display_params {
 		uint64_t width, height, depth, dpi; /* 0: the default */
@@ -128,6 +129,11 @@ struct sessions_config {
 	 * names of those that sessions must ask for, NULL at the end; or NULL. Freed by the caller
 	 */
 	char **mounts;
+	unsigned max_volumes;      /* of one owner; 0: none */
+	uint64_t max_volume_bytes; /* the largest quota */
+	/* of owner 1, 2 …: texts that are the same after a restart, NULL at the end; or NULL. Freed
+	 * by the caller */
+	char *const *owner_keys;
 	/* the template: NULL for the default list, an empty list for none */
 	char **preload;
 	/* at the first start with a template: how to lay it out in memory

@@ -89,7 +89,10 @@ int session_take_sandbox(struct session *s, const struct fork_source *from, bool
 		.network = s->params.network };
 
 	session_mounts_fill(s->params.mounts, &kind.mounts);
+	kind.host_id = session_volumes_fill(s, &kind.mounts);
 	choose_template(s, &kind);
+	if (kind.host_id)
+		kind.set = NULL; /* a copy of its guest would have the user of the template */
 	if (from && from->beside) {
 		*ret_ready = false;
 		s->origin.context_of = from->beside;

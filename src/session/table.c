@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "jail/jail.h"
+#include "jail/mounts.h"
 #include "sandbox/plain_zygote.h"
 #include "session/files/file_watch.h"
 #include "session/idle_latency.h"
@@ -171,14 +171,42 @@ static int make_state_dir(const char *dir, struct error *e)
 	}
 }
 
-static int create_pool(struct sessions *t, struct error *e)
+static int create_volumes(struct sessions *t, struct error *e)
+{
+	const struct sessions_config *config = &t->config;
+	return volumes_create(&(struct volumes_config){ .loop = config->loop,
+				      .state_dir = config->state_dir,
+				      .max = config->max_volumes,
+				      .most_bytes = config->max_volume_bytes,
+				      .keys = config->owner_keys,
+				      .on_full = session_volume_full },
+		e, &t->volumes);
+}
+
+/* What jails are shown besides: the lines of the settings, and the directory of the volumes. */
+static char *all_shown(const struct sessions *t)
+{
+	char *all = NULL;
+	const char *others = t->config.shown ? t->config.shown : "";
+	const char *directory = volumes_directory(t->volumes);
+	size_t len = strlen(others);
+
+	if (!directory)
+		return strdup(others);
+	return asprintf(&all, "%s%s%s\t%c", others, len && others[len - 1] != '\n' ? "\n" : "",
+		       directory, MOUNTS_VOLUMES_MARK) < 0
+		       ? NULL
+		       : all;
+}
+
+static int create_pool(struct sessions *t, const char *shown, struct error *e)
 {
 	const struct sessions_config *config = &t->config;
 	struct sandbox_pool_config pool = { .loop = config->loop,
 		.guest_module = config->guest_module,
 		.state_dir = config->state_dir,
 		.rootfs = config->rootfs,
-		.shown = config->shown,
+		.shown = shown,
 		.template_bytes = config->template_bytes,
 		.preload = t->owned_preload,
 		.learn = config->learn,
@@ -219,7 +247,12 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 		goto fail;
 	}
 
-	if ((r = create_pool(t, e)) < 0)
+	if (config->max_volumes && (r = create_volumes(t, e)) < 0)
+		goto fail;
+	t->owned_shown = all_shown(t);
+	r = t->owned_shown ? create_pool(t, t->owned_shown, e)
+			   : error_set(e, -ENOMEM, "out of memory");
+	if (r < 0)
 		goto fail;
 
 	struct displays_config dc = { .loop = config->loop,
@@ -241,6 +274,8 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 	*ret = t;
 	return 0;
 fail:
+	volumes_destroy(t->volumes);
+	free(t->owned_shown);
 	free(t->tombstones);
 	session_words_free(t->owned_preload);
 	free(t);
@@ -253,6 +288,7 @@ static void table_freed(uv_handle_t *h)
 	void (*done)(void *) = t->end.done;
 	void *userdata = t->end.userdata;
 	free(t->packages.common_path);
+	free(t->owned_shown);
 	free(t->tombstones);
 	session_words_free(t->owned_preload);
 	free(t);
@@ -285,6 +321,8 @@ static void end_all(struct sessions *t)
 	while (!TAILQ_EMPTY(&t->list))
 		session_end(TAILQ_FIRST(&t->list), "the server ended");
 	file_watches_close(t);
+	volumes_destroy(t->volumes);
+	t->volumes = NULL;
 	displays_destroy(t->displays, displays_gone, t);
 	t->displays = NULL;
 	idle_latency_destroy(t->idle_latency);
@@ -332,6 +370,11 @@ const char *sessions_display_kind(const struct sessions *t)
 	const struct display_size usual = { DISPLAY_WIDTH, DISPLAY_HEIGHT, DISPLAY_DEPTH,
 		DISPLAY_DPI };
 	return displays_kind(t->displays, &usual);
+}
+
+struct volumes *sessions_volumes(struct sessions *t)
+{
+	return t->volumes;
 }
 
 const struct sessions_stats *sessions_stats(const struct sessions *t)

@@ -40,12 +40,14 @@ struct sessions {
 	struct sessions_stats stats;
 	struct sessions_watch watch;
 	struct watch_hub *watch_hub;  /* NULL until a directory is watched (files/) */
+	struct volumes *volumes;      /* NULL: there are none */
 	struct cell_store cell_store; /* the cells that the sessions ran */
 	struct denial_log {
 		uint64_t second;           /* of the clock */
 		unsigned logged, left_out; /* in it */
 	} denials;
 	char **owned_preload;
+	char *owned_shown; /* what jails are shown besides the system */
 	struct {
 		void (*ask)(void *userdata, const char *id, uint64_t number, const char *json,
 			size_t len);

@@ -32,6 +32,7 @@
 #include "session/pause.h"
 #include "session/session.h"
 #include "session/tools/session_tools.h"
+#include "session/volumes/volumes.h"
 
 const double stats_bounds_s[STATS_BUCKETS - 1] = { 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5,
 	1, 5, 10, 60, 600 };
@@ -217,6 +218,48 @@ int session_introspect(struct session *s, const char *request, size_t len, intro
 {
 	(void)s, (void)request, (void)len, (void)done, (void)userdata;
 	return error_set(e, -EBUSY, "busy");
+}
+
+struct volumes *sessions_volumes(struct sessions *t)
+{
+	(void)t;
+	return NULL;
+}
+
+struct volume *volumes_next(struct volumes *v, uint64_t owner, const struct volume *after)
+{
+	(void)v;
+	(void)owner;
+	(void)after;
+	return NULL;
+}
+
+int volumes_find(
+	struct volumes *v, uint64_t owner, const char *name, struct error *e, struct volume **ret)
+{
+	(void)v;
+	(void)owner;
+	(void)ret;
+	error_set(e, -ENOENT, "there is no volume '%s'", name);
+	return error_slug(e, "volume_not_found");
+}
+
+int volumes_make(struct volumes *v, uint64_t owner, const char *name, uint64_t quota_bytes,
+	struct error *e, struct volume **ret)
+{
+	(void)quota_bytes;
+	return volumes_find(v, owner, name, e, ret);
+}
+
+int volumes_remove(struct volumes *v, uint64_t owner, const char *name, struct error *e)
+{
+	return volumes_find(v, owner, name, e, NULL);
+}
+
+void volume_info(const struct volume *v, struct volume_info *ret)
+{
+	(void)v;
+	*ret = (struct volume_info){ 0 };
 }
 
 const struct network_record *session_network_record(const struct session *s)

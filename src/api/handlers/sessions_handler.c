@@ -45,10 +45,10 @@ static void put_limits(struct json_writer *w, const struct session_limits *l)
 	json_close(w);
 }
 
-static void put_mounts(struct json_writer *w, char *const *mounts)
+static void put_mounts(struct json_writer *w, const char *key, char *const *mounts)
 {
 	char name[JAIL_MOUNT_NAME];
-	json_key(w, "mounts");
+	json_key(w, key);
 	json_open_object(w);
 	for (; mounts && *mounts; mounts++) {
 		size_t len = strcspn(*mounts, "=");
@@ -123,7 +123,8 @@ static void put_session(struct json_writer *w, const struct session *s)
 	json_field_int(w, "pid", info.pid);
 	json_field_cstr(w, "exec", jail_exec_name(info.exec));
 	put_network(w, info.network);
-	put_mounts(w, info.mounts);
+	put_mounts(w, "mounts", info.mounts);
+	put_mounts(w, "volumes", info.volumes);
 	put_display(w, &info);
 	json_field_cstr(w, "profile", info.profile);
 	put_limits(w, &info.limits);

@@ -204,7 +204,7 @@ static void put_components(struct json_writer *w)
 		&socket_answer_fields, &socket_plain_fields, &checkpoint_fields, &rollback_fields,
 		&fork_fields, &input_fields, &recording_fields, &live_link_fields, &share_fields,
 		&session_update_fields, &resume_fields, &drain_fields, &introspect_fields,
-		&process_fields, &process_input_fields, &process_signal_fields,
+		&volume_fields, &process_fields, &process_input_fields, &process_signal_fields,
 		&process_resize_fields, &context_fields };
 	static const char schemes[] = "{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\"}}";
 

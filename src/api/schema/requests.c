@@ -68,6 +68,12 @@ static const char *const exec_names[] = { "system", "none", "any", NULL };
 			.example = "{\"data\":\"/data\"}",                                                                         \
 			.help = "Directories that the server's setting `mount` names, read-only: each "                            \
 				"name and where it is, /NAME or below /mnt." },                                                    \
+		{ "volumes", FIELD_ENV,                                                                                            \
+			.offset = (base) + offsetof(struct session_params, volumes),                                               \
+			.max = JAIL_MOUNTS_MAX, .max_bytes = LIMIT_ENV_BYTES,                                                      \
+			.example = "{\"results\":\"/mnt/results\",\"data\":\"/mnt/data:ro\"}",                                     \
+			.help = "Volumes (POST /v1/volumes): each name and where it is, below /mnt; `:ro` for "                    \
+				"reading. A session can write to one volume." },                                                   \
 		{ "preload", FIELD_WORDS,                                                                                          \
 			.offset = (base) + offsetof(struct session_params, preload),                                               \
 			.max = LIMIT_PRELOAD_COUNT, .max_bytes = LIMIT_NAME_BYTES,                                                 \

@@ -34,6 +34,16 @@ static const struct field archive_query_table[] = {
 };
 const struct fields archive_query_fields = FIELDS("ArchiveQuery", archive_query_table);
 
+static const struct field volume_table[] = {
+	{ "name", FIELD_WORD, FIELD_REQUIRED, .offset = offsetof(struct volume_request, name),
+		.min = 1, .max = LIMIT_NAME_BYTES, .example = "\"results\"",
+		.help = "At most 31 letters, digits and _." },
+	{ "quota_bytes", FIELD_UINT, .offset = offsetof(struct volume_request, quota_bytes),
+		.min = 1 << 20, .max = NUMBER_MOST, .default_text = "the server's max-volume-bytes",
+		.example = "104857600", .help = "Bytes that the volume may have." },
+};
+const struct fields volume_fields = FIELDS("CreateVolume", volume_table);
+
 static const char *const export_formats[] = { "ipynb", "py", NULL };
 static const struct field export_query_table[] = {
 	{ "format", FIELD_WORD, .offset = offsetof(struct export_query, format), .max = 8,

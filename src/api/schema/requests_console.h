@@ -20,6 +20,11 @@ struct archive_query {
 	char *path;
 };
 
+struct volume_request {
+	char *name;
+	uint64_t quota_bytes; /* 0: not said */
+};
+
 struct export_query {
 	char *format;
 };
@@ -41,6 +46,7 @@ struct introspect_request {
 extern const struct fields cells_query_fields;    /* struct cells_query */
 extern const struct fields events_query_fields;   /* struct events_query */
 extern const struct fields archive_query_fields;  /* struct archive_query */
+extern const struct fields volume_fields;         /* struct volume_request */
 extern const struct fields export_query_fields;   /* struct export_query */
 extern const struct fields session_update_fields; /* struct session_update */
 extern const struct fields resume_fields;         /* struct resume_request */

@@ -85,6 +85,7 @@ static const struct shape_row session_rows[] = {
 		"What the session may reach: \"none\", \"loopback\", or {\"allow\": [rules]}." },
 	{ "mounts", "any", NULL, 0,
 		"Directories of the server that the session sees: {name: place}." },
+	{ "volumes", "any", NULL, 0, "Its volumes: {name: place}, with `:ro` when it only reads." },
 	{ "profile", "string", NULL, 0, "The name of its executor profile." },
 	{ "pid", "integer", NULL, 0, "Process id of the guest on the server; 0 while starting." },
 	{ "display", "object", &shape_display, 1, "Its screen; null when it has none." },
@@ -481,5 +482,6 @@ const struct shape *const shapes[] = { &shape_forks, &shape_checkpoint, &shape_c
 	&shape_value_reference, &shape_cell, &shape_cell_list, &shape_variable,
 	&shape_variable_list, &shape_completion, &shape_session_usage, &shape_unpacked,
 	&shape_inspection, &shape_node, &shape_share, &shape_connection, &shape_network,
-	&shape_batch_line, &shape_verdict, &shape_process, &shape_process_list, &shape_context,
-	&shape_context_list, &shape_port, &shape_port_list, NULL };
+	&shape_volume, &shape_volume_list, &shape_batch_line, &shape_verdict, &shape_process,
+	&shape_process_list, &shape_context, &shape_context_list, &shape_port, &shape_port_list,
+	NULL };

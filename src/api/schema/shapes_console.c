@@ -149,3 +149,20 @@ static const struct shape_row node_rows[] = {
 	{ "deadline_s", "number", NULL, 1, "Seconds until the drain ends the sessions." },
 };
 SHAPE(shape_node, "Node", node_rows);
+
+static const struct shape_row volume_rows[] = {
+	{ "name", "string", NULL, 0, NULL },
+	{ "quota_bytes", "integer", NULL, 0, "Bytes that it may have." },
+	{ "bytes", "integer", NULL, 0, "Bytes that it had when it was last measured." },
+	{ "files", "integer", NULL, 0, "Files and directories at that time." },
+	{ "full", "boolean", NULL, 0, "It has more than its quota, or too many files." },
+	{ "created", "string", NULL, 0, NULL },
+	{ "writer", "string", NULL, 1, "The session that can write to it; null when none can." },
+	{ "readers", "integer", NULL, 0, "Number of sessions that can read it." },
+};
+SHAPE(shape_volume, "Volume", volume_rows);
+
+static const struct shape_row volume_list_rows[] = {
+	{ "volumes", "array", &shape_volume, 0, "The volumes of this token, by name." },
+};
+SHAPE(shape_volume_list, "VolumeList", volume_list_rows);

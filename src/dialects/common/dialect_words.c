@@ -3,6 +3,7 @@
 #include "api/api_words.h"
 
 static const struct edge_word words[] = {
+	{ "create_volume", "Create it with POST /v1/volumes" },
 	{ "new_session", "Make a new session" },
 	{ "find_session", "Make a new session" },
 	{ "look_at_session", "Look at the session" },

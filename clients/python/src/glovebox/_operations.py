@@ -61,6 +61,19 @@ def sessions(query: dict[str, Any]) -> Operation[list[dict[str, Any]]]:
         query['cursor'] = page['next']
 
 
+def volumes() -> Operation[list[dict[str, Any]]]:
+    return (yield Request('GET', '/v1/volumes')).json()['volumes']
+
+
+def create_volume(name: str, quota_bytes: Optional[int]) -> Operation[dict[str, Any]]:
+    body = {'name': name} if quota_bytes is None else {'name': name, 'quota_bytes': quota_bytes}
+    return (yield Request('POST', '/v1/volumes', body)).json()
+
+
+def delete_volume(name: str) -> Operation[None]:
+    yield Request('DELETE', f'/v1/volumes/{requests.quote(name, safe="")}')
+
+
 def run(code: str, files: Optional[Mapping[str, Any]], check: bool, fields: dict[str, Any]) -> Operation[Observation]:
     headers = requests.key_header(fields)
     observation = Observation((yield Request('POST', '/v1/run', requests.run_body(code, files, fields), headers)).json())

@@ -96,6 +96,18 @@ class AsyncGlovebox:
     async def sessions(self, **query: Any) -> list[dict[str, Any]]:
         return await self._do(operations.sessions(query))
 
+    async def volumes(self) -> list[dict[str, Any]]:
+        """The volumes of your token, as Glovebox.volumes()."""
+        return await self._do(operations.volumes())
+
+    async def create_volume(self, name: str, quota_bytes: Optional[int] = None) -> dict[str, Any]:
+        """A new volume, as Glovebox.create_volume()."""
+        return await self._do(operations.create_volume(name, quota_bytes))
+
+    async def delete_volume(self, name: str) -> None:
+        """Removes a volume and its files."""
+        await self._do(operations.delete_volume(name))
+
     async def run(self, code: str, *, files: Optional[Mapping[str, Any]] = None, check: bool = False, **fields: Any) -> Observation:
         """Runs a program once, as Glovebox.run()."""
         return await self._do(operations.run(code, files, check, fields))

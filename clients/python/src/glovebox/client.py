@@ -97,6 +97,18 @@ class Glovebox:
         """All sessions of your token, as the server describes them."""
         return self._do(operations.sessions(query))
 
+    def volumes(self) -> list[dict[str, Any]]:
+        """The volumes of your token: directories that outlive sessions. session(volumes={'name': '/mnt/place'}) mounts one, `:ro` for reading."""
+        return self._do(operations.volumes())
+
+    def create_volume(self, name: str, quota_bytes: Optional[int] = None) -> dict[str, Any]:
+        """A new volume; quota_bytes is the server's largest when left out."""
+        return self._do(operations.create_volume(name, quota_bytes))
+
+    def delete_volume(self, name: str) -> None:
+        """Removes a volume and its files. No session may have it."""
+        self._do(operations.delete_volume(name))
+
     def run(self, code: str, *, files: Optional[Mapping[str, Any]] = None, check: bool = False, **fields: Any) -> Observation:
         """Runs a program once, in a new session; takes the fields of POST /v1/run, and idempotency_key."""
         return self._do(operations.run(code, files, check, fields))

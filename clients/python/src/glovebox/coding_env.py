@@ -70,7 +70,7 @@ _NOT_OURS = frozenset(('max_message_size_mb', 'websocket_ping_interval_s', 'webs
 # What a reset may hold, and what the constructor takes: every other argument of from_docker_image() is the provider's.
 _RESET_FIELDS = frozenset(
     ('episode_id', 'rewards', 'name', 'env', 'preload', 'metadata', 'profile', 'executor_backend', 'additional_imports', 'exec', 'network',
-     'limits', 'ttl_s', 'idle_timeout_s', 'pause_on_expiry', 'private_ports', 'seed', 'transactions', 'keep_files_bytes', 'keep_checkpoints', 'packages', 'mounts', 'display')
+     'limits', 'ttl_s', 'idle_timeout_s', 'pause_on_expiry', 'private_ports', 'seed', 'transactions', 'keep_files_bytes', 'keep_checkpoints', 'packages', 'mounts', 'volumes', 'display')
 )  # fmt: skip
 _OWN_FIELDS = _RESET_FIELDS | _NOT_OURS | {'token', 'message_timeout_s', 'session', 'connect_timeout_s'}
 
