@@ -64,6 +64,8 @@ static const struct option_row rows[] = {
 	  .help = "directory whose files the code sees in its working directory, read-only (default: that of FILE, unless it is your home directory)" },
 	{ "out", 0, OPTION_TEXT, AT(out), .value = "DIRECTORY",
 	  .help = "copy the files that the code wrote in its working directory to this one, at the end" },
+	{ "mount", 0, OPTION_ITEMS, AT(mounts), .value = "DIRECTORY:/PLACE",
+	  .help = "directory that the code sees at /PLACE, read-only: /NAME, or a name below /mnt; may be repeated" },
 	{ "stdin", 0, OPTION_TEXT, AT(stdin_file), .value = "FILE",
 	  .help = "file for input() and sys.stdin; - is the standard input of this command" },
 	{ "display", 0, OPTION_FLAG, AT(display),
@@ -96,6 +98,7 @@ static const struct cli_page page = {
 		    "  echo 'print(input())' > echo.py; date | glovebox run --stdin - echo.py\n"
 		    "  echo 'print(6 * 7)' | glovebox run\n"
 		    "  glovebox run --dir data --out results script.py\n"
+		    "  glovebox run --mount /srv/models:/models script.py\n"
 		    "  glovebox run --package rich script.py\n"
 		    "  glovebox run --screenshot out.png window.py\n"
 		    "  glovebox run --json -c '1 / 0' | jq .error.type\n",
@@ -326,6 +329,8 @@ static int prepare(struct run *run, const char *name, struct inputs *in, struct 
 	if (r == 0)
 		r = run_dir_find(run, name, e);
 	if (r == 0)
+		r = run_mounts_find(run, e);
+	if (r == 0)
 		r = run_dir_check_out(o, e);
 	if (r == 0)
 		r = read_code(o, name, e, &in->code, &request->code_len);
@@ -351,7 +356,9 @@ static int create_sandbox(struct run *run, struct backend *backend,
 	int r = local_create(
 		&(struct local_config){ .env = o->env,
 			.packages = fetched_package(&backend->fetched),
-			.shown = shown ? shown : fetched_shown(&backend->fetched),
+			.shown = shown,
+			.mounts = run->mounts.n ? run->mounts.asked : NULL,
+			.mount_names = run->mounts.n ? run->mounts.names : NULL,
 			.profile = backend->profile,
 			.imports = backend->imports,
 			.imports_below = backend->imports_below,
@@ -378,7 +385,8 @@ static int fail(const struct error *e, int code)
 static int run_code(const struct run_options *o, const char *name, char *const *words)
 {
 	struct error e = { 0 };
-	struct run run = { .options = o, .is_terminal = isatty(STDOUT_FILENO) };
+	_cleanup_(run_mounts_finish) struct run run = { .options = o,
+		.is_terminal = isatty(STDOUT_FILENO) };
 	_cleanup_(inputs_finish) struct inputs in = { 0 };
 	struct backend backend;
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/fds.h"
 #include "base/text.h"
@@ -22,6 +23,7 @@
 #define PLACE "dir"
 
 enum { LINKS_MAX = 4096, FILES_MAX = 10000, DEPTH_MAX = 16, COPY_BYTES = 1 << 16, WAIT_S = 30 };
+enum { COPY_IN_MAX = 1 << 20, COPY_IN_ALL = 16 << 20 }; /* bytes of one file, and of all */
 
 /* ---- in ---------------------------------------------------------------------------- */
 
@@ -85,15 +87,54 @@ int run_dir_find(struct run *run, const char *name, struct error *e)
 
 int run_dir_shown(const struct run *run, const char *others, char **ret)
 {
-	*ret = NULL;
-	if (!run->dir[0])
-		return 0;
-	const char *before = others ? others : "";
-	const char *apart = *before && before[strlen(before) - 1] != '\n' ? "\n" : "";
-	return asprintf(ret, "%s%s%s\t" PLACE "\n", before, apart, run->dir) < 0 ? -ENOMEM : 0;
+	struct buffer b = BUFFER_INIT(0);
+	size_t len = others ? strlen(others) : 0;
+	int r = buffer_printf(
+		&b, "%s%s", others ? others : "", len && others[len - 1] != '\n' ? "\n" : "");
+
+	if (r >= 0 && run->dir[0])
+		r = buffer_printf(&b, "%s\t" PLACE "\n", run->dir);
+	for (unsigned i = 0; r >= 0 && i < run->mounts.n; i++)
+		r = buffer_printf(&b, "%s", run->mounts.shown[i]);
+	if (r < 0 || !buffer_cstr(&b)) {
+		buffer_finish(&b);
+		return -ENOMEM;
+	}
+	*ret = b.data;
+	return 0;
 }
 
-/* Names in the working directory of the code that lead to the files. */
+/*
+ * A small file is copied, so that the code can change it, or replace it. The times go along: a copy
+ * that still has the time of its original was not changed (is_original). False: the caller makes a
+ * link.
+ */
+static bool copy_in(int dir, const char *name, int workspace, off_t *left)
+{
+	static char data[COPY_BYTES];
+	struct stat st;
+	_cleanup_fd_ int in = openat(dir, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > COPY_IN_MAX ||
+		st.st_size > *left)
+		return false;
+	_cleanup_fd_ int out = openat(workspace, name,
+		O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, st.st_mode & 0777);
+	ssize_t n = 0;
+	off_t todo = st.st_size;
+	while (out >= 0 && todo > 0 && (n = read(in, data, sizeof(data))) > 0 &&
+		fd_write_full(out, data, (size_t)n) >= 0)
+		todo -= n;
+	const struct timespec times[2] = { st.st_atim, st.st_mtim };
+	if (out >= 0 && todo <= 0 && futimens(out, times) == 0) {
+		*left -= st.st_size;
+		return true;
+	}
+	if (out >= 0)
+		unlinkat(workspace, name, 0);
+	return false;
+}
+
+/* Copies of small files in the working directory of the code, and links to all others. */
 int run_dir_link(struct run *run, struct error *e)
 {
 	if (!run->dir[0])
@@ -104,6 +145,7 @@ int run_dir_link(struct run *run, struct error *e)
 	DIR *d = opendir(run->dir);
 	struct stat st;
 	unsigned n = 0;
+	off_t left = COPY_IN_ALL;
 	/*
 	 * as the session's user: the kernel makes nothing there for an id that the jail does not
 	 * have
@@ -116,7 +158,7 @@ int run_dir_link(struct run *run, struct error *e)
 
 	for (struct dirent *f = d ? readdir(d) : NULL; f && n < LINKS_MAX; f = readdir(d)) {
 		char target[NAME_MAX + sizeof("/" PLACE "/")];
-		if (f->d_name[0] == '.')
+		if (f->d_name[0] == '.' || copy_in(dirfd(d), f->d_name, workspace, &left))
 			continue;
 		snprintf(target, sizeof(target), "/" PLACE "/%s", f->d_name);
 		n += symlinkat(target, workspace, f->d_name) == 0;
@@ -171,6 +213,7 @@ void run_dir_advise(
 /* ---- out --------------------------------------------------------------------------- */
 
 struct copying {
+	const char *dir; /* that the code saw; "" for none */
 	unsigned files;
 	int err;
 	char failed[NAME_MAX + 1]; /* the first file that could not be copied */
@@ -204,6 +247,17 @@ static int copy_file(int from, const char *name, int to)
 	return 0;
 }
 
+/* A copy of a file beside the script (copy_in) that the code left as it was. */
+static bool is_original(const struct copying *c, const char *name, const struct stat *st)
+{
+	char path[PATH_MAX + NAME_MAX + 2];
+	struct stat old;
+	snprintf(path, sizeof(path), "%s/%s", c->dir, name);
+	return *c->dir && stat(path, &old) == 0 && old.st_size == st->st_size &&
+	       old.st_mtim.tv_sec == st->st_mtim.tv_sec &&
+	       old.st_mtim.tv_nsec == st->st_mtim.tv_nsec;
+}
+
 static void copy_tree(int from, int to, unsigned depth, struct copying *c);
 
 static void copy_dir(int from, const char *name, int to, unsigned depth, struct copying *c)
@@ -229,7 +283,7 @@ static void copy_tree(int from, int to, unsigned depth, struct copying *c)
 			continue;
 		if (S_ISDIR(st.st_mode)) {
 			copy_dir(from, f->d_name, to, depth, c);
-		} else if (S_ISREG(st.st_mode)) {
+		} else if (S_ISREG(st.st_mode) && (depth || !is_original(c, f->d_name, &st))) {
 			int r = copy_file(from, f->d_name, to);
 			c->files++;
 			if (r < 0 && !c->err) {
@@ -258,7 +312,7 @@ int run_dir_check_out(const struct run_options *o, struct error *e)
 
 bool run_dir_save(struct run *run)
 {
-	struct copying c = { 0 };
+	struct copying c = { .dir = run->dir };
 	const char *out = run->options->out;
 
 	if (!out)

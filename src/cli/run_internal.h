@@ -6,9 +6,17 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "jail/jail.h"
 #include "session/display/film.h"
 
 struct local;
+
+/* The directories of --mount: what the jailer is told, what the session asks for, and by which
+ * names. The lists end with NULL. */
+struct run_mounts {
+	unsigned n;
+	char *shown[JAIL_MOUNTS_MAX + 1], *asked[JAIL_MOUNTS_MAX + 1], *names[JAIL_MOUNTS_MAX + 1];
+};
 
 struct run_options {
 	double timeout;
@@ -20,7 +28,7 @@ struct run_options {
 	char **env, **packages, **imports;
 	char *rootfs, *profile, *code, *stdin_file;
 	char *screenshot, *record, *display_size;
-	char *dir, *out;
+	char *dir, *out, **mounts;
 	double render_timeout;
 	bool display, json, help;
 };
@@ -34,7 +42,8 @@ struct run {
 	int exit_code;
 	bool no_picture;
 	const char *script; /* the file with the code; NULL when it is none */
-	char dir[4096];     /* that the code sees, read-only; empty for none */
+	struct run_mounts mounts;
+	char dir[4096]; /* that the code sees, read-only; empty for none */
 	struct buffer json;
 	int json_error;
 };
@@ -70,3 +79,7 @@ int run_dir_check_out(const struct run_options *o, struct error *e);
  * Copies the files that the code wrote to it. False, and a line on stderr, when not all could be.
  */
 bool run_dir_save(struct run *run);
+
+/* run_mounts.c: reads --mount. run_mounts_finish() is the caller's, also after an error. */
+int run_mounts_find(struct run *run, struct error *e);
+void run_mounts_finish(struct run *run);

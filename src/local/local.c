@@ -119,6 +119,7 @@ static int start_table(struct local *l, const struct local_config *config, struc
 	sc.state_dir = l->state_dir;
 	sc.preload = config->preload;
 	sc.shown = l->shown;
+	sc.mounts = config->mount_names;
 	sc.rootfs = config->rootfs;
 	sc.profiles = l->profiles;
 	sc.ready_guests = 1;
@@ -194,6 +195,8 @@ static int start_session(struct local *l, const struct local_config *config, str
 	r = copy_list(config->env, &params.env);
 	if (r == 0)
 		r = copy_list(config->imports, &params.additional_imports);
+	if (r == 0)
+		r = copy_list(config->mounts, &params.mounts);
 	if (r == 0 && config->profile && !(params.profile = strdup(config->profile)))
 		r = -ENOMEM;
 	if (r < 0)

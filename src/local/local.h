@@ -31,7 +31,10 @@ struct local_config {
 	struct session_limits limits;
 	const char *state_dir; /* NULL: this user's */
 	const char *shown;     /* as in struct sessions_config */
-	uint64_t disk_bytes;   /* 0: the default */
+	/* directories of `shown`: as in struct session_params, and their names; or NULL. Both must
+	 * live as long as the sandbox */
+	char **mounts, **mount_names;
+	uint64_t disk_bytes; /* 0: the default */
 	/* sets on the path, taken over by local_create(); or NULL */
 	struct session_package *packages;
 	bool display;                       /* a screen of its own */

@@ -17,17 +17,18 @@ def project(tmp_path):
     (folder / 'script.py').write_text(
         'import helper, os, package\n'
         'print(helper.f(), package.y, open("data.csv").read(), sorted(os.listdir(".")))\n'
-        'try: open("data.csv", "w")\n'
-        'except OSError as e: print(e.errno)\n'
+        'for name in ("/dir/data.csv", "package/new"):\n'
+        '    try: open(name, "w")\n'
+        '    except OSError as e: print(e.errno)\n'
         'os.makedirs("sub/deep"); open("sub/deep/x", "w").write("deep"); open("out.txt", "w").write("result")\n'
         'os.symlink("/etc/passwd", "link"); os.mkfifo("fifo")\n'
     )
     return folder
 
 
-def test_files_beside_the_script_are_there_and_read_only(project):
+def test_files_beside_the_script_are_there_and_stay_as_they_are(project):
     done = gb.cli('run', project / 'script.py', cwd='/')
-    assert done.stdout == "helped 5 a,b ['data.csv', 'helper.py', 'package', 'script.py']\n30\n", done
+    assert done.stdout == "helped 5 a,b ['data.csv', 'helper.py', 'package', 'script.py']\n30\n30\n", done
     assert (project / 'data.csv').read_text() == 'a,b' and not (project / 'out.txt').exists()
 
 
@@ -37,6 +38,39 @@ def test_files_come_back(project, tmp_path):
     assert done.returncode == 0, done.stderr
     assert sorted(str(p.relative_to(out)) for p in out.rglob('*')) == ['out.txt', 'sub', 'sub/deep', 'sub/deep/x']
     assert (out / 'out.txt').read_text() == 'result' and (out / 'sub/deep/x').read_text() == 'deep'
+
+
+def test_files_beside_the_script_can_be_overwritten(project, tmp_path):
+    """The code works on copies; --out gives back those that it changed, and no others."""
+    (project / 'change.py').write_text(
+        'with open("data.csv", "a") as f: f.write("\\n1,2")\n'
+        'import os; os.remove("helper.py"); open("script.py", "w").close()\n'
+    )
+    out = tmp_path / 'results'
+    done = gb.cli('run', '--out', out, project / 'change.py')
+    assert done.returncode == 0, done.stderr
+    assert sorted(os.listdir(out)) == ['data.csv', 'script.py'] and (out / 'data.csv').read_text() == 'a,b\n1,2'
+    assert (project / 'data.csv').read_text() == 'a,b' and (project / 'helper.py').exists(), 'the files themselves did not change'
+    again = gb.cli('run', '--out', project, project / 'change.py')
+    assert again.returncode == 0 and (project / 'data.csv').read_text() == 'a,b\n1,2', again.stderr
+
+
+def test_large_files_are_links(project):
+    (project / 'large.bin').write_bytes(b'x' * (1 << 20) + b'y')
+    code = 'import os; print(os.path.getsize("large.bin"), os.path.islink("large.bin"), os.path.islink("data.csv"))'
+    assert gb.cli('run', '--dir', project, '-c', code).stdout == '1048577 True False\n'
+
+
+def test_mounts(project, tmp_path):
+    (tmp_path / 'other').mkdir()
+    (tmp_path / 'other/weights').write_text('w')
+    mounts = ('--mount', f'{project}:/data', '--mount', f'{tmp_path}/other:/mnt/models')
+    code = 'import os\nprint(open("/data/data.csv").read(), open("/mnt/models/weights").read(), os.listdir("/mnt"))\nopen("/data/new", "w")'
+    done = gb.cli('run', *mounts, '-c', code)
+    assert done.stdout == "a,b w ['models']\n" and 'Read-only file system' in done.stderr, done
+    for wrong in ('/srv', '/srv:data', '/srv:/usr', '/srv:/mnt/a/b', f'{project}/data.csv:/data', f'{project}/none:/data', '/srv:'):
+        done = gb.cli('run', '--mount', wrong, '-c', '1')
+        assert done.returncode == 2 and '--mount' in done.stderr, wrong
 
 
 def test_no_link_of_ours_is_written_through(project, tmp_path):
