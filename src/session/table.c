@@ -2,10 +2,12 @@
 #include "session/session.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -211,7 +213,7 @@ static int create_pool(struct sessions *t, const char *shown, struct error *e)
 		.preload = t->owned_preload,
 		.learn = config->learn,
 		.plain_preload = (char *const *)plain_preload,
-		.plain_first = config->quick_start && t->owned_preload[0],
+		.plain_first = t->config.quick_start && t->owned_preload[0],
 		.ready_target = config->ready_guests,
 		.renew_s = config->renew_s,
 		.kind = { .disk_bytes = config->defaults.disk_bytes,
@@ -225,6 +227,17 @@ static int create_pool(struct sessions *t, const char *shown, struct error *e)
 	return sandbox_pool_create(&pool, e, &t->pool);
 }
 
+/*
+ * At the first start of all, learning takes some seconds in addition to the imports. A new user
+ * must not wait for it.
+ */
+static bool is_first_start(const struct sessions_config *config)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s/layout", config->state_dir);
+	return config->learn && access(path, F_OK) < 0;
+}
+
 int sessions_create(const struct sessions_config *config, struct error *e, struct sessions **ret)
 {
 	int r = make_state_dir(config->state_dir, e);
@@ -236,6 +249,7 @@ int sessions_create(const struct sessions_config *config, struct error *e, struc
 		return error_set(e, -ENOMEM, "out of memory");
 
 	t->config = *config;
+	t->config.quick_start = config->quick_start || is_first_start(config);
 	t->stats.limit = config->max_sessions;
 	TAILQ_INIT(&t->list);
 	cell_store_init(&t->cell_store);

@@ -49,6 +49,17 @@ def test_learnt_once_and_then_used(tmp_path):
     assert max(faults.values()) < 0.7 * without, (faults, without)
 
 
+def test_the_first_start_of_all_serves_at_once(tmp_path):
+    """Sessions do not wait until the modules are imported, and what a first cell uses is learnt."""
+    with gb.running_daemon('--state-dir', tmp_path / 'state', wait=False, learnt=False) as daemon:
+        gb.wait_until(lambda: 'listening' in daemon.log(), 'the server listens')
+        with daemon.api() as api:
+            session = api.session()
+            assert session.get()['template'] == 'plain' and session.value('6 * 7') == '42'
+            gb.wait_until(lambda: api.get('/readyz').status_code == 200, 'the modules are imported')
+            assert api.session().get()['template'] == 'default' and session.value('6 * 7') == '42'
+
+
 def test_other_modules_are_learnt_apart(tmp_path):
     state = tmp_path / 'state'
     for modules, books in (('json', 1), ('json,decimal', 2), ('json', 2), ('none', 2)):
