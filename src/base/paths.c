@@ -76,8 +76,11 @@ char *paths_home_file(const char *variable, const char *below_home, const char *
 
 int paths_state_dir(struct error *e, char **ret_path)
 {
-	char *path = geteuid() == 0 ? strdup("/var/lib/glovebox")
-				    : paths_home_file("XDG_STATE_HOME", ".local/state", "glovebox");
+	const char *set = getenv("GLOVEBOX_STATE_DIR"); /* the setting of the server, too */
+	char *path = set && *set == '/' ? strdup(set)
+		     : geteuid() == 0
+			     ? strdup("/var/lib/glovebox")
+			     : paths_home_file("XDG_STATE_HOME", ".local/state", "glovebox");
 	if (!path) {
 		error_set(e, -ENOENT, "there is no home directory to keep state in");
 		return error_remedy(e, "set HOME, or give --state-dir DIRECTORY");

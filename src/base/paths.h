@@ -19,8 +19,8 @@ int paths_guest(struct error *e, char **ret_path);
 int paths_bench(struct error *e, char **ret_path);
 
 /*
- * What is kept between runs: /var/lib/glovebox for root, else below XDG_STATE_HOME or
- * ~/.local/state. -ENOENT without a home. Not made here.
+ * What is kept between runs: GLOVEBOX_STATE_DIR, or /var/lib/glovebox for root, else below
+ * XDG_STATE_HOME or ~/.local/state. -ENOENT without a home. Not made here.
  */
 int paths_state_dir(struct error *e, char **ret_path);
 

@@ -112,3 +112,8 @@ def test_a_script_from_a_pipe():
     assert gb.cli('run', input='print(6 * 7)').stdout == '42\n'
     done = gb.cli('run')
     assert done.returncode == 2 and 'nothing to run' in done.stderr
+
+
+def test_the_state_directory_of_the_environment(tmp_path):
+    assert gb.cli('run', '-c', 'print(1)', env=gb.clean_env(GLOVEBOX_STATE_DIR=tmp_path / 'state')).stdout == '1\n'
+    assert (tmp_path / 'state').is_dir()
