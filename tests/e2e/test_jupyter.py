@@ -280,6 +280,58 @@ def test_input_is_refused_clearly(channels):
     assert 'stdin' in error['evalue'] or 'input' in error['evalue']
 
 
+def answer_inputs(channels, code, *lines):
+    """Executes code whose input() the lines answer: (the requests' contents, messages about the cell)"""
+    id = channels.request('execute_request', {'code': code, 'allow_stdin': True})
+    asked, messages = [], []
+    while not messages or messages[-1]['content'].get('execution_state') != 'idle':
+        message = channels.receive()
+        assert message['parent_header']['msg_id'] == id
+        if message['header']['msg_type'] == 'input_request':
+            assert message['channel'] == 'stdin'
+            channels.request('input_reply', {'status': 'ok', 'value': lines[len(asked)]}, 'stdin')
+            asked.append(message['content'])
+        else:
+            messages.append(message)
+    return asked, messages
+
+
+def test_input_is_asked_of_the_client(channels):
+    code = 'import getpass\nprint("first")\na = input("name? ")\nb = getpass.getpass("secret: ")\nprint(a, b)\ninput()'
+    asked, messages = answer_inputs(channels, code, 'Ann', 'pw', 'ü')
+    assert asked == [{'prompt': 'name? ', 'password': False}, {'prompt': 'secret: ', 'password': True}, {'prompt': '', 'password': False}]
+    assert ''.join(c['text'] for c in contents(messages, 'stream')) == 'first\nAnn pw\n'
+    assert contents(messages, 'execute_result')[0]['data']['text/plain'] == "'ü'"
+    (error,) = contents(channels.execute('input("name? ")'), 'error')
+    assert error['ename'] == 'EOFError', 'this request does not allow it'
+
+
+def test_input_of_threads_is_asked_one_after_the_other(channels):
+    code = 'from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(3) as pool:\n    found = list(pool.map(input, "abc"))\nsorted(found)'
+    asked, messages = answer_inputs(channels, code, '1', '2', '3')
+    assert sorted(a['prompt'] for a in asked) == ['a', 'b', 'c'] and contents(messages, 'execute_result')[0]['data']['text/plain'] == "['1', '2', '3']"
+
+
+def test_input_is_interrupted(api, kernel, channels):
+    id = channels.request('execute_request', {'code': 'input("?")', 'allow_stdin': True})
+    while channels.receive()['header']['msg_type'] != 'input_request':
+        pass
+    api.post(f'/api/kernels/{kernel}/interrupt')
+    assert contents(channels.about(id), 'error')[0]['ename'] == 'KeyboardInterrupt'
+    channels.request('input_reply', {'value': 'late'}, 'stdin')
+    assert answer_inputs(channels, 'input("?")', 'new')[0] == [{'prompt': '?', 'password': False}]
+
+
+def test_input_of_a_client_that_left(daemon, kernel, channels):
+    with Channels(daemon.url, kernel) as other:
+        other.request('execute_request', {'code': 'try:\n    input("?")\nexcept EOFError as e:\n    print(e)', 'allow_stdin': True})
+        while other.receive()['header']['msg_type'] != 'input_request':
+            pass
+    while (message := channels.receive())['header']['msg_type'] != 'stream':
+        pass
+    assert 'disconnected' in message['content']['text']
+
+
 def test_small_requests(channels):
     info = channels.ask('kernel_info_request')
     assert info['protocol_version'] == '5.3' and info['language_info']['name'] == 'python'
@@ -319,7 +371,12 @@ def test_history(channels):
     assert history(hist_access_type='tail', n=2) == [(2, 'b = 2'), (3, 'a + b')]
     assert history(hist_access_type='range', session=0, start=1, stop=3) == [(1, 'a = 1'), (2, 'b = 2')]
     assert history(hist_access_type='search', pattern='*b*', n=10) == [(2, 'b = 2'), (3, 'a + b')]
-    assert history(hist_access_type='tail', n=1, output=True) == [(3, ['a + b', None])]
+    channels.execute('b = 2')
+    assert history(hist_access_type='search', pattern='*=*', n=2) == [(2, 'b = 2'), (5, 'b = 2')], 'the last of them'
+    assert history(hist_access_type='search', pattern='b = ?', unique=True) == [(5, 'b = 2')]
+    for pattern in ('*a' * 60 + 'x', '*' * 5000, 'b', ''):
+        assert history(hist_access_type='search', pattern=pattern) == []
+    assert history(hist_access_type='tail', n=1, output=True) == [(5, ['b = 2', None])]
 
 
 def test_comms_are_answered(channels):

@@ -385,6 +385,24 @@ def test_sockets_have_tools_of_their_own(serve):
 # ---- refused and forged ----------------------------------------------------------------
 
 
+def test_a_tool_answers_input(serve, session):
+    asked = []
+
+    def ask(given):
+        asked.append((given['prompt'], given['password']))
+        return EOFError('no more') if given['prompt'] == 'end' else given['prompt'].upper()
+
+    s = serve({'name': 'keyboard', 'input': True}, keyboard=ask)
+    seen = s.run('import getpass\nprint("before")\ninput("a"), getpass.getpass("b"), input(5)').ok()
+    assert (seen.text, seen.stdout) == ("('A', 'B', '5')", 'before\n') and asked == [('a', False), ('b', True), ('5', False)]
+    assert s.run('input("end")').error['message'] == 'no more' and s.run('keyboard()').error['type'] == 'NameError'
+    assert s.run('input("a")', stdin='given\n').ok().text == "'given'", 'the text of the request is the whole input'
+    assert s.run('import io, sys\nold = sys.stdin\nsys.stdin = io.StringIO("own\\n")\ntry:\n    x = input("a")\nfinally:\n    sys.stdin = old\nx').ok().text == "'own'"
+    assert len(asked) == 4
+    s.socket.close()
+    gb.wait_until(lambda: 'nobody answered' in session.execute('input()').error['message'], 'the client has left')
+
+
 def test_bad_definitions_are_explained(serve, session):
     s = serve(tool())
     for tools, says in (

@@ -43,6 +43,14 @@ static void refuses(void)
 			"invalid_tool" },
 		{ "[{\"name\":\"a\",\"max_calls\":0}]", ".max_calls: must be a whole number",
 			"invalid_tool" },
+		{ "[{\"name\":\"a\",\"input\":1}]", ".input: must be true or false",
+			"invalid_tool" },
+		{ "[{\"name\":\"a\",\"input\":true,\"returns\":{}}]", ".returns: must be left out",
+			"invalid_tool" },
+		{ "[{\"name\":\"a\",\"input\":true,\"source\":\"a = 1\"}]",
+			".input: goes with neither", "invalid_tool" },
+		{ "[{\"name\":\"a\",\"input\":true},{\"name\":\"b\",\"input\":true}]",
+			"$.tools[1].input: another tool", "invalid_tool" },
 		{ "[{\"name\":\"a\",\"parameters\":{\"type\":\"string\"}}]", "\"type\": \"object\"",
 			"invalid_tool" },
 		{ "[{\"name\":\"a\",\"parameters\":{\"type\":\"object\",\"properties\":{\"x\":{\"$ref\":\"#\"}}}}]",
@@ -124,10 +132,30 @@ static void merges(void)
 	tool_table_finish(&third);
 }
 
+/* The last client that answers input() is asked; definitions can be given as they are listed. */
+static void one_answers_input(void)
+{
+	struct tool_table none = { 0 }, first = { 0 }, second = { 0 };
+	_cleanup_json_ json_t *a = tree("[{\"name\":\"a\",\"input\":true},{\"name\":\"x\"}]");
+	_cleanup_json_ json_t *list = json_array();
+	struct error e = { 0 };
+	int one, other;
+
+	OK(tool_table_merge(&none, a, NULL, &one, &first, &e) == 0 && first.n == 2);
+	json_array_append(list, first.tool[0].definition);
+	json_object_set_new(first.tool[0].definition, "name", json_string("b"));
+	OK(tool_table_merge(&first, list, NULL, &other, &second, &e) == 0 && second.n == 2);
+	OK(second.tool[0].is_input && tool_table_find(&second, "x") &&
+		!tool_table_find(&second, "a"));
+	tool_table_finish(&first);
+	tool_table_finish(&second);
+}
+
 int main(void)
 {
 	refuses();
 	too_many();
 	merges();
+	one_answers_input();
 	return tap_done();
 }

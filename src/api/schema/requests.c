@@ -340,8 +340,8 @@ const struct fields no_fields = { .name = "Empty" };
 				"[{\"name\":\"add\",\"parameters\":{\"type\":\"object\",\"properties\":"         \
 				"{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"]}}]",                        \
 			.help = "Functions that the code can call in the client: name, description, parameters " \
-				"(a JSON schema), returns, timeout_s, max_calls, async, source. They replace "   \
-				"the earlier tools."                                                             \
+				"(a JSON schema), returns, timeout_s, max_calls, async, source, input. They "    \
+				"replace the earlier tools."                                                     \
 	}
 
 static const struct field tool_error_table[] = {

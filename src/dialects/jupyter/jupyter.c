@@ -41,6 +41,7 @@ static void kernel_free(struct kernel *k)
 	TAILQ_REMOVE(&k->home->kernels, k, link);
 	session_unlisten(&k->deaths);
 	kernel_drop_inputs(k);
+	kernel_drop_lines(k);
 	free(k);
 }
 
@@ -73,6 +74,7 @@ void kernel_end(struct kernel *k, const char *why)
 	struct channels *c;
 	struct kernel_request *r;
 	struct session *s;
+	kernel_stop_input(k);
 	/* Who waits for a cell hears how it ended, then the connections go. */
 	if (!k->home->api->draining && kernel_session(k, NULL, &s) >= 0)
 		session_end(s, why);
@@ -154,6 +156,7 @@ static int kernel_create(struct jupyter *j, uint64_t owner, struct session_param
 	TAILQ_INIT(&k->listeners);
 	TAILQ_INIT(&k->requests);
 	STAILQ_INIT(&k->inputs);
+	STAILQ_INIT(&k->lines);
 	TAILQ_INSERT_TAIL(&j->kernels, k, link);
 	k->deaths = (struct session_listener){ .on_death = on_death, .userdata = k };
 	session_listen(s, &k->deaths);

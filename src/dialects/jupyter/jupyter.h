@@ -35,12 +35,14 @@ struct kernel_request {
 	unsigned count;
 	bool silent, stop_on_error, executing, dead, started;
 	bool stores; /* its code goes into the history */
+	bool allows_stdin;
 	bool completes;
 	json_int_t cursor; /* of a completion or an inspection, in characters */
 	TAILQ_ENTRY(kernel_request) link;
 };
 
 struct kernel_input;
+struct kernel_line;
 
 struct kernel {
 	struct jupyter *home;
@@ -51,6 +53,7 @@ struct kernel {
 	unsigned execution_count;
 	uint64_t used_wall_ns;
 	uint64_t messages; /* counts what it said */
+	bool serves_input;
 	TAILQ_HEAD(, channels) listeners;
 	unsigned connections;
 	TAILQ_HEAD(, kernel_request) requests;
@@ -60,6 +63,7 @@ struct kernel {
 	STAILQ_HEAD(, kernel_input) inputs; /* its history */
 	unsigned inputs_n;
 	size_t inputs_bytes;
+	STAILQ_HEAD(, kernel_line) lines; /* that code waits for; the first one was asked for */
 };
 
 /* ---- kernels (jupyter.c) --------------------------------------------------- */
@@ -89,6 +93,17 @@ void kernel_refuse_comm(struct kernel_request *r, json_t *content);
 void kernel_note_input(struct kernel *k, unsigned count, const char *code, size_t len);
 void kernel_drop_inputs(struct kernel *k);
 void kernel_forget_question(struct kernel *k);
+
+/* ---- input() (jupyter_stdin.c) ------------------------------------------------------- */
+
+/* From now on the session asks this kernel for the lines that input() reads. */
+int kernel_serve_input(struct kernel *k, struct session *s, struct error *e);
+/* input_reply: the line that was asked for. */
+void kernel_take_line(struct kernel *k, const json_t *content);
+/* The connection of a request left: its code gets an EOFError. */
+void kernel_drop_lines_of(struct kernel *k, const struct channels *asker);
+void kernel_stop_input(struct kernel *k); /* its session asks it no longer */
+void kernel_drop_lines(struct kernel *k); /* frees them */
 
 /* ---- media types (jupyter_bundle.c) -------------------------------------------------- */
 

@@ -170,6 +170,7 @@ struct kernel_input {
 	unsigned count;
 	char *code;
 	size_t len;
+	bool chosen; /* for the answer that is being written */
 	STAILQ_ENTRY(kernel_input) link;
 };
 
@@ -209,54 +210,96 @@ void kernel_note_input(struct kernel *k, unsigned count, const char *code, size_
 		drop_first(k);
 }
 
-struct range {
-	unsigned skip; /* of the oldest */
-	long start, stop;
-	const char *pattern;
-};
-
-/* `*` for any text and `?` for any character, as in a shell. */
+/* `*` for any text and `?` for any character, as in a shell. Goes back to the last `*` only. */
 static bool fits(const char *pattern, const char *at, const char *end)
 {
-	for (; *pattern; pattern++, at++) {
+	const char *star = NULL,
+		   *from = NULL; /* what follows `*`, and the text that it begins at */
+	while (at < end) {
 		if (*pattern == '*') {
-			for (; at <= end; at++)
-				if (fits(pattern + 1, at, end))
-					return true;
+			star = ++pattern;
+			from = at;
+		} else if (*pattern && (*pattern == '?' || *pattern == *at)) {
+			pattern++;
+			at++;
+		} else if (star) {
+			pattern = star;
+			at = ++from;
+		} else {
 			return false;
 		}
-		if (at >= end || (*pattern != '?' && *pattern != *at))
-			return false;
 	}
-	return at == end;
+
+	pattern += strspn(pattern, "*");
+	return !*pattern;
 }
 
-static bool is_wanted(const struct kernel_input *one, const struct range *q, unsigned index)
+static bool is_repeated(const struct kernel_input *one)
 {
-	if (q->pattern && !fits(q->pattern, one->code, one->code + one->len))
-		return false;
-	return index >= q->skip && one->count >= q->start && (q->stop <= 0 || one->count < q->stop);
+	const struct kernel_input *later = one;
+	while ((later = STAILQ_NEXT(later, link)))
+		if (later->len == one->len && !memcmp(later->code, one->code, one->len))
+			return true;
+	return false;
 }
 
-static struct range range_of(const struct kernel *k, const json_t *content)
+/* A search. A pattern that is too long finds nothing. */
+static void choose_by_pattern(struct kernel *k, const json_t *content)
+{
+	const json_t *pattern = json_object_get(content, "pattern");
+	bool unique = json_is_true(json_object_get(content, "unique")),
+	     fair = json_string_length(pattern) <= LIMIT_NAME_BYTES;
+	const char *text = json_is_string(pattern) ? json_string_value(pattern) : "*";
+	struct kernel_input *one;
+
+	STAILQ_FOREACH(one, &k->inputs, link)
+	one->chosen = fair && fits(text, one->code, one->code + one->len) &&
+		      !(unique && is_repeated(one));
+}
+
+static void choose_by_line(struct kernel *k, const json_t *content)
+{
+	json_int_t start = json_integer_value(json_object_get(content, "start")),
+		   stop = json_integer_value(json_object_get(content, "stop"));
+	struct kernel_input *one;
+	STAILQ_FOREACH(one, &k->inputs, link)
+	one->chosen = one->count >= start && (stop <= 0 || one->count < stop);
+}
+
+static void choose_all(struct kernel *k)
+{
+	struct kernel_input *one;
+	STAILQ_FOREACH(one, &k->inputs, link)
+	one->chosen = true;
+}
+
+/* Of the chosen inputs the last n stay so. */
+static void keep_last(struct kernel *k, json_int_t n)
+{
+	struct kernel_input *one;
+	json_int_t found = 0;
+	STAILQ_FOREACH(one, &k->inputs, link)
+	found += one->chosen;
+	STAILQ_FOREACH(one, &k->inputs, link)
+	if (one->chosen && found-- > n)
+		one->chosen = false;
+}
+
+static void choose(struct kernel *k, const json_t *content)
 {
 	const char *type = json_string_value(json_object_get(content, "hist_access_type"));
-	struct range q = { 0 };
-
 	json_int_t n = json_integer_value(json_object_get(content, "n"));
-	if (text_eq(type ? type : "tail", "range")) {
-		q.start = (long)json_integer_value(json_object_get(content, "start"));
-		q.stop = (long)json_integer_value(json_object_get(content, "stop"));
-	} else if (n > 0 && (json_int_t)k->inputs_n > n) {
-		q.skip = k->inputs_n - (unsigned)n;
-	}
 
-	if (type && text_eq(type, "search")) {
-		q.pattern = json_string_value(json_object_get(content, "pattern"));
-		q.skip = 0;
+	if (type && text_eq(type, "range")) {
+		choose_by_line(k, content);
+		return;
 	}
-
-	return q;
+	if (type && text_eq(type, "search"))
+		choose_by_pattern(k, content);
+	else
+		choose_all(k);
+	if (n > 0)
+		keep_last(k, n);
 }
 
 /*
@@ -284,16 +327,15 @@ void kernel_history(struct kernel_request *r, json_t *content)
 	struct json_writer w;
 	const struct kernel_input *one;
 	bool output = json_is_true(json_object_get(content, "output"));
-	struct range q = range_of(r->kernel, content);
-	unsigned index = 0;
 
+	choose(r->kernel, content);
 	json_writer_init(&w, &b);
 	json_open_object(&w);
 	json_field_cstr(&w, "status", "ok");
 	json_key(&w, "history");
 	json_open_array(&w);
 	STAILQ_FOREACH(one, &r->kernel->inputs, link)
-	if (is_wanted(one, &q, index++))
+	if (one->chosen)
 		put_input(&w, one, output);
 	json_close(&w);
 	json_close(&w);

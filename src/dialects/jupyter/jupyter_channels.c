@@ -199,6 +199,11 @@ static void comm_other(const struct asked *a)
 	kernel_publish_status(a->k, a->parent, "idle");
 }
 
+static void input_reply(const struct asked *a)
+{
+	kernel_take_line(a->k, a->request->content);
+}
+
 static const struct {
 	const char *type;
 	void (*handle)(const struct asked *a);
@@ -215,6 +220,7 @@ static const struct {
 	{ "comm_close", comm_other },
 	{ "interrupt_request", interrupt },
 	{ "shutdown_request", shut_down },
+	{ "input_reply", input_reply },
 };
 
 static void handle(struct channels *c, struct jupyter_request *request)
@@ -228,8 +234,7 @@ static void handle(struct channels *c, struct jupyter_request *request)
 	}
 
 	/*
-	 * What is not here (comms, input replies, a debugger's requests) is let pass, as kernels
-	 * do.
+	 * What is not here (a debugger's requests) is ignored, as kernels do.
 	 */
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		if (text_eq(kinds[i].type, request->type)) {
@@ -308,6 +313,7 @@ static void leave(struct channels *c)
 	TAILQ_FOREACH (r, &c->kernel->requests, link)
 		if (r->asker == c)
 			r->asker = NULL;
+	kernel_drop_lines_of(c->kernel, c);
 	TAILQ_REMOVE(&c->kernel->listeners, c, link);
 	c->kernel->connections--;
 	c->kernel = NULL;

@@ -317,6 +317,8 @@ static int start(struct kernel_request *r, struct error *e)
 
 	if (!result)
 		result = kernel_session(r->kernel, e, &s);
+	if (!result && r->allows_stdin)
+		result = kernel_serve_input(r->kernel, s, e);
 	if (result < 0)
 		return result;
 	struct cell_request request = { .code = code,
@@ -340,6 +342,7 @@ void kernel_execute(struct kernel_request *r, json_t *content)
 	r->code = json_incref(json_object_get(content, "code"));
 	r->silent = json_is_true(json_object_get(content, "silent"));
 	r->stores = !r->silent && !json_is_false(json_object_get(content, "store_history"));
+	r->allows_stdin = json_is_true(json_object_get(content, "allow_stdin"));
 	r->stop_on_error = !json_is_false(json_object_get(content, "stop_on_error"));
 	r->kernel->used_wall_ns = clock_wall_ns();
 	if (start(r, &e) < 0)

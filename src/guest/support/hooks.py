@@ -45,9 +45,11 @@ def make_input(message):
     return input
 
 
-def _read_line(prompt, message):
+def _read_line(prompt, message, password=False):
     if getattr(sys, 'stdin', None) is None or getattr(sys, 'stdout', None) is None:
         raise RuntimeError('input(): lost sys.stdin or sys.stdout')
+    if _asks_client():
+        return ask_for_line(str(prompt), password)
     sys.stdout.write(str(prompt))
     try:
         sys.stdout.flush()
@@ -57,6 +59,14 @@ def _read_line(prompt, message):
     if not line:
         raise EOFError(message if _without_keyboard() else 'EOF when reading a line')
     return line[:-1] if line.endswith('\n') else line
+
+
+def _asks_client():
+    """Does a client answer input(), and is there no text to read instead?"""
+    try:
+        return _input_tool is not None and sys.stdin.fileno() == 0 and _without_keyboard()
+    except (AttributeError, OSError, ValueError):
+        return False
 
 
 def _without_keyboard():
@@ -72,7 +82,7 @@ def _without_keyboard():
 
 def _patch_getpass(module):
     def getpass(prompt='Password: ', stream=None):
-        return _read_line(prompt, 'getpass() has no keyboard here: pass the text as `stdin` with the request, or with `glovebox run --stdin FILE`')
+        return _read_line(prompt, _NO_KEYBOARD.replace('input()', 'getpass()', 1), password=True)
 
     getpass.__module__, getpass.__qualname__ = module.__name__, 'getpass'
     module.getpass = getpass

@@ -18,6 +18,7 @@ _TYPES = {
 _NOT_RAISED = ('StopIteration', 'StopAsyncIteration')  # they would end the caller's loops instead of telling
 
 _defined = {}  # name: function, as we put them into the session's namespace
+_input_tool = None  # the name of the tool that answers input()
 _futures = {}  # number of a call: (loop, future)
 _delivering = False
 _delivery_lock = None
@@ -61,6 +62,8 @@ for _kind in _TOOL_ERRORS.values():
 
 def define_tools(text, namespace):
     """Puts the tools of a JSON list into the namespace, in place of those before."""
+    global _input_tool
+    _input_tool = None
     for name, function in _defined.items():
         if namespace.get(name) is function:
             del namespace[name]
@@ -69,6 +72,9 @@ def define_tools(text, namespace):
         setattr(builtins, name, kind)
     for definition in json.loads(text):
         name = definition['name']
+        if definition.get('input'):
+            _input_tool = name
+            continue
         try:
             function = _from_source(definition) if definition.get('source') else _make_tool(definition)
         except Exception as e:
@@ -207,6 +213,14 @@ def _tool_text(name, arguments):
 
 def _call_tool(name, arguments):
     return _tool_value(_tool_wait(_tool_send(name, _tool_text(name, arguments), False)))
+
+
+def ask_for_line(prompt, password):
+    """A line that the client types. Without an answer it is the end of the input."""
+    try:
+        return _call_tool(_input_tool, {'prompt': prompt, 'password': password})
+    except RuntimeError as e:  # a ToolError, or a call from a forked process
+        raise EOFError(f'nobody answered: {e}') from None
 
 
 def _tool_value(outcome):

@@ -57,6 +57,8 @@ struct tool_client_ops {
  *   max_calls     of this tool, until tools are given again; no limit
  *   async         true: awaited in the session
  *   source        Python source that defines the function in the session itself; nothing is ever asked of the client
+ *   input         true: no function; input() and getpass() of cells without a text on stdin call it with
+ *                 {"prompt": string, "password": boolean}, and get a line
  *
  * -EINVAL (slug "invalid_tool" or "invalid_schema"), -E2BIG ("too_many_tools").
  */

@@ -15,7 +15,14 @@
 enum { DEFAULT_TIMEOUT_S = 60, NAME_MAX_BYTES = 64 };
 
 static const char *const known[] = { "name", "description", "parameters", "returns", "timeout_s",
-	"max_calls", "async", "source" };
+	"max_calls", "async", "source", "input" };
+
+/* What a tool with `input` is called with, and what it returns: the line without its end. */
+static const char input_parameters[] =
+	"{\"type\":\"object\",\"properties\":{\"prompt\":{\"type\":\"string\"},"
+	"\"password\":{\"type\":\"boolean\"}},\"required\":[\"prompt\",\"password\"],"
+	"\"additionalProperties\":false}";
+static const char input_returns[] = "{\"type\":\"string\"}";
 
 static int bad_tool(struct error *e, size_t index, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -31,7 +38,7 @@ static int bad_tool(struct error *e, size_t index, const char *fmt, ...)
 	error_remedy(e,
 		"A tool is {\"name\", \"description\", \"parameters\": a JSON schema of type object, "
 		"\"returns\", \"timeout_s\", "
-		"\"max_calls\", \"async\", \"source\"}; docs/tools.md says what each is.");
+		"\"max_calls\", \"async\", \"source\", \"input\"}; docs/tools.md says what each is.");
 	error_slug(e, "invalid_tool");
 	return -EINVAL;
 }
@@ -97,8 +104,36 @@ static int check_texts(const json_t *d, size_t index, struct error *e)
 		return bad_tool(e, index, ".source: must be a string");
 	if ((v = json_object_get(d, "async")) && !json_is_boolean(v))
 		return bad_tool(e, index, ".async: must be true or false");
+	if ((v = json_object_get(d, "input")) && !json_is_boolean(v))
+		return bad_tool(e, index, ".input: must be true or false");
 
 	return 0;
+}
+
+/* Sets what is the same for all tools that answer input(), or refuses something else. */
+static int fix_member(json_t *d, const char *key, const char *text, size_t index, struct error *e)
+{
+	const json_t *given = json_object_get(d, key);
+	json_t *fixed = json_loads(text, 0, NULL);
+	if (given && fixed && !json_equal(given, fixed)) {
+		json_decref(fixed);
+		return bad_tool(
+			e, index, ".%s: must be left out of a tool that answers input()", key);
+	}
+	if (!fixed || json_object_set_new(d, key, fixed) < 0)
+		return error_set(e, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static int fill_input(json_t *d, size_t index, struct error *e)
+{
+	if (!json_is_true(json_object_get(d, "input")))
+		return 0;
+	if (json_is_string(json_object_get(d, "source")) ||
+		json_is_true(json_object_get(d, "async")))
+		return bad_tool(e, index, ".input: goes with neither source nor async");
+	int r = fix_member(d, "parameters", input_parameters, index, e);
+	return r < 0 ? r : fix_member(d, "returns", input_returns, index, e);
 }
 
 static int check_numbers(const json_t *d, size_t index, struct tool *t, struct error *e)
@@ -190,6 +225,8 @@ static int make_tool(const json_t *given, size_t index, struct tool *t, struct e
 	if (r == 0)
 		r = check_numbers(given, index, t, e);
 	if (r == 0)
+		r = fill_input(t->definition, index, e);
+	if (r == 0)
 		r = check_schemas(t->definition, index, e);
 	if (r == 0)
 		r = check_size(t->definition, index, e);
@@ -201,7 +238,16 @@ static int make_tool(const json_t *given, size_t index, struct tool *t, struct e
 	}
 
 	t->is_source = json_is_string(json_object_get(given, "source"));
+	t->is_input = json_is_true(json_object_get(given, "input"));
 	return 0;
+}
+
+static struct tool *find_input(const struct tool_table *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->tool[i].is_input)
+			return &t->tool[i];
+	return NULL;
 }
 
 struct tool *tool_table_find(const struct tool_table *t, const char *name)
@@ -225,6 +271,11 @@ static int add_given(struct tool_table *t, const json_t *definitions,
 			tool_finish(&made);
 			return r;
 		}
+		if (made.is_input && find_input(t)) {
+			r = bad_tool(e, i, ".input: another tool in the list answers input()");
+			tool_finish(&made);
+			return r;
+		}
 		made.ops = ops;
 		made.client = client;
 		t->tool[t->n++] = made;
@@ -233,12 +284,13 @@ static int add_given(struct tool_table *t, const json_t *definitions,
 	return 0;
 }
 
-/* Those of other clients stay, unless their names were given. */
+/* Those of other clients stay, unless their names were given, or another tool answers input(). */
 static int add_others(struct tool_table *t, const struct tool_table *old, const void *client)
 {
 	for (size_t i = 0; i < old->n; i++) {
 		const struct tool *o = &old->tool[i];
-		if ((o->client == client && !o->lost) || tool_table_find(t, o->name))
+		if ((o->client == client && !o->lost) || tool_table_find(t, o->name) ||
+			(o->is_input && find_input(t)))
 			continue;
 		struct tool copy = *o;
 		copy.name = strdup(o->name);

@@ -15,6 +15,7 @@ struct tool {
 	double timeout_s;
 	uint64_t max_calls, calls; /* max_calls 0: no limit */
 	bool is_source;            /* runs in the session alone */
+	bool is_input;             /* answers input(); at most one of a table */
 	bool lost;                 /* its client left */
 	const struct tool_client_ops *ops;
 	void *client;

@@ -36,7 +36,7 @@ from .executors import CodeExecutor, Notebook, SessionExecutor, SessionNotebook
 from .grading import Case, CaseGrade, Grade, grade, grade_async
 from .models import ErrorInfo, FileChange, Film, Observation, Screenshot, Window
 from .screen import Frame, InputResult, LiveLink, Recording
-from .tools import Tool, tool
+from .tools import Tool, input_tool, tool
 
 __version__ = _version()
 
@@ -94,5 +94,6 @@ __all__ = [
     'Window',
     'grade',
     'grade_async',
+    'input_tool',
     'tool',
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import getpass
 import inspect
 import re
 import typing
@@ -111,6 +112,22 @@ class Tool:
             return {'value': to_json(value)}
         except Exception as e:
             return error_answer(e)
+
+
+def input_tool(ask: Optional[Callable[[str, bool], Any]] = None, *, timeout: float = 3600) -> Tool:
+    """A tool that answers input() and getpass() of cells without `stdin`.
+
+    ask        ask(prompt, password) returns the line, and may be a coroutine function; without it, the terminal is asked
+    timeout    seconds to wait for a line; without one, the code gets an EOFError
+    """
+    answer = Tool(ask or _ask_terminal, name='ask_for_input', parameters={'type': 'object'}, timeout=timeout)
+    del answer.definition['parameters']
+    answer.definition['input'] = True
+    return answer
+
+
+def _ask_terminal(prompt: str, password: bool) -> str:
+    return getpass.getpass(prompt) if password else input(prompt)
 
 
 async def _await(value: Any) -> Any:
