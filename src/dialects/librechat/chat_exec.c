@@ -8,6 +8,7 @@
 #include "api/run_files.h"
 #include "base/node_id.h"
 #include "base/text.h"
+#include "dialects/dialects.h"
 #include "dialects/librechat/librechat.h"
 #include "dialects/trainers/trainers.h"
 #include "json/json_read.h"
@@ -22,33 +23,36 @@
  */
 static const char their_folder[] = "/mnt/data", our_folder[] = "/workspace";
 
-static void answer_error(struct call *c, int status, const char *text)
-{
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
-	struct json_writer w;
-	json_writer_init(&w, &b);
-	json_open_object(&w);
-	json_field_cstr(&w, "error", text);
-	json_field_cstr(&w, "message", text);
-	json_close(&w);
-	call_respond(c, status, &w, &b);
-}
-
 /* ---- the answer ---------------------------------------------------------------------- */
 
-static void keep_file(struct call *c, struct session *s, const char *session, const char *path,
-	struct run_files_budget *budget, struct json_writer *w)
+static void keep_file(struct chat_store *store, uint64_t owner, struct session *s,
+	const char *session, const char *path, struct run_files_budget *budget,
+	struct json_writer *w)
 {
 	_cleanup_buffer_ struct buffer content = BUFFER_INIT(0);
 	if (!run_files_fetch(s, path, budget, &content))
 		return;
-	const struct chat_file *f = chat_store_add(chat_store_of(c), c->owner, session, path,
-		content.data ? content.data : "", content.len);
+	const struct chat_file *f = chat_store_add(
+		store, owner, session, path, content.data ? content.data : "", content.len);
 	if (!f)
 		return;
 	json_open_object(w);
 	json_field_cstr(w, "id", f->id);
 	json_field_cstr(w, "name", f->name);
+	json_field_cstr(w, "storage_session_id", session);
+	json_close(w);
+}
+
+void chat_put_files(struct json_writer *w, struct api *a, uint64_t owner, const char *session,
+	struct session *s, const struct observation *o)
+{
+	struct librechat *home = dialect_state(a, &dialect_librechat);
+	struct run_files_budget budget = RUN_FILES_BUDGET;
+	json_key(w, "files");
+	json_open_array(w);
+	for (unsigned i = 0; s && i < o->n_files; i++)
+		if (o->files[i].change != FILE_DELETED)
+			keep_file(&home->store, owner, s, session, o->files[i].path, &budget, w);
 	json_close(w);
 }
 
@@ -56,14 +60,13 @@ static void answer_run(struct call *c, void *extra, const struct job_outcome *ou
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_COUNTED(0), out = BUFFER_COUNTED(0),
 				       err = BUFFER_COUNTED(0);
-	struct run_files_budget budget = RUN_FILES_BUDGET;
 	const struct observation *o = outcome->o;
 	char session[CHAT_ID_LEN + 1];
 	struct json_writer w;
 
 	(void)extra;
 	if (!o) {
-		answer_error(c, 503, outcome->error->text);
+		chat_answer_error(c, 503, outcome->error->text);
 		return;
 	}
 
@@ -77,12 +80,7 @@ static void answer_run(struct call *c, void *extra, const struct job_outcome *ou
 	json_field_cstr(&w, "session_id", session);
 	json_field_text(&w, "stdout", out.data ? out.data : "", out.len);
 	json_field_text(&w, "stderr", err.data ? err.data : "", err.len);
-	json_key(&w, "files");
-	json_open_array(&w);
-	for (unsigned i = 0; outcome->session && i < o->n_files; i++)
-		if (o->files[i].change != FILE_DELETED)
-			keep_file(c, outcome->session, session, o->files[i].path, &budget, &w);
-	json_close(&w);
+	chat_put_files(&w, c->api, c->owner, session, outcome->session, o);
 	json_close(&w);
 	call_respond(c, 200, &w, &b);
 }
@@ -124,8 +122,8 @@ static int take_file(struct call *c, const json_t *ref, struct run_request *run,
 
 	if (!session)
 		session = json_string_value(json_object_get(ref, "session_id"));
-	const struct chat_file *f = id && session ? chat_store_find(
-							    chat_store_of(c), c->owner, session, id)
+	const struct chat_file *f = id && session ? chat_store_find(&librechat_of(c)->store,
+							    c->owner, session, id)
 						  : NULL;
 	const char *path = f ? script_path(name ? name : f->name) : NULL;
 	struct field_text content;
@@ -155,17 +153,23 @@ static int take_arguments(const json_t *args, struct run_request *run)
 	return 0;
 }
 
-static int fill_run(struct call *c, const json_t *body, enum script_language language,
-	struct run_request *run, size_t *bytes)
+int chat_fill_run(struct call *c, const json_t *body, struct run_request *run, size_t *bytes)
 {
 	const json_t *code = json_object_get(body, "code"), *files = json_object_get(body, "files");
 	int r = set_code(&run->execute.code, json_string_value(code), json_string_length(code));
-	run->language = language;
-	run->execute.timeout_s = TIMEOUT_S;
 	if (r == 0)
 		r = take_arguments(json_object_get(body, "args"), run);
 	for (size_t i = 0; r == 0 && i < json_array_size(files); i++)
 		r = take_file(c, json_array_get(files, i), run, bytes);
+	return r;
+}
+
+static int fill_run(struct call *c, const json_t *body, enum script_language language,
+	struct run_request *run, size_t *bytes)
+{
+	run->language = language;
+	run->execute.timeout_s = TIMEOUT_S;
+	int r = chat_fill_run(c, body, run, bytes);
 	return r < 0 ? r : script_prepare(run, NULL);
 }
 
@@ -181,14 +185,14 @@ void handle_chat_exec(struct call *c)
 	bool python = lang && (text_eq(lang, "py") || text_eq(lang, "python"));
 
 	if (!body || !json_is_string(json_object_get(body, "code"))) {
-		answer_error(c, 400, body ? "code is required" : e.text);
+		chat_answer_error(c, 400, body ? "code is required" : e.text);
 	} else if (!python && !(lang && text_eq(lang, "bash"))) {
-		answer_error(c, 400, "lang must be py or bash");
+		chat_answer_error(c, 400, "lang must be py or bash");
 	} else if ((r = fill_run(c, body, python ? SCRIPT_PYTHON : SCRIPT_BASH, &run, &files)) <
 		   0) {
 		provision_finish(&run);
 		if (r == -EFBIG)
-			answer_error(c, 413, "the files are larger than 24 MiB together");
+			chat_answer_error(c, 413, "the files are larger than 24 MiB together");
 		else
 			call_no_memory(c);
 	} else {

@@ -18,31 +18,44 @@
 
 static int create(struct api *a, const struct api_config *config, struct error *e, void **ret_state)
 {
-	struct chat_store *s = calloc(1, sizeof(*s));
+	struct librechat *home = calloc(1, sizeof(*home));
 	(void)a, (void)config;
-	if (!s)
+	if (!home)
 		return error_set(e, -ENOMEM, "not enough memory");
-	chat_store_init(s);
-	*ret_state = s;
+	chat_store_init(&home->store);
+	LIST_INIT(&home->programs);
+	*ret_state = home;
 	return 0;
+}
+
+static void drain(void *state)
+{
+	struct librechat *home = state;
+	chat_programs_drain(&home->programs);
 }
 
 static void destroy(void *state)
 {
-	chat_store_finish(state);
-	free(state);
+	struct librechat *home = state;
+	chat_programs_finish(&home->programs);
+	chat_store_finish(&home->store);
+	free(home);
 }
 
 const struct dialect dialect_librechat = {
-	.name = "librechat", .routes = librechat_routes, .create = create, .destroy = destroy
+	.name = "librechat",
+	.routes = librechat_routes,
+	.create = create,
+	.drain = drain,
+	.destroy = destroy,
 };
 
-struct chat_store *chat_store_of(const struct call *c)
+struct librechat *librechat_of(const struct call *c)
 {
 	return dialect_state(c->api, &dialect_librechat);
 }
 
-static void answer_error(struct call *c, int status, const char *text)
+void chat_answer_error(struct call *c, int status, const char *text)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
@@ -91,9 +104,9 @@ static void upload(struct call *c, bool batch)
 		if (!part.filename[0])
 			continue;
 		bool sound = workspace_check_path(part.filename, strlen(part.filename), NULL) >= 0;
-		const struct chat_file *f = sound ? chat_store_add(chat_store_of(c), c->owner,
-							    session, part.filename, part.data,
-							    part.len)
+		const struct chat_file *f = sound ? chat_store_add(&librechat_of(c)->store,
+							    c->owner, session, part.filename,
+							    part.data, part.len)
 						  : NULL;
 		put_upload(&w, part.filename, f, batch);
 		good += f != NULL;
@@ -108,7 +121,7 @@ static void upload(struct call *c, bool batch)
 
 	json_close(&w);
 	if (r < 0 || !good)
-		answer_error(c, 400, "the body must be multipart/form-data with a file");
+		chat_answer_error(c, 400, "the body must be multipart/form-data with a file");
 	else
 		call_respond(c, 200, &w, &b);
 }
@@ -133,7 +146,7 @@ void handle_chat_files(struct call *c)
 
 	json_writer_init(&w, &b);
 	json_open_array(&w);
-	while ((f = chat_store_next(chat_store_of(c), c->owner, c->id, f))) {
+	while ((f = chat_store_next(&librechat_of(c)->store, c->owner, c->id, f))) {
 		char name[2 * CHAT_ID_LEN + 2];
 		snprintf(name, sizeof(name), "%s/%s", f->session, f->id);
 		json_open_object(&w);
@@ -155,11 +168,12 @@ void handle_chat_files(struct call *c)
 
 void handle_chat_download(struct call *c)
 {
-	const struct chat_file *f = chat_store_find(chat_store_of(c), c->owner, c->id, c->path);
+	const struct chat_file *f = chat_store_find(
+		&librechat_of(c)->store, c->owner, c->id, c->path);
 	if (f)
 		call_respond_static(c, 200, "application/octet-stream", f->data, f->len);
 	else
-		answer_error(c, 404, "there is no such file");
+		chat_answer_error(c, 404, "there is no such file");
 }
 
 const struct route librechat_routes[] = {
@@ -176,6 +190,22 @@ const struct route librechat_routes[] = {
 		.content_type = JSON,
 		.example =
 			"curl -s $URL/v1/exec -H 'Content-Type: application/json' -d '{\"lang\":\"py\",\"code\":\"print(6*7)\"}'",
+	},
+	{
+		.method = HTTP_METHOD_POST,
+		.pattern = "/v1/exec/programmatic",
+		.flags = CHAT_FLAGS,
+		.handle = handle_chat_programmatic,
+		.operation = "librechatExecProgrammatic",
+		.summary = "LibreChat: run code that calls tools",
+		.description =
+			"code, tools, lang (py, bash), timeout (milliseconds), files. While calls wait for results, the answer is "
+			"{status: tool_call_required, continuation_token, tool_calls}; send {continuation_token, tool_results} to go on.",
+		.status = 200,
+		.content_type = JSON,
+		.example =
+			"curl -s $URL/v1/exec/programmatic -H 'Content-Type: application/json' -d "
+			"'{\"code\":\"print(await add(a=1, b=2))\",\"tools\":[{\"name\":\"add\"}]}'",
 	},
 	{
 		.method = HTTP_METHOD_POST,

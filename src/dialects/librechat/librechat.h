@@ -10,6 +10,11 @@
 
 #include "api/call.h"
 #include "base/memory_account.h"
+#include "dialects/librechat/chat_program.h"
+
+struct json_writer;
+struct observation;
+struct run_request;
 
 enum { CHAT_ID_LEN = 21 };
 
@@ -35,8 +40,6 @@ struct chat_store {
 	size_t bytes;
 };
 
-/* The store of the dialect. */
-struct chat_store *chat_store_of(const struct call *c);
 void chat_store_init(struct chat_store *s);
 void chat_store_finish(struct chat_store *s);
 
@@ -52,6 +55,27 @@ const struct chat_file *chat_store_find(
 /* The next one of a session; NULL starts, NULL ends. */
 const struct chat_file *chat_store_next(
 	struct chat_store *s, uint64_t owner, const char *session, const struct chat_file *after);
+
+/* ---- the dialect (librechat.c) ------------------------------------------------------ */
+
+struct librechat {
+	struct chat_store store;
+	struct chat_programs programs;
+};
+struct librechat *librechat_of(const struct call *c);
+
+void chat_answer_error(struct call *c, int status, const char *text);
+
+/* ---- programs (chat_exec.c) ------------------------------------------------------------ */
+
+/*
+ * Code, arguments and files of a request. Adds the bytes of the files to *bytes. -EFBIG: they are
+ * too large together; -ENOMEM.
+ */
+int chat_fill_run(struct call *c, const json_t *body, struct run_request *run, size_t *bytes);
+/* The member `files`: those that the program has made or changed, which are kept. `s` may be NULL. */
+void chat_put_files(struct json_writer *w, struct api *a, uint64_t owner, const char *session,
+	struct session *s, const struct observation *o);
 
 /* ---- multipart/form-data (multipart.c) ------------------------------------------- */
 
