@@ -7,13 +7,17 @@
 #include "api/run_files.h"
 #include "api/schema/requests.h"
 
-/* A process that a signal ended has the exit code that shells give it. */
+/* A signal that ended the program ends this one, too, so that clients learn of the signal. */
 static const struct launcher {
 	const char *path, *code;
 } launchers[] = {
 	[SCRIPT_BASH] = { "main.sh",
-		"import subprocess, sys\n"
+		"import os, signal, subprocess, sys\n"
 		"code = subprocess.call(['/bin/bash', 'main.sh', *sys.argv[1:]])\n"
+		"if code < 0:\n"
+		"    if code not in (-signal.SIGKILL, -signal.SIGSTOP):\n"
+		"        signal.signal(-code, signal.SIG_DFL)\n"
+		"    os.kill(os.getpid(), -code)\n"
 		"sys.exit(code if code >= 0 else 128 - code)\n" },
 	[SCRIPT_PYTEST] = { "test_main.py",
 		"import pytest, sys\n"

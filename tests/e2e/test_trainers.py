@@ -57,6 +57,8 @@ def test_run_code_answers_as_the_original(api):
         (dict(code='if __name__ == "__main__": print("main")\n7'), 'Success', 0, 'main\n', ''),
         (dict(code='import subprocess, sys; subprocess.run([sys.executable, "-c", "print(5)"])'), 'Success', 0, '5\n', ''),
         (dict(code='echo out; echo err >&2; exit 2', language='bash'), 'Failed', 2, 'out\n', 'err\n'),
+        (dict(code='echo out; kill -9 $$', language='bash'), 'Failed', -9, 'out\n', ''),
+        (dict(code='kill -TERM $$', language='bash'), 'Failed', -15, '', ''),
         (dict(code='def test_it():\n    assert 1', language='pytest'), 'Success', 0, '1 passed', ''),
         (dict(code='x = "a" * (3 << 30)', memory_limit_MB=256), 'Failed', 1, '', 'MemoryError\n'),
         (dict(code='print(2)', memory_limit_MB=-1, unknown_field=1), 'Success', 0, '2\n', ''),
