@@ -29,6 +29,9 @@ def test_inspect_ai(daemon):
             for missing in ('none', '/tmp/none'):
                 with pytest.raises(FileNotFoundError):
                     await env.read_file(missing)
+            for call in (env.read_file('a'), env.write_file('a', 'x')):
+                with pytest.raises(IsADirectoryError):
+                    await call
         finally:
             await inspect_ai.GloveboxSandboxEnvironment.sample_cleanup('task', None, made, False)
 

@@ -1,5 +1,6 @@
 """The pages: every block of Python that uses our client, and every block of shell commands that asks a server, runs as it stands there."""
 
+import os
 import re
 import subprocess
 
@@ -10,7 +11,10 @@ PAGES = [
     'README.md',
     *(f'docs/{name}.md' for name in ('python', 'tools', 'openenv', 'from-openenv', 'from-tinyagent', 'from-e2b', 'from-smolagents')),
 ]
-SHELL_PAGES = ['README.md', 'docs/openenv.md', 'docs/jupyter.md', 'docs/tools.md', 'docs/profiles.md']
+SHELL_PAGES = [
+    'README.md',
+    *(f'docs/{name}.md' for name in ('openenv', 'jupyter', 'tools', 'profiles', 'sandboxfusion', 'nemo', 'dify', 'librechat', 'batch')),
+]
 URL = 'http://127.0.0.1:8000'
 # What builds, installs or starts a server is tried elsewhere.
 ELSEWHERE = re.compile(r'^(git clone|make|pip install|jupyter server|docker|claude) ', re.M)
@@ -34,8 +38,9 @@ def run(command, daemon, tmp_path, **more):
     (tmp_path / 'build').symlink_to(gb.PROGRAM.parent)
     (tmp_path / 'coding_env.py').write_text('from glovebox import *\n')
     env = gb.clean_env(
-        GLOVEBOX_URL=daemon.url, PYTHONPATH=f'{gb.ROOT}/clients/python/src:{tmp_path}', PYTHONDONTWRITEBYTECODE='1', HOME=tmp_path
-    )
+        GLOVEBOX_URL=daemon.url, PYTHONPATH=f'{gb.ROOT}/clients/python/src:{tmp_path}', PYTHONDONTWRITEBYTECODE='1', HOME=tmp_path,
+        PATH=f'{gb.PROGRAM.parent}:{os.environ["PATH"]}',
+    )  # fmt: skip
     return subprocess.run(
         command, capture_output=True, text=True, env=env, cwd=tmp_path, timeout=gb.PATIENCE * 2, stdin=subprocess.DEVNULL, **more
     )

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/text.h"
 #include "dialects/librechat/librechat.h"
 #include "tap.h"
 
@@ -124,6 +125,35 @@ static void test_empty_files_count(void)
 	OK(hold_total() == 0);
 }
 
+/* As LibreChat's clients compute the names that they look for in the code. */
+static void test_names_of_tools(void)
+{
+	static const struct {
+		const char *given;
+		bool bash;
+		const char *name;
+	} names[] = {
+		{ "get-weather", false, "get_weather" },
+		{ "a b.c!", false, "a_bc" },
+		{ "a b.c!", true, "a_b_c" },
+		{ "2nd", false, "_2nd" },
+		{ "import", false, "import_tool" },
+		{ "import", true, "import" },
+		{ "done", true, "done_tool" },
+		{ "\xc3\xbc", false, "" },
+	};
+	char name[CHAT_TOOL_NAME_MAX + 1], longest[200];
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		chat_tool_name(names[i].given, names[i].bash, name);
+		OK_STR(name, names[i].name);
+	}
+	memset(longest, '1', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	chat_tool_name(longest, true, name);
+	OK(strlen(name) <= CHAT_TOOL_NAME_MAX - 3);
+}
+
 int main(void)
 {
 	test_sound_forms();
@@ -131,5 +161,6 @@ int main(void)
 	test_broken_forms();
 	test_a_token_evicts_its_own_files();
 	test_empty_files_count();
+	test_names_of_tools();
 	return tap_done();
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Optional, Union, overload
 
 from ..aio import AsyncGlovebox, AsyncSession
-from ..errors import FileMissing
+from ..errors import GloveboxError
 from . import _commands
 
 try:
@@ -77,7 +77,10 @@ class GloveboxSandboxEnvironment(SandboxEnvironment):
     async def write_file(self, file: str, contents: Union[str, bytes]) -> None:
         path = _below_workspace(file)
         if path is not None:
-            await self._session.write_file(path, contents)
+            try:
+                await self._session.write_file(path, contents)
+            except GloveboxError as e:
+                raise _as_python_has_it(e, file) from e
             return
         data = contents.encode() if isinstance(contents, str) else contents
         code = 'import pathlib\np = pathlib.Path(file)\np.parent.mkdir(parents=True, exist_ok=True)\nn = p.write_bytes(data)'
@@ -94,14 +97,21 @@ class GloveboxSandboxEnvironment(SandboxEnvironment):
         if path is not None:
             try:
                 data = await self._session.read_file(path)
-            except FileMissing as e:
-                raise FileNotFoundError(file) from e
+            except GloveboxError as e:
+                raise _as_python_has_it(e, file) from e
         else:
             seen = await self._session.run('open(file, "rb").read()', variables={'file': file}, typed=True)
             if seen.error and seen.error.type in ('FileNotFoundError', 'IsADirectoryError', 'PermissionError'):
                 raise getattr(__import__('builtins'), seen.error.type)(file)
             data = seen.raise_for_error().value
         return data.decode() if text else data
+
+
+def _as_python_has_it(e: GloveboxError, file: str) -> Exception:
+    """inspect_ai's tools expect the exceptions of open()."""
+    kinds = {'file_not_found': FileNotFoundError, 'is_a_directory': IsADirectoryError, 'path_refused': PermissionError}
+    kind = kinds.get(e.code or '')
+    return kind(file) if kind else e
 
 
 def _below_workspace(file: str) -> Optional[str]:
