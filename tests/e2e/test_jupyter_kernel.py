@@ -1,16 +1,23 @@
-"""jupyter_kernel_test, the suite that Jupyter has for kernels."""
+"""jupyter_kernel_test, the suite that Jupyter has for kernels, and a Jupyter server with --gateway-url as JupyterLab uses it."""
 
 import asyncio
+import contextlib
 import json
 import queue
+import socket
+import subprocess
 import threading
 
 import gb
 import jupyter_kernel_test
+import pytest
 import requests
 import websockets
 from jupyter_client import BlockingKernelClient
 from jupyter_client.jsonutil import extract_dates, json_default
+from test_jupyter import Channels, answer_inputs, contents
+
+# ---- the suite --------------------------------------------------------------------------------
 
 
 class Wire:
@@ -108,3 +115,59 @@ class KernelTest(jupyter_kernel_test.KernelTests):
         cls.kc.wire.close()
         assert requests.delete(cls.kernel).status_code == 204
         cls.running.__exit__(None, None, None)
+
+
+# ---- a Jupyter server, and what JupyterLab asks it ------------------------------------------------
+
+
+@pytest.fixture
+def server(daemon, tmp_path):
+    """The address of a Jupyter server whose kernels are the daemon's."""
+    with socket.create_server(('127.0.0.1', 0)) as unused:
+        port = unused.getsockname()[1]
+    argv = [gb.PYTHON, '-m', 'jupyter_server', f'--gateway-url={daemon.url}', f'--port={port}', '--ip=127.0.0.1', '--allow-root', '--no-browser']
+    argv += ['--ServerApp.token=', '--ServerApp.password=', '--ServerApp.disable_check_xsrf=True']
+    env = gb.clean_env(HOME=tmp_path, JUPYTER_NO_CONFIG='1')
+    with open(tmp_path / 'log', 'w') as log, subprocess.Popen(argv, cwd=tmp_path, env=env, stdout=log, stderr=log) as process:
+        try:
+            gb.wait_until(lambda: 'is running at' in (tmp_path / 'log').read_text() or process.poll() is not None, 'the Jupyter server listens')
+            yield f'http://127.0.0.1:{port}'
+        finally:
+            process.kill()
+
+
+@contextlib.contextmanager
+def channels_of(server, kernel, api):
+    """A connection to the server. It loses what is sent before it has connected to the gateway itself."""
+    with Channels(server, kernel, '?session_id=x') as channels:
+        gb.wait_until(lambda: api.get(f'/api/kernels/{kernel}').json()['connections'] == 1, 'the server is connected')
+        yield channels
+    gb.wait_until(lambda: api.get(f'/api/kernels/{kernel}').json()['connections'] == 0, 'the server has left')
+
+
+def test_jupyterlab_through_a_gateway(server, api):
+    def call(method, where, **body):
+        answer = requests.request(method, server + where, json=body or None, timeout=gb.PATIENCE)
+        assert answer.ok, answer.text
+        return answer.json() if answer.content else None
+
+    assert call('GET', '/api/kernelspecs')['kernelspecs']['python3']['spec']['language'] == 'python'
+    session = call('POST', '/api/sessions', path='a.ipynb', name='', type='notebook', kernel={'name': 'python3'})
+    kernel = session['kernel']['id']
+    assert api.get(f'/api/kernels/{kernel}').status_code == 200, 'the kernel is a session of ours'
+    with channels_of(server, kernel, api) as channels:
+        assert channels.ask('kernel_info_request')['status'] == 'ok'
+        assert contents(channels.execute('import os\nx = 6 * 7\nx'), 'execute_result')[0]['data'] == {'text/plain': '42'}
+        assert answer_inputs(channels, 'input("name? ")', 'Ann')[0] == [{'prompt': 'name? ', 'password': False}]
+        assert channels.ask('complete_request', {'code': 'os.getp', 'cursor_pos': 7})['matches']
+        assert channels.ask('comm_info_request', {'target_name': 'jupyter.widget'}, 'shell')['comms'] == {}
+        id = channels.request('execute_request', {'code': 'while True: pass'})
+        while channels.receive()['header']['msg_type'] != 'execute_input':
+            pass
+        call('POST', f'/api/kernels/{kernel}/interrupt')
+        assert contents(channels.about(id), 'error')[0]['ename'] == 'KeyboardInterrupt'
+    call('POST', f'/api/kernels/{kernel}/restart')
+    with channels_of(server, kernel, api) as channels:
+        assert contents(channels.execute('x'), 'error')[0]['ename'] == 'NameError'
+    call('DELETE', f'/api/sessions/{session["id"]}')
+    gb.wait_until(lambda: api.get(f'/api/kernels/{kernel}').status_code == 404, 'the kernel ends')
