@@ -77,6 +77,18 @@ def test_a_picture_of_a_dead_display_is_an_error(screen, name):
     assert answer.status_code == 200 and answer.headers['Content-Type'] == 'image/png'
 
 
+def test_an_x_server_that_ends_beside_a_screen_process_that_was_stopped(screen):
+    """Code of the session can stop the screen process, which then does not notice."""
+    screen.execute(WINDOW, screenshot=True).ok()
+    watcher = of_display(screen, 'glovebox-screen')
+    os.kill(watcher, signal.SIGSTOP)
+    kill(screen, 'Xvfb')
+    answer = screen.api.get(f'{screen.path}/screenshot')
+    assert answer.status_code >= 400 and answer.json()['code'] == 'display_gone', answer.text
+    gb.wait_until(lambda: gb.command_of(watcher) == '', 'the stopped process is gone')
+    assert screen.api.get(f'{screen.path}/screenshot').status_code == 200
+
+
 @pytest.fixture
 def bare(screen):
     """The X server was killed, and the interpreter had no connection to it."""

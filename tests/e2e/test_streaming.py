@@ -47,6 +47,38 @@ def test_sse_comes_as_it_happens(session):
     assert heard == '0\n1\n2\n3\n'
 
 
+def test_output_ends_no_wait_for_a_signal(session):
+    """signal.pause() ends with any signal; the one with which the guest sends output that it has held back must not be one."""
+    code = """
+import os, signal, threading, time
+heard = []
+signal.signal(signal.SIGUSR1, lambda *_: heard.append('signal'))
+
+def talk():
+    for i in range(3):
+        print(i)
+        while not os.path.exists(f'go{i}'):
+            time.sleep(0.001)
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+threading.Thread(target=talk).start()
+print('waits')
+signal.pause()
+heard.append('end')
+heard
+"""
+    text, done = '', None
+    with gb.Api(session.api.url) as other:
+        for name, data in session.events(code, timeout_s=100):
+            text += data['text'] if name == 'stdout' else ''
+            done = data if name == 'done' else done
+            for i in range(3):
+                if name == 'stdout' and f'{i}\n' in text:
+                    assert other.put(f'{session.path}/files/go{i}', data=b'').status_code < 300
+    assert done['status'] == 'ok' and done['result']['text/plain'] == "['signal', 'end']", done
+    assert sorted(text.split()) == ['0', '1', '2', 'waits']
+
+
 def test_sse_of_an_error_and_of_a_timeout(session):
     by_name, _ = split(session.events('print("x")\n1/0'))
     assert by_name['done'][0]['error']['type'] == 'ZeroDivisionError'

@@ -7,6 +7,7 @@
 
 struct wrapped {
 	const char *module, *name;
+	PyCFunctionWithKeywords call; /* NULL: flush_and_call */
 	PyMethodDef def;
 	PyObject *original;
 };
@@ -17,18 +18,29 @@ static PyObject *flush_and_call(PyObject *self, PyObject *args, PyObject *kwargs
 	return PyObject_Call(self, args, kwargs);
 }
 
+/* The end of any signal's handler ends it: that of our timer is none of the code's. */
+static PyObject *wait_and_hold_nothing(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	stream_hold_nothing(true);
+	PyObject *result = PyObject_Call(self, args, kwargs);
+	stream_hold_nothing(false);
+	return result;
+}
+
 /* Calls that reach the descriptors without a fork() that our handler would see. */
 static struct wrapped calls[] = { { .module = "posix", .name = "system" },
 	{ .module = "posix", .name = "_exit" }, { .module = "posix", .name = "abort" },
 	{ .module = "posix", .name = "execv" }, { .module = "posix", .name = "execve" },
 	{ .module = "posix", .name = "posix_spawn" }, { .module = "posix", .name = "posix_spawnp" },
 	{ .module = "posix", .name = "write" }, { .module = "posix", .name = "writev" },
-	{ .module = "_posixsubprocess", .name = "fork_exec" } };
+	{ .module = "_posixsubprocess", .name = "fork_exec" },
+	{ .module = "_signal", .name = "pause", .call = wait_and_hold_nothing } };
 
 /* Other names under which modules that are already imported hold the same functions. */
 static const struct {
 	const char *module, *name, *original;
-} aliases[] = { { "os", NULL, NULL }, { "subprocess", "_fork_exec", "fork_exec" } };
+} aliases[] = { { "os", NULL, NULL }, { "signal", NULL, NULL },
+	{ "subprocess", "_fork_exec", "fork_exec" } };
 
 static int replace_aliases(struct wrapped *w, PyObject *wrapper)
 {
@@ -68,7 +80,8 @@ static int wrap_call(struct wrapped *w)
 		const char *doc = PyCFunction_Check(w->original)
 					  ? ((PyCFunctionObject *)w->original)->m_ml->ml_doc
 					  : NULL;
-		w->def = (PyMethodDef){ w->name, (PyCFunction)(void (*)(void))flush_and_call,
+		PyCFunctionWithKeywords call = w->call ? w->call : flush_and_call;
+		w->def = (PyMethodDef){ w->name, (PyCFunction)(void (*)(void))call,
 			METH_VARARGS | METH_KEYWORDS, doc };
 		PyObject *home = PyCFunction_Check(w->original)
 					 ? ((PyCFunctionObject *)w->original)->m_module

@@ -33,6 +33,7 @@ static struct stream streams[2] = { { .fd = STDOUT_FILENO }, { .fd = STDERR_FILE
 static timer_t timer;
 static bool timer_made;
 static atomic_bool timer_armed;
+static unsigned holding_nothing; /* stream_hold_nothing(); under the GIL */
 
 static int timer_signal(void)
 {
@@ -139,6 +140,16 @@ static void show(struct stream *s)
 	}
 }
 
+void stream_hold_nothing(bool on)
+{
+	holding_nothing += on ? 1 : -1U;
+	if (!on || !timer_made)
+		return;
+	stream_flush_all();
+	timer_settime(timer, 0, &(struct itimerspec){ 0 }, NULL);
+	atomic_store(&timer_armed, false);
+}
+
 static void on_timer(int sig)
 {
 	int saved = errno;
@@ -153,7 +164,7 @@ static void on_timer(int sig)
 static void stream_write(struct stream *s, const char *data, size_t len)
 {
 	/* a fork of the guest's own: no timer there, so nothing is held back for long */
-	if (!timer_made) {
+	if (!timer_made || holding_nothing) {
 		flush_stream(s);
 		write_out(s->fd, data, len);
 		return;

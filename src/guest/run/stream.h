@@ -10,6 +10,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "guest/run/python.h"
 
 /*
@@ -23,3 +25,9 @@ void stream_start(void);
 
 /* Writes out what both hold. Safe in a signal handler. */
 void stream_flush_all(void);
+
+/*
+ * Between a call with true and one with false, the timer's signal does not come: whatever is written goes out at once. For code that waits
+ * for a signal, whatever signal it is. With the GIL held; calls nest.
+ */
+void stream_hold_nothing(bool on);

@@ -35,6 +35,11 @@ static bool has_ended(int pidfd)
 	return pidfd >= 0 && (poll(&p, 1, 0) == 1 || is_exiting(process_pid(pidfd)));
 }
 
+bool display_server_ended(const struct display *d)
+{
+	return has_ended(d->server);
+}
+
 /* A screen ends with its X server, so that is looked at first. */
 static const char *what_ended(const struct display *d)
 {
@@ -46,7 +51,11 @@ static const char *what_ended(const struct display *d)
 const char *display_note_death(struct display *d)
 {
 	d->death = what_ended(d);
+	/* who waits outside the session for an answer gets this one */
 	d->untold = true;
+	for (unsigned i = 0; i < LIMIT_DISPLAY_ASKS; i++)
+		if (d->question[i].serial && d->question[i].outlives)
+			d->untold = false;
 	return d->death;
 }
 

@@ -159,6 +159,9 @@ static void on_tick(uv_timer_t *t)
 		process_signal(d->server, 0) == -ESRCH)
 		stop(d, "display_failed", "the session's X server ended while it started",
 			"`glovebox doctor` checks the machine.");
+	/* A screen ends with its X server, but one that was stopped by code of the session, whose user it is, does not notice. */
+	if (d->state == DISPLAY_UP && d->stream_open && display_server_ended(d))
+		stop(d, "display_gone", display_note_death(d), gone_remedy);
 	if ((d->state == DISPLAY_STARTING || d->state == DISPLAY_WAITING) &&
 		now - d->start_ns > START_SECONDS * NSEC_PER_SEC)
 		stop(d, "display_failed", "the session's X server could not be started",

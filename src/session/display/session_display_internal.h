@@ -88,6 +88,7 @@ void display_spawned(
 	struct display *d, enum display_process process, int err, const char *step, int pidfd);
 
 /* display_death.c */
+bool display_server_ended(const struct display *d);
 /* the screen is gone: says, and keeps, what ended */
 const char *display_note_death(struct display *d);
 /* once: the error for a question after a death that nobody has heard of; else NULL */
