@@ -123,6 +123,14 @@ def test_over_a_websocket(daemon, api):
         assert [e['type'] for e in seen if e['session'] == session.id] == ['created', 'started', 'output', 'done']
 
 
+def test_empty_code_is_told_as_empty(api):
+    """It was told as the bytes that lie behind it in the daemon's memory."""
+    session = api.session()
+    with contextlib.closing(Stream(api, session=session.id)) as stream:
+        session.execute('', stdin='behind the code').ok()
+        assert [e['code'] for e in stream.until('done') if e['type'] == 'started'] == ['']
+
+
 def test_a_one_shot_is_told_too(api, stream):
     api.run('print(1)')
     seen = stream.until('ended')

@@ -67,8 +67,9 @@ void watch_cell_started(struct session *s)
 		cell_history_add(&s->cell_history, r);
 	}
 
+	/* in a frame the code has no NUL at its end: empty code must not be measured by tell() */
 	tell(s, &(struct session_event){ .kind = SESSION_EVENT_STARTED,
-			.text = code,
+			.text = len ? code : "",
 			.len = len,
 			.record = s->cell_history.running ? s->cell_history.last : 0,
 			.dialect = c->dialect });
