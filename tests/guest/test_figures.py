@@ -1,11 +1,14 @@
 """matplotlib without a screen."""
 
+import ast
 import base64
+import io
 import struct
 import sys
 
 import pytest
 from conftest import forms
+from PIL import Image, ImageChops
 
 pytest.importorskip('matplotlib')
 
@@ -19,6 +22,10 @@ def images(outcome):
             assert data.startswith(b'\x89PNG\r\n\x1a\n')
             sizes.append(struct.unpack('>II', data[16:24]))
     return sizes
+
+
+def picture(bundle):
+    return Image.open(io.BytesIO(base64.b64decode(forms(bundle)['image/png'][1])))
 
 
 def run(guest, *cells, **options):
@@ -160,3 +167,43 @@ def test_figures_without_pyplot_and_pickled_ones(guest):
     )
     assert 'image/png' in forms(guest.cells[1].result) and 'image/png' in forms(outcome.result)
     assert not outcome.displays and sys.modules
+
+
+PICTURES = {
+    'plot': 'plt.plot([1, 2, 3])',
+    'labels': 'plt.plot([1, 2], label="a"); plt.title("t"); plt.xlabel("x"); plt.ylabel("y"); plt.legend(); plt.twinx()',
+    'margin': 'plt.subplots(); plt.suptitle("near the upper edge")',
+    'layout': 'f, axes = plt.subplots(2, 2, layout="constrained"); p = axes[0][0].imshow([[1, 2], [3, 4]]); f.colorbar(p)',
+    'solid': 'plt.figure().add_subplot(projection="3d").plot([1, 2], [1, 2], [1, 3])',
+    'outside': 'plt.plot([1, 2]); plt.text(2, 1.5, "a text that leaves the canvas on its right side")',
+    'coloured': 'plt.figure(facecolor=(1, 0, 0, 0.5), dpi=73); plt.pie([1, 2], labels=["a", "b"])',
+}
+
+
+@pytest.mark.parametrize('code', PICTURES.values(), ids=PICTURES)
+def test_a_picture_is_that_of_savefig(guest, code):
+    """What savefig() draws, pixel by pixel, cut to the size that savefig(bbox_inches='tight') would cut it to."""
+    compare = """
+import base64, io
+def saved(**options):
+    file = io.BytesIO()
+    f.savefig(file, dpi=f.dpi, facecolor=f.get_facecolor(), **options)
+    return base64.b64encode(file.getvalue()).decode()
+"""
+    run(guest, f'{code}\nf = plt.gcf()\nplt.close()\nf', compare + '[saved(), saved(bbox_inches="tight")]')
+    shown = picture(guest.cells[1].result)
+    whole, tight = (Image.open(io.BytesIO(base64.b64decode(text))) for text in ast.literal_eval(guest.cells[2].result[0][2]))
+    assert shown.mode == 'RGBA' and shown.info == tight.info
+    assert abs(shown.width - tight.width) <= 1 and abs(shown.height - tight.height) <= 1
+    if "leaves the canvas" in code:
+        assert shown.tobytes() == tight.tobytes()
+        return
+    content = ImageChops.difference(shown, Image.new('RGBA', shown.size, shown.getpixel((0, 0)))).convert('RGB').getbbox()
+    everything = ImageChops.difference(whole, Image.new('RGBA', whole.size, whole.getpixel((0, 0)))).convert('RGB').getbbox()
+    assert shown.getpixel((0, 0)) == whole.getpixel((0, 0))
+    assert shown.crop(content).tobytes() == whole.crop(everything).tobytes()
+
+
+def test_drawing_leaves_the_collector_as_it_was(guest):
+    run(guest, 'import gc', 'x = plt.plot([1])', 'gc.isenabled()', 'gc.disable()\nx = plt.plot([1])', 'gc.isenabled()')
+    assert guest.cells[3].result[0][2] == 'True' and guest.cells[5].result[0][2] == 'False'
