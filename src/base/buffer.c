@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/deferred.h"
 #include "base/memory_account.h"
 
 enum { BUFFER_FIRST_CAP = 256 };
@@ -32,7 +33,7 @@ static int count(const struct buffer *b, size_t cap)
 void buffer_finish(struct buffer *b)
 {
 	count(b, 0);
-	free(b->data);
+	deferred_free(b->data, b->cap);
 	b->data = NULL;
 	b->len = b->cap = 0;
 }
@@ -144,6 +145,23 @@ const char *buffer_cstr(struct buffer *b)
 		return NULL;
 	b->len--;
 	return b->data;
+}
+
+int buffer_move(struct buffer *to, struct buffer *from)
+{
+	if (to->max && from->cap > to->max)
+		return -ENOBUFS;
+	struct hold both = { (to->counted ? to->cap : 0) + (from->counted ? from->cap : 0) };
+	if (hold_set(&both, to->counted ? from->cap : 0) < 0)
+		return -ENOBUFS;
+
+	deferred_free(to->data, to->cap);
+	to->data = from->data;
+	to->len = from->len;
+	to->cap = from->cap;
+	from->data = NULL;
+	from->len = from->cap = 0;
+	return 0;
 }
 
 char *buffer_take(struct buffer *b, size_t *ret_len)

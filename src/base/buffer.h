@@ -54,6 +54,12 @@ const char *buffer_cstr(struct buffer *b);
 void buffer_count(struct buffer *b);
 
 /*
+ * Moves the content to another buffer, whose own content is freed; `from` is empty after. -ENOBUFS:
+ * more than `to` may have; nothing changes.
+ */
+int buffer_move(struct buffer *to, struct buffer *from);
+
+/*
  * Moves the content out (malloc'd, the caller frees it, and counts it where it must be); the buffer
  * is empty after.
  */

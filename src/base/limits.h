@@ -37,8 +37,11 @@ enum {
 	LIMIT_CLIENT_BODY_BYTES = 256 * 1024 * 1024, /* of an answer that our own client keeps */
 	/* JSON */
 	LIMIT_JSON_DEPTH = 64,
-	LIMIT_JSON_VALUES = 100 * 1000, /* a tree costs some hundred bytes a value */
-	LIMIT_SCHEMA_DEPTH = 24,        /* of a schema that a client gives */
+	LIMIT_JSON_VALUES = 100 * 1000,    /* a tree costs some hundred bytes a value */
+	LIMIT_JSON_NAME_BYTES = 64 * 1024, /* of a name in an object */
+	/* in one object; jansson's table of 65,536 takes 12 ms to grow */
+	LIMIT_JSON_NAMES = 32 * 1000,
+	LIMIT_SCHEMA_DEPTH = 24, /* of a schema that a client gives */
 	/* to hold one value to it; alternatives inside alternatives multiply */
 	LIMIT_SCHEMA_STEPS = 1000 * 1000,
 	/* sessions and cells */
@@ -51,6 +54,7 @@ enum {
 	LIMIT_ENV_COUNT = 128,
 	LIMIT_ENV_BYTES = 128 * 1024,
 	LIMIT_METADATA_BYTES = 16 * 1024,
+	LIMIT_KEPT_METADATA_BYTES = 1024, /* what a dialect keeps with it */
 	LIMIT_PRELOAD_COUNT = 64,
 	LIMIT_PACKAGES = 128,            /* named in one request */
 	LIMIT_PACKAGE_BYTES = 1024,      /* of one of those names, with versions and hashes */

@@ -152,15 +152,38 @@ int text_base64(struct buffer *out, const void *data, size_t len)
 	return 0;
 }
 
+/* The value of a digit of base64 plus one; 0 for every other byte. */
+#define DIGITS4(c, v) [c] = (v), [(c) + 1] = (v) + 1, [(c) + 2] = (v) + 2, [(c) + 3] = (v) + 3
+#define DIGITS24(c, v)                                                       \
+	DIGITS4(c, v), DIGITS4((c) + 4, (v) + 4), DIGITS4((c) + 8, (v) + 8), \
+		DIGITS4((c) + 12, (v) + 12), DIGITS4((c) + 16, (v) + 16),    \
+		DIGITS4((c) + 20, (v) + 20)
+static const unsigned char base64_digits[256] = {
+	DIGITS24('A', 1),
+	['Y'] = 25,
+	['Z'] = 26,
+	DIGITS24('a', 27),
+	['y'] = 51,
+	['z'] = 52,
+	DIGITS4('0', 53),
+	DIGITS4('4', 57),
+	['8'] = 61,
+	['9'] = 62,
+	['+'] = 63,
+	['/'] = 64,
+};
+
 static int base64_digit(char c)
 {
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '+' ? 62 : c == '/' ? 63 : -1;
+	return base64_digits[(unsigned char)c] - 1;
+}
+
+size_t text_base64_digits(const char *s, size_t len)
+{
+	size_t n = 0;
+	while (n < len && base64_digits[(unsigned char)s[n]])
+		n++;
+	return n;
 }
 
 int text_base64_decode(struct buffer *out, const char *s, size_t len)
@@ -173,16 +196,23 @@ int text_base64_decode(struct buffer *out, const char *s, size_t len)
 		return r;
 	char *o = out->data + out->len;
 	uint32_t bits = 0;
-	for (size_t i = 0; i < len - pad; i++) {
+	size_t whole = pad ? len - 4 : len;
+	for (size_t i = 0; i < whole; i += 4) {
+		int a = base64_digit(s[i]), b = base64_digit(s[i + 1]), c = base64_digit(s[i + 2]),
+		    d = base64_digit(s[i + 3]);
+		if ((a | b | c | d) < 0)
+			return -EINVAL;
+		bits = (uint32_t)a << 18 | (uint32_t)b << 12 | (uint32_t)c << 6 | (uint32_t)d;
+		*o++ = (char)(bits >> 16);
+		*o++ = (char)(bits >> 8);
+		*o++ = (char)bits;
+	}
+
+	for (size_t i = whole; i < len - pad; i++) {
 		int digit = base64_digit(s[i]);
 		if (digit < 0)
 			return -EINVAL;
 		bits = bits << 6 | (uint32_t)digit;
-		if (i % 4 == 3) {
-			*o++ = (char)(bits >> 16);
-			*o++ = (char)(bits >> 8);
-			*o++ = (char)bits;
-		}
 	}
 
 	/* Bits that no byte uses must be zero, so that each content has one spelling only. */

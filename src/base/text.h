@@ -48,3 +48,9 @@ int text_base64(struct buffer *out, const void *data, size_t len);
  * else.
  */
 int text_base64_decode(struct buffer *out, const char *s, size_t len);
+
+/*
+ * How many of the bytes, whose number is a multiple of four, are digits of base64 without padding:
+ * for a text that is checked in pieces, of which only the last one has padding.
+ */
+size_t text_base64_digits(const char *s, size_t len);

@@ -79,7 +79,7 @@ void json_read_keep(const char *text, size_t len, json_t *tree, const struct err
 
 void json_read_forget(void)
 {
-	json_decref(kept.tree);
+	json_discard(kept.tree);
 	kept.tree = NULL;
 	kept.text = NULL;
 }

@@ -16,9 +16,15 @@
 
 struct error;
 
+/*
+ * json_decref() for a tree that may be large: beyond a few hundred values the rest is freed later,
+ * in slices (base/deferred.h). NULL is fine.
+ */
+void json_discard(json_t *tree);
+
 static inline void json_cleanup_tree(json_t **tree)
 {
-	json_decref(*tree);
+	json_discard(*tree);
 }
 #define _cleanup_json_ __attribute__((cleanup(json_cleanup_tree)))
 

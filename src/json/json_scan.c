@@ -48,6 +48,8 @@ static int check_tree(struct json_scan *s, int r)
 		return fail(s, "duplicate_field", "a name appears twice in one object");
 	case -EINVAL:
 		return fail(s, "malformed_json", "NUL inside a name");
+	case -E2BIG:
+		return fail(s, "json_too_large", "an object has too many names");
 	case -ERANGE:
 		return fail(s, "malformed_json", "the number is out of range");
 	default:
@@ -141,6 +143,19 @@ static int scan_escape(struct json_scan *s)
 	return keep_escape(s, escape, (unsigned char)meant[known - names]);
 }
 
+/*
+ * A long string is copied while it is scanned: at its end there is only a little left to do.
+ */
+static int keep_long_run(struct json_scan *s)
+{
+	if (!s->tree || s->at - s->run < JSON_LONG_STRING)
+		return 0;
+	int r = buffer_append(&s->decoded, s->text + s->run, s->at - s->run);
+	s->escaped = true;
+	s->run = s->at;
+	return r < 0 ? check_tree(s, -ENOMEM) : 0;
+}
+
 static void begin_string(struct json_scan *s, enum json_scan_state state)
 {
 	s->run = ++s->at;
@@ -162,6 +177,8 @@ static int end_string(struct json_scan *s)
 	if (s->escaped) {
 		if (buffer_append(&s->decoded, text, len) < 0)
 			return check_tree(s, -ENOMEM);
+		if (!name && s->decoded.len >= JSON_LONG_STRING)
+			return check_tree(s, json_tree_take_string(s->tree, &s->decoded));
 		text = s->decoded.data ? s->decoded.data : "";
 		len = s->decoded.len;
 	}
@@ -184,19 +201,28 @@ static int scan_character(struct json_scan *s, int c)
 	return 0;
 }
 
+static int check_name(struct json_scan *s)
+{
+	if (s->state != SCAN_IN_NAME || s->decoded.len + (s->at - s->run) <= LIMIT_JSON_NAME_BYTES)
+		return 0;
+	return fail(s, "json_too_large", "a name is too long");
+}
+
 static int scan_string(struct json_scan *s)
 {
 	while (s->at < s->len && s->at < s->until) {
 		size_t end = s->until < s->len ? s->until : s->len;
 		s->at += json_plain_run(s->text + s->at, end - s->at);
-		if (s->at == end)
-			break;
-		int c = peek(s);
-		if (c == '"') {
+		int c = s->at == end ? -1 : peek(s);
+		int r = check_name(s);
+		if (r == 0 && c == '"') {
 			s->at++;
 			return end_string(s);
 		}
-		int r = scan_character(s, c);
+		if (r == 0 && c >= 0)
+			r = scan_character(s, c);
+		if (r == 0)
+			r = keep_long_run(s);
 		if (r < 0)
 			return r;
 	}

@@ -28,6 +28,9 @@ enum json_scan_state {
 	SCAN_ENDED,
 };
 
+/* Strings from this size on are copied while they are scanned. */
+enum { JSON_LONG_STRING = 64 * 1024 };
+
 struct json_scan {
 	const char *text;
 	size_t len, at;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json/json_read.h"
+
 void json_tree_init(struct json_tree *t)
 {
 	*t = (struct json_tree){ 0 };
@@ -14,7 +16,7 @@ void json_tree_init(struct json_tree *t)
 
 void json_tree_finish(struct json_tree *t)
 {
-	json_decref(t->root);
+	json_discard(t->root);
 	t->root = NULL;
 	buffer_finish(&t->name);
 }
@@ -27,7 +29,11 @@ int json_tree_name(struct json_tree *t, const char *name, size_t len)
 	t->name.len = 0;
 	if (buffer_append(&t->name, name, len) < 0 || !buffer_cstr(&t->name))
 		return -ENOMEM;
-	return json_object_get(t->open[t->depth - 1], t->name.data) ? -EEXIST : 0;
+
+	const json_t *object = t->open[t->depth - 1];
+	if (json_object_get(object, t->name.data))
+		return -EEXIST;
+	return json_object_size(object) < LIMIT_JSON_NAMES ? 0 : -E2BIG;
 }
 
 /* Takes the value. */
@@ -49,6 +55,49 @@ static int put(struct json_tree *t, json_t *value)
 int json_tree_string(struct json_tree *t, const char *text, size_t len)
 {
 	return put(t, json_stringn_nocheck(text, len));
+}
+
+/*
+ * How jansson (2.7 and later) keeps a string. Its API copies the text of a new string, which takes
+ * milliseconds when it is long; own_string() checks what it finds here before it relies on it.
+ */
+struct jansson_string {
+	json_t json;
+	char *value;
+	size_t length;
+};
+
+/* A string whose text is this memory; NULL: this jansson keeps its strings in another way. */
+static json_t *own_string(char *text, size_t len)
+{
+	static const char sample[] = "sample";
+	json_malloc_t allocate;
+	json_free_t release;
+	json_t *value = json_stringn_nocheck(sample, sizeof(sample) - 1);
+	struct jansson_string *s = (struct jansson_string *)value;
+
+	json_get_alloc_funcs(&allocate, &release);
+	if (!value || release != free || s->value != json_string_value(value) ||
+		s->length != sizeof(sample) - 1) {
+		json_decref(value);
+		return NULL;
+	}
+	free(s->value);
+	s->value = text;
+	s->length = len;
+	return value;
+}
+
+int json_tree_take_string(struct json_tree *t, struct buffer *text)
+{
+	size_t len = text->len;
+	if (!buffer_cstr(text))
+		return -ENOMEM;
+	json_t *value = own_string(text->data, len);
+	if (!value)
+		return json_tree_string(t, text->data, len);
+	buffer_take(text, NULL);
+	return put(t, value);
 }
 
 int json_tree_number(struct json_tree *t, const char *text, size_t len)

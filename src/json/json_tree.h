@@ -26,8 +26,17 @@ struct json_tree {
 void json_tree_init(struct json_tree *t);
 void json_tree_finish(struct json_tree *t);
 
-/* The name of the next value. -EEXIST: it is there already; -EINVAL: it has a NUL; -ENOMEM. */
+/*
+ * The name of the next value. -EEXIST: it is there already; -EINVAL: it has a NUL; -E2BIG: the
+ * object has LIMIT_JSON_NAMES; -ENOMEM.
+ */
 int json_tree_name(struct json_tree *t, const char *name, size_t len);
+
+/*
+ * A string that is the whole content of the buffer, whose memory the tree takes where it can: the
+ * buffer is empty after. -ENOMEM.
+ */
+int json_tree_take_string(struct json_tree *t, struct buffer *text);
 
 /* -ENOMEM; of a number also -ERANGE. A container stays open until json_tree_close(). */
 int json_tree_string(struct json_tree *t, const char *text, size_t len);

@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/deferred.h"
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/launcher.h"
@@ -64,6 +65,27 @@ static void numbers(void)
 	OK(text_parse_bool("maybe", &yes) == -EINVAL);
 }
 
+/* Every byte comes back, and nothing else passes. */
+static void decodes_base64(struct buffer *b)
+{
+	static const char *const bad[] = { "a", "ab=c", "ab==cdef",
+		"a===", "ab*=", "\xff\xff\xff\xff", "YR==", "YWI=YWI=" };
+	_cleanup_buffer_ struct buffer back = BUFFER_INIT(0);
+	char all[259];
+	for (size_t i = 0; i < sizeof(all); i++)
+		all[i] = (char)(i * 7);
+	for (size_t n = sizeof(all) - 3; n <= sizeof(all); n++) {
+		b->len = back.len = 0;
+		text_base64(b, all, n);
+		OK(text_base64_decode(&back, b->data, b->len) == 0 && back.len == n &&
+			!memcmp(back.data, all, n));
+		size_t digits = text_base64_digits(b->data, b->len);
+		OK(digits == b->len - (3 - n % 3) % 3);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		OK(text_base64_decode(&back, bad[i], strlen(bad[i])) == -EINVAL);
+}
+
 static void texts(void)
 {
 	struct buffer b = BUFFER_INIT(0);
@@ -76,6 +98,7 @@ static void texts(void)
 		text_base64(&b, pairs[i].in, strlen(pairs[i].in));
 		OK_STR(buffer_cstr(&b), pairs[i].out);
 	}
+	decodes_base64(&b);
 	buffer_finish(&b);
 	OK(text_is_utf8("aé€😀", strlen("aé€😀")));
 	OK(!text_is_utf8("\xff", 1));
@@ -332,8 +355,44 @@ static void ids_of_nodes(void)
 	OK(!node_made_before(id));
 }
 
+static int woken;
+
+static void on_wake(void *userdata)
+{
+	woken++;
+	OK(userdata == &woken);
+}
+
+/* Large memory is freed in slices once somebody runs them, and at once before. */
+static void defers(void)
+{
+	enum { LARGE = 8 << 20 };
+	struct buffer b = BUFFER_COUNTED(0), other = BUFFER_COUNTED(LARGE);
+	deferred_free(malloc(LARGE), LARGE);
+	OK(!deferred_run(0) && !woken);
+
+	deferred_set_wake(on_wake, &woken);
+	deferred_free(malloc(LARGE), LARGE);
+	deferred_free(NULL, 0);
+	OK(woken == 1 && deferred_run(0));
+	while (deferred_run(0))
+		;
+	OK(!deferred_run(0));
+
+	size_t before = hold_total();
+	OK(buffer_reserve(&b, LARGE) == 0 && buffer_move(&other, &b) == 0);
+	OK(!b.data && !b.cap && other.cap == LARGE && hold_total() == before + LARGE);
+	OK(buffer_reserve(&b, 2 * LARGE) == 0 && buffer_move(&other, &b) == -ENOBUFS && b.cap);
+	buffer_finish(&b);
+	buffer_finish(&other);
+	OK(hold_total() == before && woken > 1);
+	deferred_set_wake(NULL, NULL); /* does what is left */
+	OK(!deferred_run(0));
+}
+
 int main(void)
 {
+	defers();
 	opening_in_a_root();
 	holding();
 	holding_little();

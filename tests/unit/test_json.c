@@ -5,11 +5,14 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/deferred.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "tap.h"
+#include "json/json_dump.h"
 #include "json/json_read.h"
+#include "json/json_scan.h"
 #include "json/json_stream.h"
 #include "json/json_write.h"
 
@@ -140,6 +143,103 @@ static void reads_in_steps(void)
 			OK(r < 0 ? !strcmp(one.text, other.text) : json_equal(whole, pieces));
 		}
 	}
+}
+
+/* Strings that the tree does not copy at their end, with and without escapes. */
+static void reads_long_strings(void)
+{
+	enum { LONG = 3 * JSON_LONG_STRING + 17 };
+	static const char *const units[] = { "a", "\\n", "\xe2\x82\xac", "b\\u00e9" };
+	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+		_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+		_cleanup_json_ json_t *whole = NULL, *pieces = NULL;
+		struct error e = { 0 };
+		buffer_append_str(&b, "{\"s\":[\"");
+		while (b.len < LONG)
+			buffer_append_str(&b, units[i]);
+		buffer_append_str(&b, "\"]}");
+		OK(json_read(buffer_cstr(&b), b.len, &e, &whole) == 0);
+		OK(read_in_steps(buffer_cstr(&b), 4099, &e, &pieces) == 0);
+		OK(json_equal(whole, pieces));
+
+		char *text = NULL;
+		size_t len;
+		OK(json_dump(whole, 2 * LONG, &text, &len) == 0 && len == strlen(text));
+		json_t *again = json_loads(text, 0, NULL); /* by jansson's own reader */
+		OK(json_equal(whole, again));
+		json_decref(again);
+		free(text);
+		OK(json_dump(whole, JSON_LONG_STRING, &text, &len) == -ENOBUFS);
+	}
+}
+
+static void bounds_names(void)
+{
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	_cleanup_json_ json_t *tree = NULL;
+	struct error e = { 0 };
+	buffer_append_str(&b, "{\"");
+	while (b.len < LIMIT_JSON_NAME_BYTES + 3)
+		buffer_append_char(&b, 'n');
+	buffer_append_str(&b, "\":1}");
+	OK(json_read(buffer_cstr(&b), b.len, &e, &tree) == -EINVAL);
+	OK_STR(e.slug, "json_too_large");
+
+	for (int many = 0; many < 2; many++) {
+		b.len = 0;
+		for (int i = 0; i < LIMIT_JSON_NAMES + many; i++)
+			buffer_printf(&b, "%s\"%d\":%d", i ? "," : "{", i, i);
+		buffer_append_char(&b, '}');
+		OK(json_read(buffer_cstr(&b), b.len, &e, &tree) == (many ? -EINVAL : 0));
+	}
+	OK_STR(e.slug, "json_too_large");
+}
+
+static void dumps(void)
+{
+	static const char *const texts[] = {
+		"{\"a\":[1,-2,1.0,0.1,1e+300,true,false,null,\"\\u0000é\"],\"b\":{}}", "[]",
+		"\"x\"", "123456789012345678"
+	};
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		_cleanup_json_ json_t *tree = NULL, *again = NULL;
+		char *text = NULL;
+		OK(json_read(texts[i], strlen(texts[i]), NULL, &tree) == 0);
+		OK(json_dump(tree, 1000, &text, NULL) == 0);
+		OK_STR(text, texts[i]);
+		OK(json_read(text, strlen(text), NULL, &again) == 0 && json_equal(tree, again));
+		free(text);
+	}
+}
+
+static int to_do;
+
+static void count_work(void *userdata)
+{
+	(void)userdata;
+	to_do++;
+}
+
+/* A large tree is freed in slices; what somebody else holds stays. */
+static void discards(void)
+{
+	enum { MANY = 10000 };
+	json_t *tree = json_array(), *kept = json_object();
+	json_object_set_new(kept, "name", json_string("value"));
+	for (int i = 0; i < MANY; i++)
+		json_array_append_new(tree, json_pack("{s:[i,s]}", "a", i, "b"));
+	json_array_append(tree, kept);
+	deferred_set_wake(count_work, NULL);
+	json_discard(NULL);
+	json_discard(json_integer(1));
+	OK(!to_do);
+	json_discard(tree);
+	OK(to_do == 1 && deferred_run(0));
+	while (deferred_run(0))
+		;
+	deferred_set_wake(NULL, NULL);
+	OK(kept->refcount == 1 && json_object_size(kept) == 1);
+	json_discard(kept);
 }
 
 static void bounds_depth_and_count(void)
@@ -427,6 +527,10 @@ int main(void)
 	refuses();
 	refuses_in_the_tree();
 	reads_in_steps();
+	reads_long_strings();
+	bounds_names();
+	dumps();
+	discards();
 	bounds_depth_and_count();
 	refuses_every_prefix();
 	writes_structure();
