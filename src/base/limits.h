@@ -54,7 +54,7 @@ enum {
 	LIMIT_ENV_COUNT = 128,
 	LIMIT_ENV_BYTES = 128 * 1024,
 	LIMIT_METADATA_BYTES = 16 * 1024,
-	LIMIT_KEPT_METADATA_BYTES = 1024, /* what a dialect keeps with it */
+	LIMIT_KEPT_METADATA_BYTES = 20 * 1024, /* what a dialect keeps with it */
 	LIMIT_PRELOAD_COUNT = 64,
 	LIMIT_PACKAGES = 128,            /* named in one request */
 	LIMIT_PACKAGE_BYTES = 1024,      /* of one of those names, with versions and hashes */

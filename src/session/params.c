@@ -58,6 +58,30 @@ void session_params_finish(struct session_params *p)
 	*p = (struct session_params){ 0 };
 }
 
+static int too_large(struct error *e, const char *what, size_t max)
+{
+	error_set(e, -EINVAL, "%s must have at most %zu bytes", what, max);
+	return error_slug(e, "invalid_field"), -EINVAL;
+}
+
+int session_params_check_sizes(const struct session_params *p, struct error *e)
+{
+	size_t env = 0, n = 0;
+	for (; p->env && p->env[n]; n++)
+		env += strlen(p->env[n]) + 1;
+	if (p->name && strlen(p->name) > LIMIT_NAME_BYTES)
+		return too_large(e, "the session's name", LIMIT_NAME_BYTES);
+	if (p->metadata && strlen(p->metadata) > LIMIT_METADATA_BYTES + LIMIT_KEPT_METADATA_BYTES)
+		return too_large(e, "the metadata, as JSON,", LIMIT_METADATA_BYTES);
+	if (env > LIMIT_ENV_BYTES)
+		return too_large(e, "all environment variables together", LIMIT_ENV_BYTES);
+	if (n <= LIMIT_ENV_COUNT)
+		return 0;
+	error_set(e, -EINVAL, "there must be at most %d environment variables, not %zu",
+		LIMIT_ENV_COUNT, n);
+	return error_slug(e, "invalid_field"), -EINVAL;
+}
+
 static char *copy_text(const char *text)
 {
 	return text ? strdup(text) : NULL;

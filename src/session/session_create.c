@@ -168,6 +168,8 @@ static int resolve(struct sessions *t, struct session_params *params,
 	struct profile_choice *ret_profile)
 {
 	int r = check_room(t, e);
+	if (r == 0)
+		r = session_params_check_sizes(params, e);
 	if (r == 0 && !from) /* a fork asks for nothing: it has what its parent has */
 		r = session_check_enforced(t, limits, e);
 	if (r == 0)

@@ -117,6 +117,12 @@ struct session_params {
 
 void session_params_finish(struct session_params *p); /* frees what it owns */
 
+/*
+ * Whether the texts are as short as they must be, for every session keeps them: whoever fills the
+ * parameters in may have taken them from a request of any size. -EINVAL.
+ */
+int session_params_check_sizes(const struct session_params *p, struct error *e);
+
 struct sessions_config {
 	uv_loop_t *loop;
 	char *guest_module; /* path of glovebox-guest.so, which the system's python3 loads */

@@ -91,3 +91,17 @@ def test_a_call_of_envd_that_could_not_be_started(daemon, api, box):
     asking.join(gb.PATIENCE)
     assert_shape(answers[0], 500, 'internal', 'zygote')
     assert api.post(STAT, json={'path': '/tmp'}, headers=headers_of(box)).json()['entry']['name'] == 'tmp'
+
+
+def test_metadata_and_variables_have_the_native_limits(api, box):
+    """Each sandbox keeps them: without a limit, some clients fill the server's memory, and lists are too long to be answered."""
+    long = 'x' * 200_000
+    for field in ({'metadata': {'a': long}}, {'envVars': {'A': long}}, {'envVars': {f'A{i}': '' for i in range(200)}}):
+        answer = api.post('/sandboxes', json={'templateID': 'base', **field})
+        assert_shape(answer, 400, 400, 'at most')
+    answer = api.post(f'/sandboxes/{box["sandboxID"]}/snapshots', json={'name': long})
+    assert answer.status_code == 400 and 'at most' in answer.text, answer.text
+    made = api.post('/sandboxes', json={'templateID': 'base', 'metadata': {'a': 'x' * 10_000}})
+    assert made.status_code == 201, made.text
+    assert api.delete(f'/sandboxes/{made.json()["sandboxID"]}').status_code == 204
+    assert api.get('/v1/sessions?limit=1000').status_code == 200

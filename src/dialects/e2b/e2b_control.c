@@ -192,7 +192,8 @@ int e2b_environment(const json_t *variables, const char *const *fixed, struct se
 	return 0;
 }
 
-static int fill_params(const json_t *body, const char *template, struct session_params *p)
+static int fill_params(
+	const json_t *body, const char *template, struct session_params *p, struct error *e)
 {
 	json_t *own = json_object_get(body, "metadata");
 	_cleanup_json_ json_t *kept = json_pack("{s:s, s:b}", E2B_KEY_TEMPLATE, template,
@@ -202,7 +203,9 @@ static int fill_params(const json_t *body, const char *template, struct session_
 	json_object_set_new(
 		kept, E2B_KEY_METADATA, json_is_object(own) ? json_incref(own) : json_object());
 	e2b_keep_network(kept, body);
-	p->metadata = json_dumps(kept, JSON_COMPACT);
+	int r = e2b_keep(kept, p, e);
+	if (r < 0)
+		return r;
 	p->ttl_s = e2b_timeout_of(body, E2B_TIMEOUT_S);
 	p->idle_timeout_s = YEAR_SECONDS;
 	p->pause_on_expiry = json_is_true(json_object_get(body, "autoPause"));
@@ -212,7 +215,8 @@ static int fill_params(const json_t *body, const char *template, struct session_
 	p->wants_loopback = true;
 	static const char *const fixed[] = { "HOME=" E2B_HOME, "USER=user", "LOGNAME=user",
 		"PATH=/usr/local/bin:/usr/bin:/bin:/home/bin", NULL };
-	return p->metadata ? e2b_environment(json_object_get(body, "envVars"), fixed, p) : -ENOMEM;
+	r = e2b_environment(json_object_get(body, "envVars"), fixed, p);
+	return r < 0 ? error_set(e, r, "out of memory") : 0;
 }
 
 static const char *refused_field(const json_t *body)
@@ -268,8 +272,8 @@ void e2b_create(struct call *c)
 		r = api_check_open(c->api, &e);
 	if (r == 0)
 		r = api_check_quota(c->api, c->owner, &e);
-	if (r == 0 && fill_params(body, template, &p) < 0)
-		r = error_set(&e, -ENOMEM, "out of memory");
+	if (r == 0)
+		r = fill_params(body, template, &p, &e);
 	p.owner = c->owner;
 	p.dialect = "e2b";
 	if (r == 0 && kind == E2B_TEMPLATE_PROFILE && !(p.profile = strdup(template)))

@@ -25,6 +25,9 @@
 /* The object in the metadata, a reference of the caller's; NULL for a session of another client. */
 json_t *e2b_kept(const struct session_info *i);
 
+/* The other way round: puts the object into the metadata. -EINVAL when it is too large; -ENOMEM. */
+int e2b_keep(const json_t *kept, struct session_params *p, struct error *e);
+
 /* The body as an object; answers and returns NULL when it is none. */
 json_t *e2b_body(struct call *c);
 

@@ -14,6 +14,7 @@
 #include "dialects/e2b/e2b_control.h"
 #include "session/history/session_history.h"
 #include "session/pause.h"
+#include "json/json_dump.h"
 
 #define YEAR_SECONDS 31536000.0
 
@@ -221,8 +222,12 @@ void e2b_snapshot(struct call *c)
 		kept = json_pack("{s:s, s:{}}", E2B_KEY_TEMPLATE, "base", E2B_KEY_METADATA);
 	json_object_set_new(kept, E2B_KEY_SNAPSHOT, json_string(name ? name : ""));
 	json_object_set_new(kept, E2B_KEY_SNAPSHOT_OF, json_string(e2b_sandbox_id(i.id)));
-	struct session_params own = { .ttl_s = YEAR_SECONDS,
-		.metadata = json_dumps(kept, JSON_COMPACT) };
+	struct session_params own = { .ttl_s = YEAR_SECONDS };
+	struct error e = { 0 };
+	if (e2b_keep(kept, &own, &e) < 0) {
+		e2b_fail(c, &e);
+		return;
+	}
 	ask(c, s, 1, &own, ANSWER_SNAPSHOT, NULL);
 }
 
@@ -316,6 +321,17 @@ void e2b_delete_template(struct call *c)
 	call_respond_as(c, 204, NULL, NULL);
 }
 
+int e2b_keep(const json_t *kept, struct session_params *p, struct error *e)
+{
+	const size_t max = LIMIT_METADATA_BYTES + LIMIT_KEPT_METADATA_BYTES;
+	int r = kept ? json_dump(kept, max, &p->metadata, NULL) : -ENOMEM;
+	if (r != -ENOBUFS)
+		return r < 0 ? error_set(e, r, "out of memory") : 0;
+	error_set(e, -EINVAL, "the metadata and the name must have at most %d bytes as JSON",
+		LIMIT_METADATA_BYTES);
+	return error_slug(e, "invalid_field"), -EINVAL;
+}
+
 void e2b_create_from(struct call *c, struct session *snapshot, const json_t *body)
 {
 	struct session_info i;
@@ -340,11 +356,13 @@ void e2b_create_from(struct call *c, struct session *snapshot, const json_t *bod
 	}
 
 	e2b_keep_network(kept, body);
-	struct session_params p = { .ttl_s = e2b_timeout_of(body, E2B_TIMEOUT_S),
-		.metadata = json_dumps(kept, JSON_COMPACT) };
-	if (!p.metadata || e2b_environment(variables, NULL, &p) < 0) {
+	struct session_params p = { .ttl_s = e2b_timeout_of(body, E2B_TIMEOUT_S) };
+	int r = e2b_keep(kept, &p, &e);
+	if (r == 0 && e2b_environment(variables, NULL, &p) < 0)
+		r = error_set(&e, -ENOMEM, "out of memory");
+	if (r < 0) {
 		fields_finish(&session_fields, &p);
-		call_no_memory(c);
+		e2b_fail(c, &e);
 		return;
 	}
 	ask(c, snapshot, 1, &p, ANSWER_SANDBOX, variables);
