@@ -22,6 +22,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "jail/filter_internal.h"
 
 #define NAMESPACES                                                                     \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
@@ -47,7 +48,7 @@ static const char *const allowed[] = {
 	/* files */
 	"open", "openat", "creat", "close", "close_range", "read", "write", "readv", "writev",
 	"pread64", "pwrite64", "preadv",
-	"pwritev", "preadv2", "pwritev2", "lseek", "stat", "fstat", "lstat", "newfstatat", "statx",
+	"pwritev", "lseek", "stat", "fstat", "lstat", "newfstatat", "statx",
 	"statfs", "fstatfs", "access", "faccessat", "getdents",
 	"getdents64", "getcwd", "chdir", "fchdir", "readlink", "readlinkat", "mkdir", "mkdirat",
 	"rmdir", "rename", "renameat",
@@ -135,23 +136,9 @@ static const struct listed listed[] = {
 			F_GETPIPE_SZ, F_ADD_SEALS, F_GET_SEALS) },
 };
 
-/* Signals to processes of the jail, by their number; not to its init, and not to all of them at once. */
-static const char *const signals[] = { "kill", "tkill", "tgkill", "rt_sigqueueinfo",
-	"rt_tgsigqueueinfo" };
-
-/*
- * What getsockopt does not tell: SO_PEERPIDFD (Linux 6.5), a handle of the process at the other end, which for the control socket is the daemon; and
- * TCP_ZEROCOPY_RECEIVE, which maps pages of the network's. By number, whatever the level: nothing ordinary has these two.
- */
-static const uint32_t untold[] = { 77, 35 };
-
-/* What posix_fadvise is not told: to throw a file out of the page cache, which all sessions and the machine share. */
-enum { DONTNEED = 4 };
-
 static int number(const char *name)
 {
-	int nr = seccomp_syscall_resolve_name(name);
-	return nr < 0 ? -1 : nr;
+	return filter_number(name);
 }
 
 static int add_simple(scmp_filter_ctx c, uint32_t action, const char *const *names, size_t n)
@@ -326,6 +313,24 @@ static int add_watches(scmp_filter_ctx c)
 		IN_ACCESS | IN_OPEN | IN_CLOSE_NOWRITE, false);
 }
 
+/*
+ * Reads and writes with flags. Not RWF_NOWAIT, which tells what is in the page cache: which files of the system the machine and other sessions use. Nor
+ * flags that are newer than this list, such as RWF_DONTCACHE, which reads from the disk each time.
+ */
+static int add_flagged_io(scmp_filter_ctx c)
+{
+	enum { NOWAIT = 8, KNOWN = 1 | 2 | 4 | 16 /* HIPRI, DSYNC, SYNC, APPEND */ };
+	static const char *const calls[] = { "preadv2", "pwritev2" };
+	struct scmp_arg_cmp known = SCMP_CMP(5, SCMP_CMP_MASKED_EQ, ~(uint32_t)KNOWN, 0);
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(calls); i++) {
+		r = when_bit(c, SCMP_ACT_ERRNO(EOPNOTSUPP), calls[i], 5, NOWAIT, true);
+		if (r == 0)
+			r = allow_when(c, calls[i], 1, &known);
+	}
+	return r;
+}
+
 /* mkfifo(): a mknod that makes no device. */
 static int add_fifo(scmp_filter_ctx c)
 {
@@ -361,7 +366,7 @@ static int add_exec(scmp_filter_ctx c, enum jail_exec exec, bool by_kernel)
 	return r;
 }
 
-/* kill(1): the filter language has no "low 32 bits are not 1", so such refusals are checks of their own in front (see join). */
+/* kill(1): the filter language has no "low 32 bits are not 1", so such refusals are checks of their own in front (see filter_front.c). */
 static int add_rules(scmp_filter_ctx c, enum jail_exec exec, enum jail_net net, bool sealed)
 {
 	struct scmp_arg_cmp no_namespaces = SCMP_CMP(0, SCMP_CMP_MASKED_EQ, NAMESPACES, 0);
@@ -371,7 +376,7 @@ static int add_rules(scmp_filter_ctx c, enum jail_exec exec, enum jail_net net, 
 	if (r == 0)
 		r = add_simple(c, SCMP_ACT_ERRNO(0), done_already, ARRAY_LEN(done_already));
 	if (r == 0)
-		r = add_simple(c, SCMP_ACT_ALLOW, signals, ARRAY_LEN(signals));
+		r = add_simple(c, SCMP_ACT_ALLOW, filter_signals, FILTER_SIGNALS);
 	if (r == 0)
 		r = add_memory(c);
 	if (r == 0)
@@ -386,6 +391,8 @@ static int add_rules(scmp_filter_ctx c, enum jail_exec exec, enum jail_net net, 
 		r = add_fifo(c);
 	if (r == 0)
 		r = add_watches(c);
+	if (r == 0)
+		r = add_flagged_io(c);
 	if (r == 0)
 		r = add_exec(c, exec, sealed);
 	if (r == 0)
@@ -419,67 +426,12 @@ static int export(enum jail_exec exec, enum jail_net net, bool sealed, struct fi
 	return ret->code && pread(fd, ret->code, (size_t)size, 0) == (ssize_t)size ? 0 : -EIO;
 }
 
-#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define ANSWER(action) BPF_STMT(BPF_RET | BPF_K, action)
-
-/* Puts the checks libseccomp cannot say in front: jumps in a program are relative, so the rest stays as it is. */
-static int join(const struct filter *rest, struct filter *ret)
-{
-	struct sock_filter front[32];
-	unsigned short n = 0;
-#define PUT(...) front[n++] = (struct sock_filter)__VA_ARGS__
-	PUT(LOAD(nr));
-#ifdef __x86_64__
-	PUT(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1)); /* x32 */
-	PUT(ANSWER(SECCOMP_RET_KILL_PROCESS));
-#endif
-	PUT(LOAD(arch));
-	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, seccomp_arch_native(), 1, 0));
-	PUT(ANSWER(SECCOMP_RET_KILL_PROCESS));
-	PUT(LOAD(nr));
-	PUT(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, FILTER_NEWEST, 0, 1));
-	PUT(ANSWER(SECCOMP_RET_ERRNO | ENOSYS));
-	unsigned short calls = ARRAY_LEN(signals);
-	/* one of the signal calls: go and look at the target */
-	for (unsigned short i = 0; i < calls; i++)
-		PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number(signals[i]),
-			(unsigned char)(calls - i), 0));
-	PUT(BPF_JUMP(BPF_JMP | BPF_JA, 4, 0, 0));
-	PUT(LOAD(args[0])); /* little-endian: the low half */
-	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 1, 0));
-	/* all processes: those of forks, which are nested in this jail, and snapshots too */
-	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xffffffffU, 0, 1));
-	PUT(ANSWER(SECCOMP_RET_ERRNO | EPERM));
-	PUT(LOAD(nr));
-	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number("getsockopt"), 0,
-		2 + ARRAY_LEN(untold)));
-	PUT(LOAD(args[2]));
-	/* to the answer, or past it after the last */
-	for (unsigned char i = 0, n_untold = ARRAY_LEN(untold); i < n_untold; i++)
-		PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, untold[i],
-			(unsigned char)(n_untold - i - 1), i + 1 == n_untold ? 1 : 0));
-	PUT(ANSWER(SECCOMP_RET_ERRNO | EPERM));
-	PUT(LOAD(nr));
-	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number("fadvise64"), 0, 3));
-	PUT(LOAD(args[3]));
-	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, DONTNEED, 0, 1));
-	PUT(ANSWER(SECCOMP_RET_ERRNO | EPERM));
-#undef PUT
-	ret->len = (unsigned short)(n + rest->len);
-	ret->code = malloc(ret->len * sizeof(*ret->code));
-	if (!ret->code)
-		return -ENOMEM;
-	memcpy(ret->code, front, n * sizeof(*front));
-	memcpy(ret->code + n, rest->code, rest->len * sizeof(*rest->code));
-	return 0;
-}
-
 static int build(enum jail_exec exec, enum jail_net net, bool sealed, struct filter *ret)
 {
 	struct filter rest = { 0 }, whole = { 0 };
 	int r = export(exec, net, sealed, &rest);
 	if (r == 0)
-		r = join(&rest, &whole);
+		r = filter_put_in_front(&rest, &whole);
 	filter_finish(&rest);
 	if (r == 0)
 		*ret = whole;

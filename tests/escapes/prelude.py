@@ -29,7 +29,7 @@ lsm_get_self_attr=459 mbind=237/235 memfd_create=319/279 memfd_secret=447 migrat
 mknodat=259/33 mlock=149/228 mlockall=151/230 modify_ldt=154/- mount=165/40 mount_setattr=442 move_mount=429
 move_pages=279/239 mq_open=240/180 mseal=462 msgget=68/186 name_to_handle_at=303/264
 open_by_handle_at=304/265 open_tree=428 openat2=437 perf_event_open=298/241 personality=135/92
-pidfd_getfd=438 pidfd_open=434 pidfd_send_signal=424 pivot_root=155/41 pkey_alloc=330/289 prctl=157/167
+pidfd_getfd=438 pidfd_open=434 pidfd_send_signal=424 pivot_root=155/41 pkey_alloc=330/289 prctl=157/167 preadv2=327/286
 prlimit64=302/261 process_madvise=440 process_mrelease=448 process_vm_readv=310/270
 process_vm_writev=311/271 ptrace=101/117 quotactl=179/60 quotactl_fd=443 reboot=169/142 recvmmsg=299/243
 remap_file_pages=216/234 request_key=249/218 rt_sigqueueinfo=129/138 rt_tgsigqueueinfo=297/240

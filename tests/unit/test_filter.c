@@ -190,6 +190,10 @@ static void not_the_kernels(void)
 		with(SYS_memfd_create, 1, MFD_HUGE | 8) == NO);
 	uint64_t flush[6] = { 0x7f0000001000, 4096, SYNC }, odd[6] = { 0x7f0000001001, 4096, SYNC },
 		 later[6] = { 0x7f0000001000, 4096, 1 };
+	OK(with(SYS_preadv2, 5, 0) == ALLOW && with(SYS_preadv2, 5, 1 | 16) == ALLOW &&
+		with(SYS_preadv2, 5, 8) == (SECCOMP_RET_ERRNO | EOPNOTSUPP) &&
+		with(SYS_preadv2, 5, high | 9) == (SECCOMP_RET_ERRNO | EOPNOTSUPP) &&
+		with(SYS_preadv2, 5, 0x80) == NO && with(SYS_pwritev2, 5, 0x80) == NO);
 	OK(answer(NATIVE, SYS_msync, flush) == DONE && answer(NATIVE, SYS_msync, odd) == NO &&
 		answer(NATIVE, SYS_msync, later) == ALLOW);
 	static const struct {

@@ -10,6 +10,8 @@ def cached(fd):
         return os.preadv(fd, [bytearray(4096)], 0, RWF_NOWAIT) > 0
     except BlockingIOError:
         return False
+    except OSError:
+        return True  # it is not told
 
 
 def sizeable(folder):
