@@ -98,6 +98,7 @@ int api_create(const struct api_config *config, struct error *e, struct api **re
 	metrics_watch(a->metrics, config->loop);
 	uv_timer_init(config->loop, &a->timer);
 	a->timer.data = a;
+	api_run_deferred(a);
 	r = event_hub_create(a, config->loop, &a->hub);
 	if (r < 0)
 		error_set(e, r, "out of memory");
@@ -140,6 +141,7 @@ void api_destroy(struct api *a)
 	a->metrics = NULL;
 	jobs_destroy(a->jobs);
 	idempotency_destroy(a->idempotency);
+	api_run_deferred(NULL);
 	uv_close((uv_handle_t *)&a->timer, free_api);
 }
 
@@ -253,6 +255,20 @@ static bool is_json_type(const char *type)
 		return false;
 	type += n + strspn(type + n, " \t");
 	return !*type || *type == ';';
+}
+
+bool call_accepts(const struct call *c, const char *media_type)
+{
+	const char *accept = http_header(c->x, "Accept");
+	size_t n = strlen(media_type);
+	while (accept && *accept) {
+		accept += strspn(accept, " \t,");
+		if (!strncasecmp(accept, media_type, n) &&
+			(!accept[n] || strchr(" \t,;", accept[n])))
+			return true;
+		accept += strcspn(accept, ",");
+	}
+	return false;
 }
 
 /* A form of a foreign page can post text/plain and such, but never application/json without being asked

@@ -186,6 +186,9 @@ void call_later(struct call *c, void (*fn)(struct call *c));
  */
 void call_when_files(struct call *c, void (*fn)(struct call *c));
 
+/* Deferred work (base/deferred.h) is done between requests; NULL: from now on at once. */
+void api_run_deferred(struct api *a);
+
 /* Ends a session in another turn of the loop (a cell's own callbacks must not). */
 void api_end_later(struct api *a, const char *id);
 

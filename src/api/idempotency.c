@@ -84,19 +84,35 @@ void idempotency_destroy(struct idempotency *t)
 	free(t);
 }
 
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+	h = (h ^ word) * 1099511628211ULL;
+	return h ^ h >> 32;
+}
+
 /*
- * FNV-1a over words of eight bytes, since bodies may be large: it only has to notice that a client
- * uses a key for two requests by mistake.
+ * FNV-1a over words of eight bytes: it only has to notice that a client uses a key for two requests
+ * by mistake. Bodies may be large: four sums side by side take a quarter of the time of one.
  */
 static uint64_t digest_of(uint64_t h, const char *data, size_t len)
 {
-	for (size_t i = 0; i < len; i += sizeof(h)) {
-		uint64_t word = 0;
+	enum { LANES = 4 };
+	uint64_t lane[LANES] = { h, h + 1, h + 2, h + 3 }, word;
+	size_t i = 0;
+	for (; len - i >= LANES * sizeof(word); i += LANES * sizeof(word))
+		for (unsigned k = 0; k < LANES; k++) {
+			memcpy(&word, data + i + k * sizeof(word), sizeof(word));
+			lane[k] = mix(lane[k], word);
+		}
+
+	for (; i < len; i += sizeof(word)) {
+		word = 0;
 		memcpy(&word, data + i, len - i < sizeof(word) ? len - i : sizeof(word));
-		h = (h ^ word) * 1099511628211ULL;
-		h ^= h >> 32;
+		lane[0] = mix(lane[0], word);
 	}
-	return h ^ len;
+	for (unsigned k = 1; k < LANES; k++)
+		lane[0] = mix(lane[0], lane[k]);
+	return lane[0] ^ len;
 }
 
 /* Forgets the owner's least recently used finished request. False: there is none. */

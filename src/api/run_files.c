@@ -5,42 +5,135 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/workspace.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "session/session.h"
 
-static int put_file(struct session *s, const struct field_file *file, struct error *e)
+/* Of a file in one go; a multiple of what base64 makes of them. */
+enum { PIECE_BYTES = 48 * 1024, PIECE_DIGITS = PIECE_BYTES / 3 * 4, QUAD = 4 };
+enum { SLICE_NS = 1000 * 1000 };
+
+/* ---- base64 ------------------------------------------------------------------ */
+
+static bool last_quad_is_sound(const struct field_text *c)
 {
-	struct workspace_upload u = WORKSPACE_UPLOAD_INIT;
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	return text_base64_decode(&b, c->data + c->len - QUAD, QUAD) == 0;
+}
+
+/* A piece of the file. 1: there is more of it; 0: it is sound. */
+static int check_piece(const struct field_file *file, size_t *at)
+{
+	const struct field_text *c = &file->content;
+	size_t left = file->base64 ? c->len - QUAD - *at : 0,
+	       n = left < PIECE_DIGITS ? left : PIECE_DIGITS;
+
+	if (text_base64_digits(c->data + *at, n) < n)
+		return -EINVAL;
+	*at += n;
+	if (n < left)
+		return 1;
+	return file->base64 && !last_quad_is_sound(c) ? -EINVAL : 0;
+}
+
+int run_files_check(const struct field_files *files, struct run_files_step *step, struct error *e)
+{
+	uint64_t began = clock_now_ns();
+	while (step->file < files->n) {
+		const struct field_file *file = &files->file[step->file];
+		int r = check_piece(file, &step->at);
+		if (r < 0) {
+			error_set(e, -EINVAL,
+				"$.files.%.100s: is not base64 (the standard alphabet, padded with =)",
+				file->path);
+			return error_slug(e, "invalid_field"), -EINVAL;
+		}
+		if (r == 0) {
+			step->file++;
+			step->at = 0;
+		}
+		if (clock_now_ns() - began > SLICE_NS)
+			return 1;
+	}
+	*step = (struct run_files_step){ 0 };
+	return 0;
+}
+
+/* ---- writing ----------------------------------------------------------------- */
+
+static int begin_file(struct session *s, const struct field_file *file, struct run_files_step *step,
+	struct error *e)
+{
 	uid_t uid;
 	gid_t gid;
-	bool replaced;
 
 	session_owner(s, &uid, &gid);
-	int r = workspace_upload_begin(
-		&u, session_workspace_fd(s), file->path, uid, gid, LIMIT_RUN_FILES_BYTES, e);
-	if (!r)
-		r = session_charge_upload(s, file->content.len, e);
-	if (!r)
-		r = workspace_upload_write(&u, file->content.data, file->content.len, e);
-	if (!r)
-		r = workspace_upload_commit(&u, e, &replaced);
-	workspace_upload_finish(&u);
+	int r = workspace_upload_begin(&step->upload, session_workspace_fd(s), file->path, uid, gid,
+		LIMIT_RUN_FILES_BYTES, e);
+	if (r < 0)
+		return r;
+	step->open = true;
+	step->at = 0;
+	return session_charge_upload(s, field_file_bytes(file), e);
+}
+
+/* 1: there is more of the file; 0: it is in its place. */
+static int put_piece(const struct field_file *file, struct run_files_step *step, struct error *e)
+{
+	const struct field_text *c = &file->content;
+	size_t left = c->len - step->at, most = file->base64 ? PIECE_DIGITS : PIECE_BYTES,
+	       n = left < most ? left : most;
+	_cleanup_buffer_ struct buffer decoded = BUFFER_INIT(0);
+	bool replaced;
+	int r = 0;
+
+	if (file->base64 && text_base64_decode(&decoded, c->data + step->at, n) < 0)
+		return error_set(e, -ENOMEM, "out of memory");
+	if (n && file->base64)
+		r = workspace_upload_write(&step->upload, decoded.data, decoded.len, e);
+	else if (n)
+		r = workspace_upload_write(&step->upload, c->data + step->at, n, e);
+	step->at += n;
+	if (r < 0 || n < left)
+		return r < 0 ? r : 1;
+
+	r = workspace_upload_commit(&step->upload, e, &replaced);
+	run_files_step_finish(step);
 	return r;
 }
 
-int run_files_put(struct session *s, const struct field_files *files, struct error *e)
+int run_files_put(struct session *s, const struct field_files *files, struct run_files_step *step,
+	struct error *e)
 {
-	for (size_t i = 0; i < files->n; i++) {
-		int r = put_file(s, &files->file[i], e);
-		if (r < 0)
+	uint64_t began = clock_now_ns();
+	while (step->file < files->n) {
+		const struct field_file *file = &files->file[step->file];
+		int r = step->open ? 0 : begin_file(s, file, step, e);
+		if (r == 0)
+			r = put_piece(file, step, e);
+		if (r < 0) {
+			run_files_step_finish(step);
 			return r;
+		}
+		step->file += r == 0;
+		if (step->file < files->n && clock_now_ns() - began > SLICE_NS)
+			return 1;
 	}
 	if (files->n)
 		session_files_touched(s);
 	return 0;
 }
+
+void run_files_step_finish(struct run_files_step *step)
+{
+	if (step->open)
+		workspace_upload_finish(&step->upload);
+	step->open = false;
+}
+
+/* ---- reading ----------------------------------------------------------------- */
 
 static int refuse_large(const char *path, struct error *e)
 {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/schema/fields.h"
+#include "api/workspace.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/limits.h"
@@ -9,10 +10,29 @@
 struct session;
 
 /*
- * Writes all files below /workspace; its directory must be there (session_workspace_fd()). The next
- * cell does not report them as changes.
+ * How far a walk through the files came: each call below works for about a millisecond, so that
+ * others do not wait for large files. Zero it at first; run_files_step_finish() gives up.
  */
-int run_files_put(struct session *s, const struct field_files *files, struct error *e);
+struct run_files_step {
+	size_t file, at;
+	bool open;
+	struct workspace_upload upload;
+};
+void run_files_step_finish(struct run_files_step *step);
+
+/*
+ * Looks at the base64 of files whose content is base64. 1: call again in another turn; 0: it is
+ * sound, and the step can be used for run_files_put(); -EINVAL.
+ */
+int run_files_check(const struct field_files *files, struct run_files_step *step, struct error *e);
+
+/*
+ * Writes all files, which were checked, below /workspace; its directory must be there
+ * (session_workspace_fd()). The next cell does not report them as changes. 1: call again in another
+ * turn, with the same session; 0: they are there.
+ */
+int run_files_put(struct session *s, const struct field_files *files, struct run_files_step *step,
+	struct error *e);
 
 /*
  * Appends the content of a file below /workspace. -EFBIG (slug "file_too_large") when the buffer's

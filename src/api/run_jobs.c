@@ -27,6 +27,7 @@ struct job {
 	struct jobs *home;
 	enum job_state state;
 	struct run_request run;                               /* session and files alone */
+	struct run_files_step files;                          /* of them */
 	uint64_t owner, submitted_ns, opened_ns, deadline_ns; /* deadline 0: none */
 	uint64_t blocked_ns;  /* since when there is no room for its session; 0: there is */
 	uint64_t passed_over; /* the turn in which it is not tried (again) */
@@ -92,6 +93,7 @@ static void job_free(struct job *job)
 	if (!queued)
 		job->home->running--;
 	packages_forget(job->packages);
+	run_files_step_finish(&job->files);
 	provision_finish(&job->run);
 	free(job);
 }
@@ -173,7 +175,9 @@ static void open_job(struct job *job)
 	struct session *s;
 	int r = session_find(job->home->api->sessions, job->session, &e, &s);
 	if (!r && job->run.files.n)
-		r = run_files_put(s, &job->run.files, &e);
+		r = run_files_put(s, &job->run.files, &job->files, &e);
+	if (r > 0)
+		return; /* goes on in the next turn */
 	if (r < 0) {
 		fail(job, &e);
 		return;

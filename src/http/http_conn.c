@@ -11,6 +11,9 @@
 #include "http/ws.h"
 
 /* Buffers of up to these sizes are kept for the next request of the connection. */
+/* Read from one connection before others have their turn. */
+enum { BURST_BYTES = 256 * 1024 };
+
 enum { BODY_KEPT_BYTES = 16 * 1024, EXTRA_KEPT_BYTES = 4 * 1024, BODY_FIRST_RESERVE = 64 * 1024 };
 
 static uint64_t now_ms(const struct http_conn *c)
@@ -85,25 +88,6 @@ void http_conn_hang_up(struct http_conn *c)
 }
 
 /* ---- one exchange ----------------------------------------------------- */
-
-void http_conn_log(struct http_exchange *x, int status)
-{
-	struct http_server *s = x->conn->server;
-	s->stats.by_class[status / 100 < 6 ? status / 100 : 5]++;
-	if (!s->handler->on_log)
-		return;
-	struct http_log_entry entry = {
-		.request_id = x->request_id,
-		.remote = x->conn->remote,
-		.method = x->head_bad ? "-" : http_method_name(x->conn->parser.head.method),
-		.target = x->head_bad ? "-" : http_head_target(&x->conn->parser.head),
-		.status = status,
-		.body_bytes_in = x->body_in,
-		.bytes_out = x->bytes_out,
-		.duration_ns = uv_hrtime() - x->started_ns,
-	};
-	s->handler->on_log(&entry, s->userdata);
-}
 
 static bool id_is_sane(const char *id)
 {
@@ -373,6 +357,7 @@ static void settle_eof(struct http_conn *c)
 
 void http_conn_run(struct http_conn *c)
 {
+	c->resting = false;
 	if (c->failed) {
 		http_conn_close(c);
 		return;
@@ -410,11 +395,23 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 		c->server->slab, sizeof(c->server->slab));
 }
 
+/* libuv reads 32 times before it looks at another connection: 2 MB, which take milliseconds. */
+static void count_burst(struct http_conn *c, size_t n)
+{
+	c->burst += n;
+	if (c->burst < BURST_BYTES || c->state == HTTP_CONN_CLOSING)
+		return;
+	c->burst = 0;
+	c->resting = true;
+	http_conn_schedule(c);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
 	struct http_conn *c = stream->data;
 	if (n > 0) {
 		c->server->stats.bytes_in += (uint64_t)n;
+		count_burst(c, (size_t)n);
 		take_input(c, buf->base, (size_t)n);
 	} else if (n == UV_EOF) {
 		c->eof = true;
@@ -427,7 +424,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
 static bool wants_reading(const struct http_conn *c)
 {
-	if (c->state == HTTP_CONN_CLOSING || c->eof || c->failed)
+	if (c->state == HTTP_CONN_CLOSING || c->eof || c->failed || c->resting)
 		return false;
 	if (c->state == HTTP_CONN_LINGER)
 		return true;

@@ -93,6 +93,7 @@ struct http_conn {
 	TAILQ_ENTRY(http_conn) all, ready;
 	enum http_conn_state state;
 	bool is_ready, reading, eof, failed, flushed; /* flushed: our side is shut down */
+	bool resting;                                 /* has read much in this turn: others first */
 	bool late; /* came after http_server_close(), which does not wait for it */
 	struct http_parser parser;
 	struct http_exchange x;
@@ -102,8 +103,8 @@ struct http_conn {
 	uv_shutdown_t shutdown;
 	uint64_t since_ms;             /* when what we wait for now began */
 	uint64_t out_ms, out_moved_ms; /* last output of ours; when the queue last became shorter */
-	size_t queued, queue_seen, lingered;
-	struct hold held; /* what is queued */
+	size_t queued, queue_seen, lingered, burst; /* burst: read since it rested */
+	struct hold held;                           /* what is queued */
 	/* > 0 while its parser runs: whoever answers leaves the rest to that loop */
 	unsigned inside;
 	char remote[HTTP_REMOTE_MAX];
@@ -159,7 +160,7 @@ void http_conn_run(struct http_conn *c); /* that look */
 
 /* The exchange was answered to its end: log it, and go on when nobody else will. */
 void http_conn_answered(struct http_exchange *x);
-void http_conn_log(struct http_exchange *x, int status);
+void http_conn_log(struct http_exchange *x, int status); /* http_exchange.c */
 
 bool http_conn_is_idle(const struct http_conn *c);
 void http_conn_update_reading(struct http_conn *c);

@@ -168,3 +168,24 @@ bool http_cookie(const struct http_exchange *x, const char *name, char *out, siz
 	}
 	return false;
 }
+
+/* ---- the log ---------------------------------------------------------- */
+
+void http_conn_log(struct http_exchange *x, int status)
+{
+	struct http_server *s = x->conn->server;
+	s->stats.by_class[status / 100 < 6 ? status / 100 : 5]++;
+	if (!s->handler->on_log)
+		return;
+	struct http_log_entry entry = {
+		.request_id = x->request_id,
+		.remote = x->conn->remote,
+		.method = x->head_bad ? "-" : http_method_name(x->conn->parser.head.method),
+		.target = x->head_bad ? "-" : http_head_target(&x->conn->parser.head),
+		.status = status,
+		.body_bytes_in = x->body_in,
+		.bytes_out = x->bytes_out,
+		.duration_ns = uv_hrtime() - x->started_ns,
+	};
+	s->handler->on_log(&entry, s->userdata);
+}

@@ -23,6 +23,7 @@ enum {
 	DRAIN_MAX = 4 << 20,
 	PIPE_BYTES = 256 * 1024, /* wished for; the kernel may give less */
 	SEND_QUEUE_MAX = 64 << 20,
+	LARGE_BYTES = 256 * 1024,
 	REST_MS = 1,
 	/* until a guest whose frames would be too much for the daemon is looked at again */
 	HELD_BACK_MS = 20,
@@ -50,8 +51,10 @@ struct guest {
 		[2];   /* the start of a character at the end of what was read of stdout, stderr */
 	bool ended[2]; /* the pipes: nobody can write to them any more */
 	struct wire_reader in;
-	struct hold held;    /* of `in` */
-	struct buffer queue; /* frames the socket did not take yet */
+	struct hold held; /* of `in` */
+	/* frames, and how much of them the socket took already */
+	struct buffer queue;
+	size_t queue_at;
 };
 
 /* Consumed before the next read; one loop, one buffer. */
@@ -405,17 +408,31 @@ static size_t send_some(struct guest *g, const char *data, size_t len)
 
 static void flush_queue(struct guest *g)
 {
-	buffer_consume(&g->queue, send_some(g, g->queue.data, g->queue.len));
-	watch_writable(g, g->queue.len > 0);
-	if (!g->queue.len)
+	g->queue_at += send_some(g, g->queue.data + g->queue_at, g->queue.len - g->queue_at);
+	if (g->queue_at == g->queue.len) {
 		buffer_finish(&g->queue);
+		g->queue_at = 0;
+	}
+	watch_writable(g, g->queue.len > 0);
+}
+
+/*
+ * What the socket did not take of the frames. Large ones change their owner; they are not copied.
+ */
+static int queue_rest(struct guest *g, struct buffer *frames, size_t sent)
+{
+	if (g->queue.len || frames->len - sent < LARGE_BYTES)
+		return buffer_append(&g->queue, frames->data + sent, frames->len - sent);
+	int r = buffer_move(&g->queue, frames);
+	g->queue_at = r == 0 ? sent : 0;
+	return r;
 }
 
 void guest_send(struct guest *g, struct buffer *frames)
 {
 	size_t sent = g->attached && !g->queue.len ? send_some(g, frames->data, frames->len) : 0;
 	if (sent < frames->len) {
-		if (buffer_append(&g->queue, frames->data + sent, frames->len - sent) < 0)
+		if (queue_rest(g, frames, sent) < 0)
 			guest_signal(g, SIGKILL);
 		else if (g->attached)
 			watch_writable(g, true);

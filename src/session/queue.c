@@ -32,6 +32,12 @@ static void tell_earlier_output(struct session *s)
 				s->output.stream[i].head.len);
 }
 
+/* Too long to be kept for the case that the cell must be run again. */
+static bool is_large(const struct cell *c)
+{
+	return c->frame.len > REPLAY_BYTES;
+}
+
 /* Sends the running cell, after the requests that history needs before it. */
 static void send_cell(struct session *s)
 {
@@ -41,8 +47,21 @@ static void send_cell(struct session *s)
 	s->usage.uploads.touched = false;
 
 	/* a copy of the frame: the cell may have to be run again */
-	if (buffer_append(&frames, c->frame.data, c->frame.len) == 0)
+	if (!is_large(c) && buffer_append(&frames, c->frame.data, c->frame.len) < 0)
+		return;
+	if (frames.len)
 		guest_send(sandbox_guest(s->sandbox), &frames);
+}
+
+/*
+ * The frame itself, which takes less time than a copy. It is the last use of the frame, of which
+ * nothing is left.
+ */
+static void send_large_cell(struct session *s)
+{
+	struct cell *c = s->queue.running;
+	if (is_large(c))
+		guest_send(sandbox_guest(s->sandbox), &c->frame);
 }
 
 /*
@@ -105,6 +124,7 @@ void session_start_next(struct session *s)
 		recording_start(s, &c->recording.params, NULL, &c->recording.id);
 	send_cell(s);
 	watch_cell_started(s);
+	send_large_cell(s);
 	session_keep_waking_guest(s);
 
 	s->death.holds.state = s->death.holds.files = true;

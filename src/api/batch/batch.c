@@ -11,8 +11,14 @@
 #include "json/json_read.h"
 #include "json/json_write.h"
 
+/* Items are looked at for so long before others have their turn. */
+enum { CHECK_NS = 1000 * 1000 };
+
 struct batch {
 	struct call *call;
+	struct batch_request request;
+	size_t checked;              /* items that are sound */
+	struct run_files_step files; /* how far the files of the next one are looked at */
 	json_t *items;
 	size_t n, next, done, running, concurrency;
 	size_t *same_as;           /* the first item that is equal; its own index for the others */
@@ -31,7 +37,8 @@ static void destroy(struct batch *b)
 			batch_work_cancel(b->works[i]);
 	idempotent_release(b->record);
 	outbox_finish(&b->out);
-	json_decref(b->items);
+	json_discard(b->items);
+	fields_finish(&batch_fields, &b->request);
 	free(b->same_as);
 	free(b->works);
 	free(b);
@@ -213,24 +220,11 @@ static int send_piece(void *target, const char *data, size_t len)
 
 /* ---- the request ---------------------------------------------------------------------- */
 
-/* Every item is sound before the first one runs. */
-static int check_items(const json_t *items, struct error *e)
+/* What becomes of a sound request. */
+static int fill_in(struct batch *b, struct error *e)
 {
-	int r = 0;
-	for (size_t i = 0; !r && i < json_array_size(items); i++) {
-		struct run_request run = { 0 };
-		struct batch_grading grading = { 0 };
-		r = batch_item_decode(json_array_get(items, i), i, &run, &grading, e);
-		batch_item_finish(&run, &grading);
-	}
-	return r;
-}
-
-static int fill_in(struct batch *b, const struct batch_request *q, struct error *e)
-{
+	const struct batch_request *q = &b->request;
 	unsigned most = jobs_max(b->call->api->jobs);
-	b->n = json_array_size(q->items);
-	b->items = json_incref(q->items);
 	b->concurrency = q->concurrency && q->concurrency < most ? q->concurrency : most;
 	b->same_as = calloc(b->n + 1, sizeof(*b->same_as));
 	b->works = calloc(b->n + 1, sizeof(struct batch_work *));
@@ -243,53 +237,84 @@ static int fill_in(struct batch *b, const struct batch_request *q, struct error 
 	return 0;
 }
 
-static int prepare(
-	struct call *c, const char *body, size_t len, struct error *e, struct batch **ret)
+/* Ends the call with an error, before anything ran. */
+static void refuse(struct call *c, const struct error *e)
 {
-	struct batch_request q = { 0 };
-	struct batch *b = calloc(1, sizeof(*b));
-	int r = b ? api_check_open(c->api, e) : error_set(e, -ENOMEM, "out of memory");
+	on_gone(c);
+	call_error(c, e);
+}
 
-	if (b) {
-		b->call = c;
-		outbox_init(&b->out, send_piece, c->x);
-		b->began_ns = clock_now_ns();
+static void start(struct call *c)
+{
+	struct batch *b = c->work;
+	struct error e = { 0 };
+	size_t len;
+	const char *body = http_body(c->x, &len);
+	int r = fill_in(b, &e);
+
+	if (r == 0)
+		r = idempotent_take(c, body, len, b->n, &e, &b->record);
+	http_drop_body(c->x);
+	if (r < 0) {
+		refuse(c, &e);
+	} else if (hold_set(&c->held, len) < 0) {
+		on_gone(c);
+		call_no_memory(c);
+	} else {
+		http_stream_begin(c->x, 200, "application/x-ndjson", -1);
+		go_on(b);
 	}
+}
 
-	if (!r)
-		r = fields_decode_text(&batch_fields, body, len, &q, e);
-	if (!r)
-		r = check_items(q.items, e);
-	if (!r)
-		r = fill_in(b, &q, e);
-	if (!r)
-		r = idempotent_take(c, body, len, b->n, e, &b->record);
-	fields_finish(&batch_fields, &q);
-	if (r < 0 && b)
-		destroy(b);
-	else if (!r)
-		*ret = b;
-	return r;
+/* Every item is sound before the first one runs. Looks at items for about a millisecond. */
+static void check_more(struct call *c)
+{
+	struct batch *b = c->work;
+	struct error e = { 0 };
+	uint64_t began = clock_now_ns();
+	int r = 0;
+
+	while (r == 0 && b->checked < b->n) {
+		r = batch_item_check(
+			json_array_get(b->items, b->checked), b->checked, &b->files, &e);
+		if (r >= 0 && clock_now_ns() - began > CHECK_NS)
+			r = 1;
+		if (!b->files.file && !b->files.at)
+			b->checked += r >= 0;
+	}
+	if (r < 0)
+		refuse(c, &e);
+	else if (r > 0)
+		call_later(c, check_more);
+	else
+		start(c);
 }
 
 void handle_batch(struct call *c)
 {
 	struct error e = { 0 };
-	struct batch *b = NULL;
+	struct batch *b = calloc(1, sizeof(*b));
 	size_t len;
 	const char *body = http_body(c->x, &len);
-	int r = prepare(c, body, len, &e, &b);
 
-	http_drop_body(c->x);
-	if (r < 0) {
-		call_error(c, &e);
-	} else if (hold_set(&c->held, len) < 0) {
-		destroy(b);
+	if (!b) {
 		call_no_memory(c);
-	} else {
-		c->ops = &batch_ops;
-		c->work = b;
-		http_stream_begin(c->x, 200, "application/x-ndjson", -1);
-		go_on(b);
+		return;
 	}
+	b->call = c;
+	outbox_init(&b->out, send_piece, c->x);
+	b->began_ns = clock_now_ns();
+	c->ops = &batch_ops;
+	c->work = b;
+
+	int r = api_check_open(c->api, &e);
+	if (!r)
+		r = fields_decode_text(&batch_fields, body, len, &b->request, &e);
+	if (r < 0) {
+		refuse(c, &e);
+		return;
+	}
+	b->items = json_incref(b->request.items);
+	b->n = json_array_size(b->items);
+	check_more(c);
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "api/outbox.h"
+#include "api/run_files.h"
 #include "api/run_jobs.h"
 #include "api/schema/fields.h"
 #include "base/buffer.h"
@@ -55,6 +56,13 @@ struct batch_grading {
 int batch_item_decode(const json_t *item, size_t index, struct run_request *ret_run,
 	struct batch_grading *ret_grading, struct error *e);
 void batch_item_finish(struct run_request *run, struct batch_grading *g);
+
+/*
+ * Whether the item can be decoded and its files are sound. 1: call again with the same `files`,
+ * which is zero at first and after the last call for an item.
+ */
+int batch_item_check(
+	const json_t *item, size_t index, struct run_files_step *files, struct error *e);
 
 /* The item that is the first of its kind, for each: same_as[i] <= i. -ENOMEM. */
 int batch_find_equal(const json_t *items, size_t *same_as);

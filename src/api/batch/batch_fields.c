@@ -104,52 +104,123 @@ void batch_item_finish(struct run_request *run, struct batch_grading *g)
 	fields_finish(&grading_fields, g);
 }
 
+int batch_item_check(
+	const json_t *item, size_t index, struct run_files_step *files, struct error *e)
+{
+	struct run_request run = { 0 };
+	struct batch_grading grading = { 0 };
+	int r = batch_item_decode(item, index, &run, &grading, e);
+	if (r < 0)
+		return r;
+
+	r = run_files_check(&run.files, files, e);
+	if (r < 0)
+		error_wrap(e, "$.items[%zu]", index);
+	batch_item_finish(&run, &grading);
+	return r;
+}
+
 /* ---- equal items ------------------------------------------------------------------- */
 
 struct print {
-	char *text;
+	const json_t *item;
+	uint64_t hash;
 	size_t index;
 };
 
-static int by_text(const void *a, const void *b)
+static uint64_t mix(uint64_t h, uint64_t word)
 {
-	const struct print *x = a, *y = b;
-	int order = strcmp(x->text, y->text);
-	return order ? order : x->index < y->index ? -1 : 1;
+	h = (h ^ word) * 1099511628211ULL;
+	return h ^ h >> 29;
 }
 
-static char *print_item(const json_t *item)
+/* Of a long text only both ends: texts that differ elsewhere are told apart by json_equal(). */
+static uint64_t hash_text(const char *s, size_t len)
 {
-	_cleanup_json_ json_t *copy = json_copy((json_t *)item);
-	if (!copy)
-		return NULL;
-	json_object_del(copy, "id");
-	return json_dumps(copy, JSON_COMPACT | JSON_SORT_KEYS);
+	enum { END = 256 };
+	uint64_t h = mix(14695981039346656037ULL, len);
+	for (size_t i = 0; i < len; i++) {
+		if (i == END && len > 2 * END)
+			i = len - END;
+		h = mix(h, (unsigned char)s[i]);
+	}
+	return h;
+}
+
+/* The same for equal values, in whatever order objects have their members. */
+static uint64_t hash_value(const json_t *v)
+{
+	const char *key;
+	json_t *member;
+	uint64_t h = mix(7, (uint64_t)json_typeof(v));
+
+	if (json_is_string(v))
+		return hash_text(json_string_value(v), json_string_length(v));
+	if (json_is_integer(v))
+		return mix(h, (uint64_t)json_integer_value(v));
+	for (size_t i = 0; i < json_array_size(v); i++)
+		h = mix(h, hash_value(json_array_get(v, i)));
+	json_object_foreach((json_t *)v, key, member)
+		h += mix(hash_text(key, strlen(key)), hash_value(member));
+	return h;
+}
+
+static int by_hash(const void *a, const void *b)
+{
+	const struct print *x = a, *y = b;
+	if (x->hash != y->hash)
+		return x->hash < y->hash ? -1 : 1;
+	return x->index < y->index ? -1 : 1;
+}
+
+/* Equal but for the id, which is not part of the program. */
+static bool equal_items(const json_t *a, const json_t *b)
+{
+	const char *key;
+	json_t *member;
+	size_t n = json_object_size(a) - (json_object_get(a, "id") != NULL);
+	if (n != json_object_size(b) - (json_object_get(b, "id") != NULL))
+		return false;
+	json_object_foreach((json_t *)a, key, member)
+	{
+		if (!text_eq(key, "id") && !json_equal(member, json_object_get(b, key)))
+			return false;
+	}
+	return true;
+}
+
+static uint64_t hash_item(const json_t *item)
+{
+	const char *key;
+	json_t *member;
+	uint64_t h = 0;
+	json_object_foreach((json_t *)item, key, member)
+	{
+		if (!text_eq(key, "id"))
+			h += mix(hash_text(key, strlen(key)), hash_value(member));
+	}
+	return h;
 }
 
 int batch_find_equal(const json_t *items, size_t *same_as)
 {
-	size_t n = json_array_size(items), have = 0;
-	int r = 0;
+	size_t n = json_array_size(items);
 	struct print *all = calloc(n ? n : 1, sizeof(*all));
 
 	if (!all)
 		return -ENOMEM;
-	for (; !r && have < n; have++) {
-		all[have] = (struct print){ print_item(json_array_get(items, have)), have };
-		if (!all[have].text)
-			r = -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const json_t *item = json_array_get(items, i);
+		all[i] = (struct print){ item, hash_item(item), i };
 	}
 
-	if (!r && n)
-		qsort(all, n, sizeof(*all), by_text);
-	for (size_t i = 0; !r && i < n; i++) {
-		bool same = i && !strcmp(all[i].text, all[i - 1].text);
+	qsort(all, n, sizeof(*all), by_hash);
+	for (size_t i = 0; i < n; i++) {
+		/* two different items with one hash run both, which is no harm */
+		bool same = i && all[i].hash == all[i - 1].hash &&
+			    equal_items(all[i].item, all[i - 1].item);
 		same_as[all[i].index] = same ? same_as[all[i - 1].index] : all[i].index;
 	}
-
-	for (size_t i = 0; i < have; i++)
-		free(all[i].text);
 	free(all);
-	return r;
+	return 0;
 }

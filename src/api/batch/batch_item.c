@@ -29,7 +29,7 @@ static void destroy(struct batch_work *w)
 {
 	struct run_request none = { 0 };
 	batch_item_finish(&none, &w->grading);
-	free(w->input.data);
+	field_text_finish(&w->input);
 	buffer_finish(&w->rest);
 	free(w);
 }
@@ -135,16 +135,12 @@ static void on_ran(void *userdata, const struct job_outcome *outcome)
 	}
 }
 
-/* The checker sees the text that the program read. */
+/* The checker sees the text that the program read, a string of the item. */
 static int keep_input(struct batch_work *w, const struct run_request *run)
 {
 	if (!w->grading.checker.data || !run->execute.input.data)
 		return 0;
-	w->input.data = malloc(run->execute.input.len + 1);
-	if (!w->input.data)
-		return -ENOMEM;
-	memcpy(w->input.data, run->execute.input.data, run->execute.input.len + 1);
-	w->input.len = run->execute.input.len;
+	field_text_share(&w->input, run->execute.input.owner);
 	return 0;
 }
 

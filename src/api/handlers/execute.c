@@ -14,6 +14,7 @@
 #include "api/run_files.h"
 #include "api/schema/requests.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "session/contexts/contexts.h"
 #include "json/json_stream.h"
@@ -28,14 +29,15 @@ struct wait {
 	char session[SESSION_ID_LEN + 1];
 	struct outbox out;
 	struct events events;
-	struct run_request run; /* of a run whose session is still starting */
+	struct run_request run;      /* of a run whose session is still starting */
+	struct run_files_step files; /* of them */
 	/* An answer that is encoded while it is sent, and what it is made of. */
 	struct json_stream json;
 	struct observation_kept *kept; /* NULL: the answer is not one of those, or not made yet */
 };
 
-/* Sent to one client before others have their turn. */
-enum { PIECES_PER_TURN = 8 };
+/* One client is served for so long before others have their turn. */
+enum { PUMP_NS = 1000 * 1000 };
 
 static void wait_destroy(struct wait *w)
 {
@@ -47,6 +49,7 @@ static void wait_destroy(struct wait *w)
 	observation_release(w->kept);
 	events_finish(&w->events);
 	outbox_finish(&w->out);
+	run_files_step_finish(&w->files);
 	fields_finish(&run_fields, &w->run);
 	free(w);
 }
@@ -71,7 +74,8 @@ static void pump_later(struct call *c);
 static void pump(struct wait *w)
 {
 	_cleanup_buffer_ struct buffer piece = BUFFER_INIT(0);
-	for (unsigned i = 0; i < PIECES_PER_TURN; i++) {
+	uint64_t began = clock_now_ns();
+	do {
 		piece.len = 0;
 		int more = json_stream_next(&w->json, &piece);
 		int r = more < 0 ? more : http_stream_write(w->call->x, piece.data, piece.len);
@@ -87,7 +91,7 @@ static void pump(struct wait *w)
 		}
 		if (r > 0)
 			return; /* on_drained follows */
-	}
+	} while (clock_now_ns() - began < PUMP_NS);
 
 	call_later(w->call, pump_later);
 }
@@ -338,9 +342,12 @@ static void run_now(struct call *c)
 	int r = call_session(c, &e, &s);
 
 	if (!r)
-		r = run_files_put(s, &w->run.files, &e);
-	if (r < 0) {
-		fail(w, &e);
+		r = run_files_put(s, &w->run.files, &w->files, &e);
+	if (r != 0) {
+		if (r < 0)
+			fail(w, &e);
+		else
+			call_later(c, run_now);
 		return;
 	}
 
@@ -407,6 +414,60 @@ static void start_run(struct call *c, struct run_request *run, bool begun)
 		run_now(c);
 }
 
+/* A run whose files are looked at before anything is made for it. */
+struct check {
+	struct run_request run;
+	struct run_files_step files;
+};
+
+static void check_gone(struct call *c)
+{
+	struct check *k = c->work;
+	provision_finish(&k->run);
+	free(k);
+	c->work = NULL;
+	c->ops = NULL;
+}
+
+static void check_files(struct call *c)
+{
+	struct check *k = c->work;
+	struct error e = { 0 };
+	int r = run_files_check(&k->run.files, &k->files, &e);
+	if (r > 0) {
+		call_later(c, check_files);
+		return;
+	}
+
+	struct run_request run = k->run;
+	k->run = (struct run_request){ 0 };
+	check_gone(c);
+	if (r < 0) {
+		provision_finish(&run);
+		call_error(c, &e);
+	} else if (provision_needed(c, &run.session)) {
+		provision(c, &run, start_run);
+	} else {
+		start_run(c, &run, false);
+	}
+}
+
+/* Takes the request. */
+static void begin_check(struct call *c, struct run_request *run)
+{
+	static const struct call_ops ops = { .on_gone = check_gone };
+	struct check *k = calloc(1, sizeof(*k));
+	if (!k) {
+		provision_finish(run);
+		call_no_memory(c);
+		return;
+	}
+	k->run = *run;
+	c->work = k;
+	c->ops = &ops;
+	check_files(c);
+}
+
 void handle_run(struct call *c)
 {
 	struct error e = { 0 };
@@ -428,9 +489,7 @@ void handle_run(struct call *c)
 	} else if (hold_set(&c->held, len) < 0) {
 		provision_finish(&run);
 		call_no_memory(c);
-	} else if (provision_needed(c, &run.session)) {
-		provision(c, &run, start_run);
 	} else {
-		start_run(c, &run, false);
+		begin_check(c, &run);
 	}
 }

@@ -53,18 +53,32 @@ enum {
 	FIELD_OR_BOOL = 1 << 3,
 };
 
+/* Released with field_text_finish(). */
 struct field_text {
 	char *data; /* NUL-terminated behind len */
 	size_t len;
+	json_t *owner; /* the string of the request that has the memory; NULL: it is malloc'd */
 };
+void field_text_finish(struct field_text *text);
+
+/* The text of a JSON string, which is not copied. */
+void field_text_share(struct field_text *text, const json_t *string);
 
 struct field_files {
 	struct field_file {
 		char *path; /* checked: workspace_check_path() */
 		struct field_text content;
+		/*
+		 * The content is base64, of which only the length has been looked at: see
+		 * run_files_check().
+		 */
+		bool base64;
 	} * file;
 	size_t n;
 };
+
+/* Of the content, decoded. */
+size_t field_file_bytes(const struct field_file *file);
 
 struct field_match {
 	struct field_pair {

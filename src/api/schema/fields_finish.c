@@ -2,7 +2,9 @@
 #include <stdlib.h>
 
 #include "api/schema/fields.h"
+#include "base/deferred.h"
 #include "network/network_policy.h"
+#include "json/json_read.h"
 
 static void free_list(char **list)
 {
@@ -11,11 +13,20 @@ static void free_list(char **list)
 	free(list);
 }
 
+void field_text_finish(struct field_text *text)
+{
+	if (text->owner)
+		json_discard(text->owner);
+	else
+		deferred_free(text->data, text->len);
+	*text = (struct field_text){ 0 };
+}
+
 static void free_files(struct field_files *files)
 {
 	for (size_t i = 0; i < files->n; i++) {
 		free(files->file[i].path);
-		free(files->file[i].content.data);
+		field_text_finish(&files->file[i].content);
 	}
 	free(files->file);
 	*files = (struct field_files){ 0 };
@@ -42,8 +53,7 @@ static void free_value(const struct field *f, void *value)
 		*(char **)value = NULL;
 		break;
 	case FIELD_TEXT:
-		free(((struct field_text *)value)->data);
-		*(struct field_text *)value = (struct field_text){ 0 };
+		field_text_finish(value);
 		break;
 	case FIELD_WORDS:
 	case FIELD_ENV:
@@ -61,7 +71,7 @@ static void free_value(const struct field *f, void *value)
 		break;
 	case FIELD_LIST:
 	case FIELD_VALUE:
-		json_decref(*(json_t **)value);
+		json_discard(*(json_t **)value);
 		*(json_t **)value = NULL;
 		break;
 	case FIELD_OBJECT:

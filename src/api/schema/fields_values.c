@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "json/json_dump.h"
 
 static char *copy_text(const char *s, size_t len)
 {
@@ -21,6 +22,13 @@ static char *copy_text(const char *s, size_t len)
 		copy[len] = '\0';
 	}
 	return copy;
+}
+
+void field_text_share(struct field_text *text, const json_t *v)
+{
+	*text = (struct field_text){ .data = (char *)json_string_value(v),
+		.len = json_string_length(v),
+		.owner = json_incref((json_t *)v) };
 }
 
 static int decode_bool(const struct field *f, const json_t *v, void *to, const struct place *p)
@@ -134,10 +142,7 @@ static int decode_text(const struct field *f, const json_t *v, void *to, const s
 		v, (size_t)f->min, (size_t)f->max, f->flags & FIELD_NUL_ALLOWED, p, &len);
 	if (r < 0)
 		return r;
-	text->data = copy_text(json_string_value(v), len);
-	if (!text->data)
-		return place_no_memory(p);
-	text->len = len;
+	field_text_share(text, v);
 	return 0;
 }
 
@@ -216,24 +221,39 @@ static int decode_env(const struct field *f, const json_t *v, void *to, const st
 	return 0;
 }
 
-static int decode_base64(const json_t *v, size_t max, struct field_text *ret, const struct place *p)
+static int wrong_base64(const struct place *p)
 {
-	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
+	return place_wrong(p, "is not base64 (the standard alphabet, padded with =)");
+}
+
+/* Large content is decoded later, in steps; small content is looked at here. */
+static int decode_base64(const json_t *v, size_t max, struct field_file *ret, const struct place *p)
+{
+	enum { AT_ONCE = 64 * 1024 };
 	size_t len;
 	int r = check_string(v, 0, max / 3 * 4 + 4, false, p, &len);
 	if (r < 0)
 		return r;
+	if (len % 4)
+		return wrong_base64(p);
+	if (len > AT_ONCE) {
+		field_text_share(&ret->content, v);
+		ret->base64 = true;
+		return 0;
+	}
+
+	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	r = text_base64_decode(&b, json_string_value(v), len);
 	if (r == -EINVAL)
-		return place_wrong(p, "is not base64 (the standard alphabet, padded with =)");
+		return wrong_base64(p);
 	if (r < 0 || !buffer_cstr(&b))
 		return place_no_memory(p);
-	ret->data = buffer_take(&b, &ret->len);
+	ret->content.data = buffer_take(&b, &ret->content.len);
 	return 0;
 }
 
 static int decode_content(
-	const json_t *v, size_t max, struct field_text *ret, const struct place *p)
+	const json_t *v, size_t max, struct field_file *ret, const struct place *p)
 {
 	struct place inner;
 	const json_t *base64 = json_object_get(v, "base64");
@@ -252,9 +272,15 @@ static int decode_content(
 	int r = check_string(v, 0, max, true, p, &len);
 	if (r < 0)
 		return r;
-	ret->data = copy_text(json_string_value(v), len);
-	ret->len = len;
-	return ret->data ? 0 : place_no_memory(p);
+	field_text_share(&ret->content, v);
+	return 0;
+}
+
+size_t field_file_bytes(const struct field_file *file)
+{
+	const struct field_text *c = &file->content;
+	size_t pad = c->len && c->data[c->len - 1] == '=' ? 1 + (c->data[c->len - 2] == '=') : 0;
+	return file->base64 ? c->len / 4 * 3 - pad : c->len;
 }
 
 static int decode_files(const struct field *f, const json_t *v, void *to, const struct place *p)
@@ -282,10 +308,10 @@ static int decode_files(const struct field *f, const json_t *v, void *to, const 
 		file->path = strdup(key);
 		if (!file->path)
 			return place_no_memory(p);
-		r = decode_content(value, f->max_bytes, &file->content, &item);
+		r = decode_content(value, f->max_bytes, file, &item);
 		if (r < 0)
 			return r;
-		total += file->content.len;
+		total += field_file_bytes(file);
 		if (total > f->max_bytes)
 			return place_wrong(p, "must have at most %zu bytes in all", f->max_bytes);
 	}
@@ -295,15 +321,10 @@ static int decode_files(const struct field *f, const json_t *v, void *to, const 
 
 static int store_json(const struct field *f, const json_t *v, void *to, const struct place *p)
 {
-	char *text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
-	if (!text)
-		return place_no_memory(p);
-	if ((double)strlen(text) > f->max) {
-		free(text);
+	int r = json_dump(v, (size_t)f->max, to, NULL);
+	if (r == -ENOBUFS)
 		return place_wrong(p, "must have at most %.0f bytes as JSON", f->max);
-	}
-	*(char **)to = text;
-	return 0;
+	return r < 0 ? place_no_memory(p) : 0;
 }
 
 static int decode_json(const struct field *f, const json_t *v, void *to, const struct place *p)

@@ -12,6 +12,7 @@
 #include "dialects/dialects.h"
 #include "dialects/jupyter/jupyter.h"
 #include "dialects/jupyter/jupyter_routes.h"
+#include "json/json_dump.h"
 #include "json/json_write.h"
 
 struct channels {
@@ -225,10 +226,11 @@ static const struct {
 
 static void handle(struct channels *c, struct jupyter_request *request)
 {
-	_cleanup_free_ char *parent = json_dumps(request->header, JSON_COMPACT);
+	_cleanup_free_ char *parent = NULL;
+	bool fits = json_dump(request->header, LIMIT_JUPYTER_HEADER_BYTES, &parent, NULL) == 0;
 	struct asked a = { c, c->kernel, request, parent };
 
-	if (!parent || strlen(parent) > LIMIT_JUPYTER_HEADER_BYTES) {
+	if (!fits) {
 		http_ws_close(c->ws, 1008, "the header of the message is too long");
 		return;
 	}

@@ -126,7 +126,7 @@ static int take_file(struct call *c, const json_t *ref, struct run_request *run,
 							    c->owner, session, id)
 						  : NULL;
 	const char *path = f ? script_path(name ? name : f->name) : NULL;
-	struct field_text content;
+	struct field_text content = { 0 };
 	if (!path || run->files.n >= LIMIT_RUN_FILES)
 		return 0; /* it is gone: the code sees that it is not there */
 	*bytes += f->len;
@@ -135,7 +135,7 @@ static int take_file(struct call *c, const json_t *ref, struct run_request *run,
 	if (script_set_text(&content, f->data, f->len) < 0)
 		return -ENOMEM;
 	int r = run_files_add(&run->files, path, &content);
-	free(content.data);
+	field_text_finish(&content);
 	return r;
 }
 

@@ -13,6 +13,8 @@
 #include "dialects/common/reset_packages.h"
 #include "dialects/dialects.h"
 #include "dialects/mcp/mcp_routes.h"
+#include "json/json_dump.h"
+#include "json/json_read.h"
 
 enum {
 	TICK_MS = 100,
@@ -138,7 +140,7 @@ static void request_free(struct mcp_request *r)
 		fields_finish(&mcp_all_fields, r->arguments);
 	free(r->arguments);
 	buffer_finish(&r->output);
-	json_decref(r->message);
+	json_discard(r->message);
 	free(r);
 }
 
@@ -188,12 +190,10 @@ void mcp_cancel_id(struct mcp *home, const struct mcp_client *c, const json_t *i
 
 void mcp_put_value(struct json_writer *w, const json_t *value)
 {
-	char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-	if (text)
-		json_put_raw(w, text, strlen(text));
+	if (value)
+		json_put_tree(w, value);
 	else
 		json_put_null(w);
-	free(text);
 }
 
 static void put_id(struct json_writer *w, const json_t *id)

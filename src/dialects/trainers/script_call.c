@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/provision.h"
+#include "api/run_files.h"
 #include "dialects/trainers/trainers.h"
 #include "json/json_read.h"
 
@@ -11,19 +12,25 @@ struct script_call {
 	struct job_run *run;
 	const struct script_ops *ops;
 	void *extra;
+	/* before it runs: its files are looked at */
+	struct run_request request;
+	struct run_files_step files;
+	double patience_s;
 };
 
 static void destroy(struct script_call *s)
 {
 	if (s->ops->free_extra)
 		s->ops->free_extra(s->extra);
+	provision_finish(&s->request);
 	free(s);
 }
 
 static void on_gone(struct call *c)
 {
 	struct script_call *s = c->work;
-	job_run_cancel(s->run);
+	if (s->run)
+		job_run_cancel(s->run);
 	c->work = NULL;
 	c->ops = NULL;
 	destroy(s);
@@ -45,6 +52,20 @@ static void on_done(void *userdata, const struct job_outcome *outcome)
 static void fail(struct script_call *s, const struct error *e)
 {
 	on_done(s, &(struct job_outcome){ .error = e });
+}
+
+static void check_files(struct call *c)
+{
+	struct script_call *s = c->work;
+	struct error e = { 0 };
+	int r = run_files_check(&s->request.files, &s->files, &e);
+	if (r == 0)
+		r = job_run_start(c->api->jobs, &s->request, c->owner, s->patience_s, on_done, s,
+			&e, &s->run);
+	if (r > 0)
+		call_later(c, check_files);
+	else if (r < 0)
+		fail(s, &e);
 }
 
 void script_call_start(struct call *c, struct run_request *run, size_t bytes, double patience_s,
@@ -74,8 +95,10 @@ void script_call_start(struct call *c, struct run_request *run, size_t bytes, do
 
 	c->ops = &ops;
 	c->work = s;
-	if (job_run_start(c->api->jobs, run, c->owner, patience_s, on_done, s, &e, &s->run) < 0)
-		fail(s, &e);
+	s->request = *run;
+	s->patience_s = patience_s;
+	*run = (struct run_request){ 0 };
+	check_files(c);
 }
 
 json_t *script_call_body(struct call *c, size_t *ret_len, struct error *e)

@@ -17,26 +17,33 @@ const char *script_path(const char *path)
 	return workspace_check_path(path, strlen(path), NULL) < 0 ? NULL : path;
 }
 
+static int wrong_content(const char *name, struct error *e)
+{
+	return error_set(e, -EINVAL, "%.200s: the content must be base64 of at most 24 MiB", name);
+}
+
 static int take_file(
 	const char *name, const json_t *value, struct field_files *ret, struct error *e)
 {
-	const char *path = script_path(name), *text = json_string_value(value);
-	_cleanup_buffer_ struct buffer content = BUFFER_COUNTED(LIMIT_RUN_FILES_BYTES);
-	struct field_text taken;
+	const char *path = script_path(name);
+	struct field_text content;
 
 	if (!path || ret->n >= LIMIT_RUN_FILES)
 		return error_set(e, -EINVAL,
 			"%.200s: files are written below /workspace, %d at most", name,
 			LIMIT_RUN_FILES);
-	if (!text || text_base64_decode(&content, text, json_string_length(value)) < 0 ||
-		buffer_append_char(&content, '\0') < 0)
-		return error_set(
-			e, -EINVAL, "%.200s: the content must be base64 of at most 24 MiB", name);
-	size_t len = content.len - 1;
-	taken = (struct field_text){ buffer_take(&content, NULL), len };
-	int r = run_files_add(ret, path, &taken);
-	free(taken.data);
-	return r;
+	if (!json_is_string(value) || json_string_length(value) % 4)
+		return wrong_content(name, e);
+
+	field_text_share(&content, value);
+	bool encoded = content.len > 0;
+	int r = run_files_add(ret, path, &content);
+	field_text_finish(&content);
+	if (r < 0)
+		return error_set(e, r, "out of memory");
+	struct field_file *added = &ret->file[ret->n - 1];
+	added->base64 = encoded;
+	return field_file_bytes(added) > LIMIT_RUN_FILES_BYTES ? wrong_content(name, e) : 0;
 }
 
 int script_take_files(const json_t *files, struct field_files *ret, struct error *e)

@@ -61,7 +61,8 @@ void replay_add(struct session *s)
 		s->history.replay
 			.same++; /* what comes behind another may use what that left behind */
 	s->history.replay.n++;
-	if (s->history.replay.n > REPLAY_CELLS ||
+	bool sent_away = !c->frame.len; /* it was too long to be kept */
+	if (s->history.replay.n > REPLAY_CELLS || sent_away ||
 		buffer_append(&s->history.replay.frames, c->frame.data, c->frame.len) < 0)
 		history_forget_cells(s, false);
 }

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "session/internal.h"
 #include "session/tools/pending_calls.h"
+#include "json/json_dump.h"
 #include "json/json_read.h"
 #include "json/json_schema.h"
 
@@ -97,7 +98,10 @@ static char *bind_arguments(const struct tool *tool, const struct asked *asked, 
 
 	if (schema_fill_defaults(parameters, tree) < 0 || schema_validate(parameters, tree, e) < 0)
 		return NULL;
-	return json_dumps(tree, JSON_COMPACT);
+	char *text = NULL;
+	if (json_dump(tree, LIMIT_TOOL_VALUE_BYTES, &text, NULL) < 0)
+		error_set(e, -E2BIG, "the arguments are too large");
+	return text;
 }
 
 /* Makes a pending call of it, or tells the guest why not. */

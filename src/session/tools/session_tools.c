@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "session/internal.h"
 #include "session/tools/pending_calls.h"
+#include "json/json_dump.h"
 #include "json/json_schema.h"
 
 struct tools *tools_of(struct session *s)
@@ -100,10 +101,10 @@ int session_answer_call(
 	if (!p)
 		return no_call(id, e);
 
-	_cleanup_free_ char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-	size_t len = text ? strlen(text) : 0;
+	_cleanup_free_ char *text = NULL;
+	size_t len = 0;
 	const json_t *returns = json_object_get(p->tool->definition, "returns");
-	if (!text || len > LIMIT_TOOL_VALUE_BYTES) {
+	if (json_dump(value, LIMIT_TOOL_VALUE_BYTES, &text, &len) < 0) {
 		tools_send_failure(
 			s, p->number, "ToolResultError", "the tool's answer is too large");
 	} else if (returns && schema_validate(returns, value, &why) < 0) {
