@@ -117,6 +117,12 @@ const struct http_handler *api_handler(void);
 void api_set_server(struct api *a, struct http_server *server);
 
 /*
+ * Per cent of the sessions that may still be made. Negative, and the error of /readyz, while no new
+ * session can be made.
+ */
+int api_room(const struct api *a, struct error *e);
+
+/*
  * From now on /readyz says 503, and new sessions, runs and cells are refused with 503 "draining";
  * what runs goes on and is answered. Idempotent.
  */

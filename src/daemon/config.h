@@ -29,10 +29,11 @@ struct config {
 	char *listen; /* "127.0.0.1:8000", "[::1]:8000", "unix:/path" */
 	unsigned max_connections;
 	uint64_t max_upload;
-	char *node;      /* the name of this server in a fleet, or NULL */
-	double drain;    /* seconds that running cells get at the end */
-	char *state_dir; /* never NULL after config_load() */
-	int log_level;   /* enum log_level */
+	char *agent_listen; /* where routers hear how much room there is, or NULL */
+	char *node;         /* the name of this server in a fleet, or NULL */
+	double drain;       /* seconds that running cells get at the end */
+	char *state_dir;    /* never NULL after config_load() */
+	int log_level;      /* enum log_level */
 	bool access_log;
 	bool live_control;
 	/* security */

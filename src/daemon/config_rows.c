@@ -50,6 +50,9 @@ const struct option_row config_rows[] = {
 	{ .name = "node", .type = OPTION_TEXT, .offset = AT(node), .value = "NAME",
 	  .help = "name of this server in a fleet: its ids begin with four letters of this name, so that a router finds the "
 		  "server (default: no fleet)" },
+	{ .name = "agent-listen", .type = OPTION_TEXT, .offset = AT(agent_listen), .value = "ADDRESS",
+	  .help = "address where routers of a fleet hear how much room this server has (HAProxy's agent check): HOST:PORT "
+		  "(default: none)" },
 	{ .name = "drain", .type = OPTION_SECONDS, .offset = AT(drain), .max = 86400, .value = "SECONDS",
 	  .fallback = "30",
 	  .help = "seconds that running cells may take after SIGTERM, before they are ended" },
@@ -121,7 +124,7 @@ const struct option_row config_rows[] = {
 	  .help = "sessions requested while the modules of --preload are being imported start at once, without these "
 		  "modules" },
 	{ .name = "heap-placement", .type = OPTION_FLAG, .offset = AT(heap_placement), .fallback = "yes",
-	  .help = "at the first start with a list of --preload modules, record in 2 to 5 s which objects a first cell uses, and "
+	  .help = "at the first start with a list of --preload modules, learn in 2 to 5 s which objects a first cell uses, and "
 		  "place them on adjacent pages, so that a session needs less memory (on unless --no-heap-placement; x86-64)" },
 	{ .name = "low-idle-latency", .type = OPTION_FLAG, .offset = AT(low_idle_latency), .fallback = "yes",
 	  .help = "on a virtual machine, while cells follow each other closely: keep idle CPUs polling, so that small "

@@ -156,6 +156,8 @@ static void close_handles(struct server *s)
 	uv_close((uv_handle_t *)&s->on_child, NULL);
 	uv_close((uv_handle_t *)&s->on_usr1, NULL);
 	uv_close((uv_handle_t *)&s->tick, NULL);
+	agent_destroy(s->agent);
+	s->agent = NULL;
 	reaper_stop(&s->reaper);
 }
 

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "daemon/agent.h"
 #include "daemon/config.h"
 #include "daemon/mcp_settings.h"
 #include "daemon/preinstalled_sets.h"
@@ -25,6 +26,7 @@ struct server {
 	char *guest_module;    /* the table looks at it again when it starts a helper anew */
 	struct api *api;
 	struct http_server *http; /* NULL once it is closed */
+	struct agent *agent;      /* or NULL */
 	struct reaper reaper;
 	struct layer_state layers[LAYER_COUNT];
 	uv_signal_t on_term, on_int, on_child, on_usr1;

@@ -134,6 +134,24 @@ static int start_http(struct server *s, struct error *e)
 	return r;
 }
 
+/* Per cent of the sessions that may still be made. */
+static int room(void *userdata)
+{
+	const struct server *s = userdata;
+	return s->phase == SERVING ? api_room(s->api, NULL) : -ESHUTDOWN;
+}
+
+static int start_agent(struct server *s, struct error *e)
+{
+	if (!s->config->agent_listen)
+		return 0;
+	return agent_create(&(struct agent_config){ .loop = &s->loop,
+				    .listen = s->config->agent_listen,
+				    .room = room,
+				    .userdata = s },
+		e, &s->agent);
+}
+
 /*
  * Once everything is open that needs more than the filter allows; helpers that start later come
  * from the launcher.
@@ -180,5 +198,7 @@ int server_start(struct server *s, struct error *e)
 		r = start_api(s, e);
 	if (r == 0)
 		r = start_http(s, e);
+	if (r == 0)
+		r = start_agent(s, e);
 	return r < 0 ? r : enter_filter(e);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/answers.h"
+#include "api/api.h"
 #include "api/call.h"
 #include "api/metrics.h"
 #include "jail/layers.h"
@@ -50,44 +51,56 @@ static void put_lines(struct json_writer *w, const char *lines)
 	json_close(w);
 }
 
+static int check_started(const struct api *a, struct error *e)
+{
+	if (!a->installing && sessions_ready(a->sessions))
+		return 0;
+	error_set(e, -EAGAIN, "%s",
+		a->installing ? "the modules of additional-imports are being installed"
+			      : sessions_complaint(a->sessions));
+	error_remedy(e, "Sessions created now work, but start only when this is done.");
+	return error_slug(e, "starting");
+}
+
+static int check_shortage(const struct api *a, struct error *e)
+{
+	const char *shortage = sessions_shortage(a->sessions);
+	if (!shortage)
+		return 0;
+	error_set(e, -EAGAIN, "no session can be created now: %s", shortage);
+	error_remedy(e,
+		"Existing sessions continue. The server is ready again when resources are available.");
+	return error_slug(e, "no_resources");
+}
+
+int api_room(const struct api *a, struct error *e)
+{
+	const struct sessions_stats *stats = sessions_stats(a->sessions);
+	int r = api_check_open(a, e);
+
+	if (r == 0)
+		r = sessions_check_drain(a->sessions, e);
+	if (r == 0)
+		r = check_started(a, e);
+	if (r == 0 && stats->live >= stats->limit) {
+		error_set(e, -ENOSPC, "all %llu sessions this server allows are in use",
+			(unsigned long long)stats->limit);
+		error_remedy(e,
+			"{end_sessions}, wait for idle ones to expire, or {raise:max-sessions}.");
+		r = error_slug(e, "server_full");
+	}
+	if (r == 0)
+		r = check_shortage(a, e);
+	return r < 0 ? r : (int)((stats->limit - stats->live) * 100 / stats->limit);
+}
+
 void handle_ready(struct call *c)
 {
 	struct error e = { 0 };
 	_cleanup_buffer_ struct buffer b = BUFFER_INIT(0);
 	struct json_writer w;
 
-	if (api_check_open(c->api, &e) < 0 || sessions_check_drain(c->api->sessions, &e) < 0) {
-		call_error(c, &e);
-		return;
-	}
-
-	if (c->api->installing || !sessions_ready(c->api->sessions)) {
-		error_set(&e, -EAGAIN, "%s",
-			c->api->installing ? "the modules of additional-imports are being installed"
-					   : sessions_complaint(c->api->sessions));
-		error_remedy(&e, "Sessions created now work, but start only when this is done.");
-		error_slug(&e, "starting");
-		call_error(c, &e);
-		return;
-	}
-
-	const struct sessions_stats *stats = sessions_stats(c->api->sessions);
-	if (stats->live >= stats->limit) {
-		error_set(&e, -ENOSPC, "all %llu sessions this server allows are in use",
-			(unsigned long long)stats->limit);
-		error_remedy(&e,
-			"{end_sessions}, wait for idle ones to expire, or {raise:max-sessions}.");
-		error_slug(&e, "server_full");
-		call_error(c, &e);
-		return;
-	}
-
-	const char *shortage = sessions_shortage(c->api->sessions);
-	if (shortage) {
-		error_set(&e, -EAGAIN, "no session can be created now: %s", shortage);
-		error_remedy(&e,
-			"Existing sessions continue. The server is ready again when resources are available.");
-		error_slug(&e, "no_resources");
+	if (api_room(c->api, &e) < 0) {
 		call_error(c, &e);
 		return;
 	}
