@@ -54,6 +54,7 @@ _glovebox() {
 		return
 	fi
 	case $verb in
+	fleet) mapfile -t COMPREPLY < <(compgen -W "haproxy" -- "$current") ;;
 	packages) mapfile -t COMPREPLY < <(compgen -W "list add warm remove check gc" -- "$current") ;;
 	cp) mapfile -t COMPREPLY < <(compgen -f -W "$(_glovebox_sessions "$program" | sed 's/$/:/')" -- "$current") ;;
 	run) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;

@@ -106,6 +106,7 @@ enum {
 	LIMIT_IDEMPOTENT_REQUESTS = 4096, /* with an Idempotency-Key whose answers are kept */
 	LIMIT_IDEMPOTENT_SECONDS = 3600,  /* for this time */
 	LIMIT_IDEMPOTENT_BYTES = 64 * 1024 * 1024, /* of one answer */
+	LIMIT_FLEET_NODES = 256,                   /* that one router knows */
 	LIMIT_CHAT_FILES_BYTES = 64 * 1024 * 1024, /* kept for LibreChat, all together */
 	LIMIT_CHAT_FILES = 1000,                   /* of one token */
 	LIMIT_CHAT_FILES_SECONDS = 24 * 3600,      /* so long */

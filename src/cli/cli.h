@@ -78,6 +78,7 @@ int cli_new(int argc, char **argv);
 int cli_ps(int argc, char **argv);
 int cli_kill(int argc, char **argv);
 int cli_drain(int argc, char **argv);
+int cli_fleet(int argc, char **argv);
 int cli_pause(int argc, char **argv);
 int cli_ports(int argc, char **argv);
 int cli_volumes(int argc, char **argv);

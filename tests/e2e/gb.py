@@ -167,13 +167,20 @@ def crashed_daemons():
 
 
 class Daemon:
-    """`glovebox serve` on a free port, with a state directory of its own."""
+    """
+    `glovebox serve` on a free port, with a state directory of its own. With GLOVEBOX_TEST_ROUTER=haproxy the tests reach
+    it through HAProxy, as the only node of a fleet (docs/fleet.md lists the tests that cannot pass then).
+    """
 
     def __init__(self, *args, env=None, wait=True, listen='127.0.0.1:0', token=None, before=(), user=None, learnt=True):
         self.dir = Path(tempfile.mkdtemp(prefix=f'{FOLDERS}{os.getpid()}-'))
         self.log_path = self.dir / 'log'
         self.token = token
         self.ready = int(args[args.index('--ready') + 1]) if '--ready' in args else 4
+        self.router = None
+        routed = os.environ.get('GLOVEBOX_TEST_ROUTER') == 'haproxy' and listen == '127.0.0.1:0'
+        if routed and '--node' not in args:
+            args = (*args, '--node', 'only')
         program = PROGRAM
         if user is not None:
             program, before = self._give_to(user), (*before, *as_user(user))
@@ -196,11 +203,19 @@ class Daemon:
             where = wait_until(self._address, 'the daemon listens')
             self.port = None if where.startswith('unix:') else int(where.rpartition(':')[2])
             self.url = f'http://127.0.0.1:{self.port}'
+            if routed:
+                self._route(str(args[args.index('--node') + 1]))
             if wait:
                 self.wait_ready()
         except BaseException:
             self.kill()
             raise
+
+    def _route(self, node):
+        from fleet import Router
+
+        self.router = Router(self.dir, '--no-agent', f'{node}=127.0.0.1:{self.port}')
+        self.port, self.url = self.router.port, self.router.url
 
     def _give_to(self, user):
         """A copy of the program where this user can start it, wherever it was built."""
@@ -259,6 +274,8 @@ class Daemon:
         """SIGTERM, and the exit code it leads to."""
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(timeout)
+        if self.router:
+            self.router.stop()
         self.ended = True
         return code
 
@@ -266,6 +283,8 @@ class Daemon:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait(PATIENCE)
+        if self.router:
+            self.router.stop()
         self.ended = True
 
     def remove(self):
