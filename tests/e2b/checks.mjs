@@ -75,6 +75,11 @@ const checks = {
     assert.equal(run.error.name, 'ContextRestarting')
     assert.equal((await box.runCode('1 + 1')).text, '2')
   },
+  async 'a MemoryError leaves the interpreter alive'() {
+    await box.runCode('before = 1')
+    assert.equal((await box.runCode('bytearray(10 ** 11)')).error.name, 'MemoryError')
+    assert.equal((await box.runCode('before')).text, '1')
+  },
   async 'contexts have variables of their own and share files'() {
     const context = await box.createCodeContext({ cwd: '/tmp' })
     await box.runCode('z = 1; open("/home/user/from-context", "w").write("f")', { context })

@@ -271,9 +271,12 @@ static void on_done(void *userdata, const struct observation *o)
 		send_lost(r);
 	if (o->result)
 		send_bundle(r, o->result, true);
-	if (o->error)
-		send_error(
-			r, o->error, o->status == CELL_KILLED || o->status == CELL_OUT_OF_MEMORY);
+	if (o->error) {
+		/* A MemoryError that the code got leaves the interpreter alive. */
+		bool survived = text_eq(o->error->type, "MemoryError") && !o->state_lost;
+		send_error(r, o->error,
+			o->status == CELL_KILLED || (o->status == CELL_OUT_OF_MEMORY && !survived));
+	}
 	begin(&w, &b, "end_of_execution");
 	send_line(r, &w, &b);
 	r->done = true;
