@@ -20,6 +20,12 @@ def install():
         ('multiprocessing.spawn', _patch_spawn),
         ('joblib.externals.loky.backend.spawn', _patch_spawn),
         ('matplotlib', _choose_backend),
+        ('plotly.io', _patch_plotly),
+        ('plotly.basedatatypes', _patch_plotly_figure),
+        ('altair.vegalite.v4.api', _patch_altair),
+        ('altair.vegalite.v5.api', _patch_altair),
+        ('altair.vegalite.v6.api', _patch_altair),
+        ('bokeh.io.showing', _patch_bokeh),
         ('IPython.core.display_functions', _patch_ipython),
     ):
         _on_import(name, action)
