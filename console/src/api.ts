@@ -44,7 +44,14 @@ export function setToken(value: string) {
 }
 export const hasToken = () => token !== '';
 
+/** The key of a link for reading (POST …/share): it takes the place of the token while such a page is open. */
+let share = '';
+export function useShare(key: string) { share = key; }
+export const readOnly = () => share !== '';
+export const shareKey = () => share;
+
 function headers(extra?: Record<string, string>): Record<string, string> {
+  if (share) return { ...extra, Authorization: `Share ${share}` };
   return token ? { ...extra, Authorization: `Bearer ${token}` } : { ...extra };
 }
 
@@ -58,7 +65,7 @@ export async function raw(method: string, path: string, body?: BodyInit, more?: 
   }
   if (answer.ok) return answer;
   const p = await answer.json().catch(() => ({})) as { code?: string; detail?: string; remediation?: string };
-  if (answer.status === 401) tokenNeeded.dispatchEvent(new Event('needed'));
+  if (answer.status === 401 && !share) tokenNeeded.dispatchEvent(new Event('needed'));
   throw new Problem(answer.status, p.code ?? String(answer.status), p.detail ?? answer.statusText, p.remediation ?? '');
 }
 
@@ -124,7 +131,11 @@ export async function blobOf(path: string): Promise<Blob> {
 }
 
 export async function download(path: string, name: string) {
-  const url = URL.createObjectURL(await blobOf(path));
+  save(await blobOf(path), name);
+}
+
+export function save(blob: Blob, name: string) {
+  const url = URL.createObjectURL(blob);
   const a = document.createElement('a');
   a.href = url;
   a.download = name;

@@ -1,6 +1,6 @@
 import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { call, hasToken, setToken, tokenNeeded } from './api';
+import { call, hasToken, setToken, tokenNeeded, useShare } from './api';
 import { Packages } from './pages/packages';
 import { Playground } from './pages/playground';
 import { Server } from './pages/server';
@@ -10,7 +10,11 @@ import { Button, Field, Icon, Notices } from './ui';
 import './style.css';
 
 function useRoute(): string[] {
-  const read = () => location.hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent);
+  const read = () => {
+    const parts = location.hash.replace(/^#\/?/, '').split('/').map(p => { try { return decodeURIComponent(p); } catch { return p; } });
+    useShare(parts[0] === 'shared' ? parts[2] ?? '' : ''); // before the page asks for anything
+    return parts;
+  };
   const [route, setRoute] = useState(read);
   useEffect(() => { const on = () => setRoute(read()); addEventListener('hashchange', on); return () => removeEventListener('hashchange', on); }, []);
   return route;
@@ -48,7 +52,8 @@ const isDark = () => (document.documentElement.dataset.theme ?? (matchMedia('(pr
 
 function Page({ route }: { route: string[] }) {
   switch (route[0]) {
-    case 's': return <SessionPage key={route[1]} id={route[1]} tab={route[2] ?? 'notebook'} />;
+    case 's': return <SessionPage key={route[1]} id={route[1]} base={`#/s/${route[1]}`} tab={route[2] || 'notebook'} rest={route.slice(3)} />;
+    case 'shared': return <SessionPage key={route[2]} id={route[1]} base={`#/shared/${route[1]}/${route[2]}`} tab={route[3] || 'notebook'} rest={route.slice(4)} />;
     case 'playground': return <Playground />;
     case 'packages': return <Packages />;
     case 'server': return <Server />;
@@ -73,18 +78,19 @@ function App() {
     addEventListener('keydown', keys);
     return () => removeEventListener('keydown', keys);
   }, []);
-  if (asking) return <><TokenPage onDone={() => setAsking(false)} /><Notices /></>;
+  const shared = route[0] === 'shared';
+  if (asking && !shared) return <><TokenPage onDone={() => setAsking(false)} /><Notices /></>;
   return <>
     <a class="skip" href="#content" onClick={e => { e.preventDefault(); document.getElementById('content')?.focus(); }}>To the content</a>
     <header class="top">
-      <a class="brand" href="#/"><Logo /><b>Glovebox</b></a>
-      <nav aria-label="Pages">
+      {shared ? <span class="brand"><Logo /><b>Glovebox</b></span> : <a class="brand" href="#/"><Logo /><b>Glovebox</b></a>}
+      {shared ? <span class="badge">shared for reading</span> : <nav aria-label="Pages">
         {PAGES.map(([path, name]) => <a key={path} href={`#/${path}`} aria-current={(route[0] ?? '') === path || (path === '' && route[0] === 's') ? 'page' : undefined}>{name}</a>)}
         <a href="/docs">API</a>
-      </nav>
+      </nav>}
       <span class="spacer" />
       <small class="version">{version}</small>
-      {hasToken() && <Button kind="quiet" onClick={() => { setToken(''); location.reload(); }}>Sign out</Button>}
+      {hasToken() && !shared && <Button kind="quiet" onClick={() => { setToken(''); location.reload(); }}>Sign out</Button>}
       <button type="button" class="button quiet" title="Light or dark" aria-label="Light or dark" onClick={() => { setTheme(isDark() ? 'light' : 'dark'); }}><Icon name="sun" /></button>
     </header>
     <main id="content" tabIndex={-1}><Page route={route} /></main>

@@ -66,9 +66,9 @@ export function Field({ label, children, hint }: { label: string; children: Comp
   return <label class="field"><span>{label}</span>{children}{hint && <small>{hint}</small>}</label>;
 }
 
-export function Bar({ value, most, label }: { value: number; most: number; label: string }) {
+export function Bar({ value, most, label, share }: { value: number; most: number; label: string; share?: boolean }) {
   const part = most > 0 ? Math.min(1, value / most) : 0;
-  return <div class="bar" role="img" aria-label={label}><i class={part > 0.9 ? 'high' : ''} style={{ width: `${part * 100}%` }} /></div>;
+  return <div class="bar" role="img" aria-label={label}><i class={!share && part > 0.9 ? 'high' : ''} style={{ width: `${part * 100}%` }} /></div>;
 }
 
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {

@@ -53,10 +53,10 @@ async function typeCode(page, code) {
   await page.locator('.editor .cm-content').click();
   await page.keyboard.insertText(code);
 }
-async function accessible(page, where) {
+async function accessible(page, where, part = 'html') {
   await page.evaluate(axe);
-  const found = await page.evaluate(async () => (await self.axe.run(document, { resultTypes: ['violations'] })).violations
-    .filter(v => v.impact === 'serious' || v.impact === 'critical').map(v => `${v.id}: ${v.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(' | ')}`));
+  const found = await page.evaluate(async within => (await self.axe.run(within, { resultTypes: ['violations'] })).violations
+    .filter(v => v.impact === 'serious' || v.impact === 'critical').map(v => `${v.id}: ${v.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(' | ')}`), part);
   equal(found, [], `axe on ${where}:`);
 }
 
@@ -151,7 +151,7 @@ test('cells are run, completed, interrupted, undone, reset', async () => {
 
 test('a page opened in the middle of a cell, or reloaded, shows it; two pages see the same', async () => {
   const s = await session();
-  const running = run(s, 'import os, time\nfor i in range(3): print("line", i, flush=True)\nwhile not os.path.exists("go"): time.sleep(0.02)\nprint("the end")');
+  const running = run(s, 'import os, time\nfor i in range(3): print("line", i, flush=True)\nwhile not os.path.exists("go"): time.sleep(0.02)\nprint("the end")', { timeout_s: 300 });
   const one = await open(`/s/${s.id}`), two = await open(`/s/${s.id}`);
   await one.getByText('line 2').waitFor();
   await one.reload();
@@ -213,7 +213,7 @@ test('nothing that a session says becomes part of the page', async () => {
   const allow = ['Content Security Policy', 'ERR_', 'sandboxed', 'Failed to load resource', 'Unsafe attempt', 'Blocked'];
   const page = await open('/', { allow });
   await page.getByText(evil.slice(0, 20)).first().waitFor();
-  for (const tab of ['notebook', 'time', 'screen', 'files', 'variables', 'log', 'about']) {
+  for (const tab of ['notebook', 'time', 'screen', 'files', 'variables', 'log', 'network', 'about']) {
     await page.goto(`${url}/#/s/${s.id}/${tab}`);
     await page.locator('.tabs a[aria-current]').getByText(tab, { exact: false }).waitFor();
     if (tab === 'notebook') await page.locator('iframe.html').waitFor();
@@ -255,7 +255,7 @@ test('files are dropped, looked at, deleted; variables and the log are followed'
   await page.getByRole('button', { name: 'a b.csv', exact: true }).click();
   await page.locator('.file-view .grid tbody tr').first().waitFor();
   equal(await page.locator('.file-view .grid tbody tr').count(), 2);
-  const [all] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Download all' }).click()]);
+  const [all] = await Promise.all([page.waitForEvent('download'), page.getByTitle('Download all as .tar').click()]);
   equal(all.suggestedFilename(), 'workspace.tar');
   await page.getByRole('button', { name: 'Delete p.py' }).click();
   await page.getByRole('button', { name: 'p.py', exact: true }).waitFor({ state: 'detached' });
@@ -285,7 +285,8 @@ test('the screen is shown live, recorded and shared', async () => {
   await page.getByText('Film 1').waitFor();
   const [picture] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Screenshot' }).click()]);
   equal(picture.suggestedFilename(), 'screen.png');
-  await page.getByRole('button', { name: 'Share' }).click();
+  await page.getByRole('button', { name: 'Share the screen' }).click();
+  await page.getByRole('button', { name: 'Create the link' }).click();
   assert((await page.getByRole('region', { name: 'Link' }).textContent()).includes('/live?key='));
   await done(page);
 }, { display: true });
@@ -299,6 +300,12 @@ test('the playground runs once; server and packages say how things are', async (
   }
   await page.goto(`${url}/#/server`);
   await page.getByText('create p50').waitFor();
+  await page.getByText('all are enforced').or(page.getByText('not enforced:')).waitFor();
+  await page.getByRole('button', { name: 'Drain' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Drain' }).click();
+  await page.locator('.badge', { hasText: 'draining' }).waitFor();
+  await page.getByRole('button', { name: 'Cancel the drain' }).click();
+  await page.locator('.badge', { hasText: 'serving' }).waitFor();
   await page.getByText('seccomp').waitFor();
   // the cells of the playground were measured
   await page.locator('.tile', { hasText: 'cell p50' }).getByText(/\d.*s$/).waitFor();
@@ -306,6 +313,114 @@ test('the playground runs once; server and packages say how things are', async (
   await page.goto(`${url}/#/packages`);
   await page.getByText('No session has packages of its own').waitFor();
   await done(page);
+});
+
+test('a link for reading shows the session, and offers nothing that changes it', async () => {
+  const s = await session({ name: 'to be shown' });
+  await run(s, 'shown_to_others = 41\nprint("seen by others")\nopen("notes.txt", "w").write("a note")');
+  const page = await open(`/s/${s.id}`);
+  await page.getByRole('button', { name: 'Share', exact: true }).click();
+  await page.getByRole('button', { name: 'Create the link' }).click();
+  const link = (await page.getByRole('region', { name: 'Link' }).textContent()).trim();
+  assert(link.startsWith(`${url}/#/shared/${s.id}/`), link);
+  await done(page);
+  const reader = await open(link.slice(link.indexOf('#') + 1), { withToken: false, allow: ['401', '403'] });
+  await reader.getByText('seen by others', { exact: true }).waitFor();
+  for (const name of ['Run', 'Fork', 'End', 'Share', 'Reset']) equal(await reader.getByRole('button', { name, exact: true }).count(), 0, name);
+  equal(await reader.locator('nav[aria-label=Pages]').count(), 0);
+  await reader.getByRole('link', { name: 'Files' }).click();
+  await reader.getByRole('button', { name: 'notes.txt', exact: true }).click();
+  await reader.getByText('a note', { exact: true }).waitFor();
+  equal(await reader.getByRole('button', { name: /Delete|Upload/ }).count(), 0);
+  await reader.getByRole('link', { name: 'Variables' }).click();
+  await reader.getByRole('rowheader', { name: 'shown_to_others' }).waitFor();
+  await run(s, 'print("and live")');
+  await reader.getByRole('link', { name: 'Notebook' }).click();
+  await reader.getByText('and live', { exact: true }).waitFor();
+  await reader.reload();
+  await reader.getByText('and live', { exact: true }).waitFor();
+  await done(reader);
+  const wrong = await open(`/shared/${s.id}/${'x'.repeat(32)}`, { withToken: false, allow: ['401', '403'] });
+  await wrong.getByText('has expired or is invalid').waitFor();
+  await done(wrong);
+});
+
+test('archives are unpacked and made, folders are shown, quoted fields of CSV are read', async () => {
+  const s = await session();
+  await run(s, 'import os, zipfile\nos.makedirs("deep/er")\nopen("deep/er/q.csv", "w").write("n,text\\n1,\\"a, b\\"\\n2,\\"say \\"\\"hi\\"\\"\\"\\n")\nopen("top.txt", "w").write("top")\nz = zipfile.ZipFile("in.zip", "w", zipfile.ZIP_DEFLATED)\nz.writestr("packed/inner.txt", "inner " * 100)\nz.close()');
+  const zipped = Buffer.from(await (await fetch(`${url}/v1/sessions/${s.id}/files/in.zip`, { headers: { Authorization: `Bearer ${token}` } })).arrayBuffer());
+  const page = await open(`/s/${s.id}/files`);
+  await page.getByRole('button', { name: 'q.csv', exact: true }).click();
+  await page.getByRole('cell', { name: 'a, b', exact: true }).waitFor();
+  await page.getByRole('cell', { name: 'say "hi"', exact: true }).waitFor();
+  await page.getByRole('button', { name: 'deep', exact: true }).click();
+  await page.getByRole('button', { name: 'q.csv', exact: true }).waitFor({ state: 'detached' });
+  await page.getByLabel('Upload files').setInputFiles([{ name: 'sent.zip', mimeType: 'application/zip', buffer: zipped }]);
+  await page.getByRole('button', { name: 'inner.txt', exact: true }).waitFor();
+  const [made_] = await Promise.all([page.waitForEvent('download'), page.getByTitle('Download all as .zip').click()]);
+  const bytes = readFileSync(await made_.path());
+  await fetch(`${url}/v1/sessions/${s.id}/files/back.zip`, { method: 'PUT', headers: { Authorization: `Bearer ${token}` }, body: bytes });
+  const names = (await run(s, 'z = zipfile.ZipFile("back.zip")\nassert z.testzip() is None\n(sorted(z.namelist()), z.read("packed/inner.txt") == b"inner " * 100)')).result['text/plain'];
+  equal(names, "(['deep/er/q.csv', 'in.zip', 'packed/inner.txt', 'top.txt'], True)");
+  await done(page);
+});
+
+test('the tree of time tells which variables changed, and undone cells are marked', async () => {
+  const s = await session();
+  await run(s, 'kept = 1\nlist_of = [1]');
+  await api('POST', `/v1/sessions/${s.id}/checkpoints`, { name: 'one' });
+  await run(s, 'list_of.append(2)\nfresh = "new"\ndel kept');
+  await api('POST', `/v1/sessions/${s.id}/checkpoints`, { name: 'two' });
+  const page = await open(`/s/${s.id}/time`);
+  await page.getByRole('button', { name: 'What changed in the variables?' }).click();
+  const list = page.getByRole('region', { name: 'Changed variables' });
+  await list.getByText('fresh created').waitFor();
+  await list.getByText('list_of changed').waitFor();
+  await list.getByText('kept deleted').waitFor();
+  await until(async () => (await api('GET', '/v1/sessions')).sessions.length === 1, 'the forks that were read are gone');
+  await api('POST', `/v1/sessions/${s.id}/rollback`, { checkpoint: 'one' });
+  await page.goto(`${url}/#/s/${s.id}/notebook`);
+  await cellsOf(page).nth(1).locator('.badge.undone').waitFor();
+  equal(await page.locator('.badge.undone').count(), 1);
+  await done(page);
+});
+
+test('connections of a session are listed; a set of packages that fails says why', async () => {
+  const s = await session({ network: { allow: ['allowed.example:80'] } });
+  await run(s, 'import urllib.request\ntry: urllib.request.urlopen("http://refused.example/", timeout=5)\nexcept Exception as e: print("no", e)');
+  const page = await open(`/s/${s.id}/network`, { allow: ['502', '503', '400', '422', '403'] });
+  await page.getByText('allowed.example:80').waitFor();
+  await page.getByRole('row').filter({ hasText: 'refused.example' }).getByText('not allowed').waitFor();
+  await page.goto(`${url}/#/packages`);
+  await page.getByLabel('Packages', { exact: true }).fill('glovebox-no-such-package-at-all');
+  await page.getByRole('button', { name: 'Install' }).click();
+  await page.locator('.job .badge', { hasText: 'failed' }).waitFor();
+  await page.locator('.job .remedy').waitFor();
+  await done(page);
+});
+
+test('the reference has examples with this address, in curl and Python, that can be tried', async () => {
+  const s = await session({ name: 'tried' });
+  const context = await browser.newContext();
+  await context.addInitScript(t => sessionStorage.setItem('glovebox-token', t), token);
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  const troubles = [];
+  page.on('pageerror', e => troubles.push(e.message));
+  await page.goto(`${url}/docs`);
+  const box = page.locator('#execute');
+  await box.getByText(`${url}/v1/sessions/${s.id}/execute`).waitFor();
+  await box.getByRole('button', { name: 'Python' }).click();
+  await box.getByText('urllib.request.Request').waitFor();
+  await box.getByRole('button', { name: 'Try' }).click();
+  await box.getByRole('button', { name: 'Send POST' }).click();
+  await box.getByText('"text/plain": "2"').waitFor();
+  await page.getByLabel('Calls').getByText('Checkpoints and forks').click();
+  await page.getByRole('link', { name: 'Roll back', exact: true }).waitFor();
+  for (const part of ['nav', 'header', '#execute']) await accessible(page, '/docs', part);
+  for (const width of [390, 1280]) { await page.setViewportSize({ width, height: 800 }); assert(await page.evaluate(() => document.documentElement.scrollWidth) <= width, 'not wider than the screen'); }
+  equal(troubles, []);
+  await context.close();
 });
 
 test('on a phone nothing is wider than the screen, and it can be used', async () => {
@@ -335,7 +450,7 @@ test('all pages can be used without seeing them or a mouse (axe), light and dark
     const page = await open('/', { dark });
     const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     assert((background === 'rgb(13, 18, 25)') === dark, `the background is ${background}`);
-    for (const path of ['/', ...['notebook', 'time', 'files', 'variables', 'log', 'about'].map(t => `/s/${s.id}/${t}`), '/playground', '/packages', '/server']) {
+    for (const path of ['/', ...['notebook', 'time', 'files', 'variables', 'log', 'network', 'about'].map(t => `/s/${s.id}/${t}`), '/playground', '/packages', '/server']) {
       await page.goto(`${url}/#${path}`);
       await page.locator('main .page').waitFor();
       await page.waitForTimeout(500);
@@ -385,6 +500,8 @@ test('all files together are small and come from this server alone', async () =>
   await page.getByLabel('Token').waitFor();
   const files = seen.filter(r => !r.url.endsWith('/version'));
   assert(files.length >= 3 && files.every(r => r.url.startsWith(url)), JSON.stringify(files));
+  // and those of the other pages
+  for (const name of ['/console/docs.js', '/console/frame.html', '/console/icon.svg']) files.push({ url: url + name, size: +(await fetch(url + name, { headers: { 'Accept-Encoding': 'gzip' } })).headers.get('content-length'), csp: "default-src 'none'", cache: '' });
   const total = files.reduce((n, r) => n + r.size, 0);
   assert(total > 0 && total <= 400_000, `all files: ${total} bytes`);
   for (const f of files) assert(!f.csp.includes("'unsafe-inline'") && f.csp.includes("default-src 'none'"), f.csp);

@@ -1,14 +1,16 @@
 // What the session is: its limits, and what it uses of them.
-import type { Session } from '../api';
+import { get, type Session } from '../api';
 import { age, asCurl, bytes, seconds } from '../text';
-import { Bar, Copyable } from '../ui';
+import { Bar, Copyable, useLoad } from '../ui';
 
 export function About({ session: s }: { session: Session }) {
   const l = s.limits;
+  const [files] = useLoad(() => get<{ files: { size: number }[] }>(`/v1/sessions/${s.id}/files?recursive=true&limit=5000`), [s.id, s.cells]);
   const bars: [string, number, number, string][] = [];
   if (s.usage && l.memory_bytes) bars.push(['Memory', s.usage.memory_bytes, l.memory_bytes, `${bytes(s.usage.memory_bytes)} of ${bytes(l.memory_bytes)}`]);
   if (s.usage && l.session_cpu_s) bars.push(['CPU time', s.usage.cpu_s, l.session_cpu_s, `${s.usage.cpu_s.toFixed(1)} of ${l.session_cpu_s} s`]);
   const lived = (Date.now() - Date.parse(s.created)) / 1000;
+  if (l.disk_bytes && files) bars.push(['Files', files.files.reduce((n, f) => n + f.size, 0), l.disk_bytes, `${bytes(files.files.reduce((n, f) => n + f.size, 0))} of ${bytes(l.disk_bytes)}`]);
   bars.push(['Lifetime', lived, s.ttl_s, `${seconds(lived)} of ${seconds(s.ttl_s)}`]);
   bars.push(['Idle', s.state === 'busy' ? 0 : (Date.now() - Date.parse(s.last_used)) / 1000, s.idle_timeout_s, `ends after ${seconds(s.idle_timeout_s)} without a cell`]);
   const facts: [string, string][] = [

@@ -1,7 +1,7 @@
 // The cells of a session as they happen, whoever runs them, and an editor for more.
 import { memo } from 'preact/compat';
-import { useEffect, useRef, useState } from 'preact/hooks';
-import { blobOf, call, download, get, post, type Entry, type ServerEvent, type Session } from '../api';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { blobOf, call, download, get, post, readOnly, type Entry, type ServerEvent, type Session } from '../api';
 import { Code } from '../code';
 import { makeEditor, type Editor } from '../editor';
 import { Failure, Stream, Value } from '../output';
@@ -49,14 +49,28 @@ export function useEntries(session: Session, feed: Feed): [Entry[] | undefined, 
   return [entries, () => {}];
 }
 
+/** Cells that a later rollback has undone: numbers of entries. */
+export function undoneOf(entries: Entry[]): Set<number> {
+  const undone = new Set<number>();
+  let alive: Entry[] = [];
+  for (const e of entries) {
+    if (e.kind === 'cell') alive.push(e);
+    else if (e.kind === 'rollback') {
+      for (const c of alive) if (c.cell > (e.back_to ?? 0)) undone.add(c.number);
+      alive = alive.filter(c => !undone.has(c.number));
+    } else if (e.kind === 'reset') alive = [];
+  }
+  return undone;
+}
+
 const Running = ({ since }: { since: string }) => { useTick(200); return <>{millis(Math.max(0, Date.now() - Date.parse(since)))}</>; };
 
-const Cell = memo(function Cell({ e, id, onEdit }: { e: Entry; id: string; onEdit: (code: string) => void }) {
+const Cell = memo(function Cell({ e, base, gone, onEdit }: { e: Entry; base: string; gone: boolean; onEdit?: (code: string) => void }) {
   const undone = e.rolled_back || e.state_lost;
-  return <article class={`cell ${e.done ? e.status : 'running'}`} aria-label={`Cell ${e.cell}`}>
+  return <article class={`cell ${e.done ? e.status : 'running'} ${gone ? 'gone' : ''}`} aria-label={`Cell ${e.cell}${gone ? ', undone' : ''}`}>
     <div class="cell-side"><span class="cell-number">[{e.cell}]</span>{e.dialect !== 'native' && <span class="dialect">{e.dialect}</span>}</div>
     <div class="cell-main">
-      <div class="cell-code"><Code text={e.code} line={e.error?.line} /><Button kind="quiet" icon="copy" title="Into the editor" onClick={() => onEdit(e.code)} /></div>
+      <div class="cell-code"><Code text={e.code} line={e.error?.line} />{onEdit && <Button kind="quiet" icon="copy" title="Into the editor" onClick={() => onEdit(e.code)} />}</div>
       <Stream kind="stdout" text={e.stdout} />
       <Stream kind="stderr" text={e.stderr} />
       {e.displays.map((d, i) => <Value key={i} value={d} />)}
@@ -65,15 +79,15 @@ const Cell = memo(function Cell({ e, id, onEdit }: { e: Entry; id: string; onEdi
       {e.error && <Failure error={e.error} />}
       {undone && <p class="seam">{e.state_lost ? 'Variables were lost with the interpreter.' : 'Rolled back: variables and files are as before this cell.'}</p>}
       <footer>
-        <span class={`badge ${e.done ? e.status : 'running'}`}>{e.done ? e.status : 'running'}</span>
+        <span class={`badge ${e.done ? e.status : 'running'}`}>{e.done ? e.status : 'running'}</span>{gone && <span class="badge undone">undone</span>}
         {e.done ? <><span>{millis(e.usage.wall_ms)}</span><span>{bytes(e.usage.peak_memory_bytes)}</span></> : <Running since={e.time} />}
-        {e.truncated.stdout + e.truncated.stderr > 0 && <a href={`#/s/${id}/log`}>{bytes(e.truncated.stdout + e.truncated.stderr)} more in the log</a>}
-        {e.files.slice(0, 6).map(f => <a class={`file ${f.change}`} href={`#/s/${id}/files/${encodePath(f.path)}`} title={`${f.change}, ${bytes(f.size)}`}>{f.path}</a>)}
+        {e.truncated.stdout + e.truncated.stderr > 0 && <a href={`${base}/log`}>{bytes(e.truncated.stdout + e.truncated.stderr)} more in the log</a>}
+        {e.files.slice(0, 6).map(f => <a class={`file ${f.change}`} href={`${base}/files/${encodePath(f.path)}`} title={`${f.change}, ${bytes(f.size)}`}>{f.path}</a>)}
         {e.files.length > 6 && <span>and {e.files.length - 6} more files</span>}
       </footer>
     </div>
   </article>;
-}, (a, b) => a.e === b.e);
+}, (a, b) => a.e === b.e && a.gone === b.gone);
 
 function Shot({ path }: { path: string }) {
   const [url, setUrl] = useState('');
@@ -87,7 +101,8 @@ function Mark({ e }: { e: Entry }) {
   return <div class="mark reset" role="separator"><span>fresh interpreter: variables are gone, files stay</span></div>;
 }
 
-export function Notebook({ session, feed }: { session: Session; feed: Feed }) {
+export function Notebook({ session, feed, base }: { session: Session; feed: Feed; base: string }) {
+  const reading = readOnly();
   const [entries] = useEntries(session, feed);
   const host = useRef<HTMLDivElement>(null), editor = useRef<Editor>(undefined), end = useRef<HTMLDivElement>(null);
   const recall = useRef(-1);
@@ -107,7 +122,7 @@ export function Notebook({ session, feed }: { session: Session; feed: Feed }) {
     if (+o.timeout > 0) body.timeout_s = +o.timeout;
     if (o.picture) body.screenshot = true;
     // the outcome comes by the events, also to every other page that looks on
-    call('POST', `/v1/sessions/${id}/execute`, body).catch(complain);
+    call('POST', `/v1/sessions/${id}/execute`, body).catch(e => { complain(e); if (!editor.current!.value()) editor.current!.set(code); }); // a refused cell is not lost
     editor.current!.set('');
     recall.current = -1;
   };
@@ -121,6 +136,7 @@ export function Notebook({ session, feed }: { session: Session; feed: Feed }) {
     return next < 0 ? '' : all[all.length - 1 - next];
   };
   useEffect(() => {
+    if (reading) return;
     const complete = (code: string, cursor: number) => busy.current ? Promise.resolve({ start: cursor, matches: [] }) : post<{ start: number; matches: { text: string; kind: string }[] }>(`/v1/sessions/${id}/complete`, { code, cursor });
     editor.current = makeEditor(host.current!, { label: 'Code of the next cell', hint: 'Python. Shift-Enter runs, Tab indents, ↑ brings earlier cells.', complete, onRun: () => runRef.current(), onUp: pick(1), onDown: pick(-1) });
     editor.current.focus();
@@ -145,16 +161,18 @@ export function Notebook({ session, feed }: { session: Session; feed: Feed }) {
   }, [id]);
   useEffect(() => { document.documentElement.scrollTop = document.documentElement.scrollHeight; }, [last?.number]);
 
+  const undone = useMemo(() => undoneOf(entries ?? []), [entries]);
   const cut = Math.max(0, (entries?.length ?? 0) - shown);
   const takeCheckpoint = async () => { await post(`/v1/sessions/${id}/checkpoints`, naming ? { name: naming } : {}); setNaming(undefined); };
   return <div class="notebook">
     <div class="cells" aria-live="off" ref={end}>
       {cut > 0 && <Button kind="quiet" onClick={() => setShown(shown + 200)}>Show {cut} earlier cells</Button>}
-      {entries?.slice(cut).map(e => e.kind === 'cell' ? <Cell key={e.number} e={e} id={id} onEdit={c => { editor.current!.set(c); editor.current!.focus(); }} /> : <Mark key={e.number} e={e} />)}
-      {entries && !entries.length && <Empty title="Nothing has run here yet"><p>{session.from ? 'This fork goes on from its parent: the variables are here.' : 'Try one of these, or write your own below.'}</p>
+      {entries?.slice(cut).map(e => e.kind === 'cell' ? <Cell key={e.number} e={e} base={base} gone={undone.has(e.number)} onEdit={reading ? undefined : c => { editor.current!.set(c); editor.current!.focus(); }} /> : <Mark key={e.number} e={e} />)}
+      {entries && !entries.length && reading && <Empty title="Nothing has run here yet" />}
+      {entries && !entries.length && !reading && <Empty title="Nothing has run here yet"><p>{session.from ? 'This fork goes on from its parent: the variables are here.' : 'Try one of these, or write your own below.'}</p>
         <div class="samples">{SAMPLES.map(([name, code]) => <Button onClick={() => { editor.current!.set(code); editor.current!.focus(); }}>{name}</Button>)}</div></Empty>}
     </div>
-    <section class="composer" aria-label="Next cell">
+    {!reading && <section class="composer" aria-label="Next cell">
       <div class="editor" ref={host} />
       <div class="composer-bar">
         <Button kind="primary" icon="play" onClick={run} title="Run (Shift-Enter)">Run</Button>
@@ -164,11 +182,11 @@ export function Notebook({ session, feed }: { session: Session; feed: Feed }) {
         <Button icon="refresh" onClick={() => post(`/v1/sessions/${id}/reset`)}>Reset</Button>
         <span class="spacer" />
         <label class="small">limit <input type="number" min={1} placeholder={String(session.limits.timeout_s)} value={timeout} onInput={e => setTimeoutS(e.currentTarget.value)} /> s</label>
-        {session.display && <label class="small"><input type="checkbox" checked={picture} onChange={e => setPicture(e.currentTarget.checked)} /> screenshot</label>}
+        {session.display && <label class="small shot"><input type="checkbox" checked={picture} onChange={e => setPicture(e.currentTarget.checked)} /> screenshot</label>}
         <Button kind="quiet" icon="down" title="Export as a notebook" onClick={() => download(`/v1/sessions/${id}/export`, `${session.name || 'session'}.ipynb`)}>.ipynb</Button>
         <Button kind="quiet" icon="down" title="Export as a Python file" onClick={() => download(`/v1/sessions/${id}/export?format=py`, `${session.name || 'session'}.py`)}>.py</Button>
       </div>
-    </section>
+    </section>}
     {naming !== undefined && <Dialog title="Take a checkpoint" onClose={() => setNaming(undefined)}>
       <form class="stack" onSubmit={e => { e.preventDefault(); takeCheckpoint().catch(complain); }}>
         <label class="field"><span>Name</span><input value={naming} autoFocus maxLength={128} placeholder={`cell ${session.cells}`} onInput={e => setNaming(e.currentTarget.value)} /></label>

@@ -6,6 +6,12 @@ import { age, bytes, seconds, shortId } from '../text';
 import { Button, complain, Empty, tell } from '../ui';
 import { Thumbnail } from './thumbnail';
 
+type Key = 'name' | 'state' | 'cells' | 'memory' | 'cpu' | 'created' | 'expires';
+const KEYS: Record<Key, (s: Session) => string | number> = {
+  name: s => (s.name || s.id).toLowerCase(), state: s => s.state, cells: s => s.cells, memory: s => s.usage?.memory_bytes ?? 0, cpu: s => s.usage?.cpu_s ?? 0, created: s => -Date.parse(s.created), expires: s => s.expires_in_s,
+};
+const HEADS: [Key, string, string][] = [['name', 'Name', ''], ['state', 'State', ''], ['cells', 'Cells', 'number'], ['memory', 'Memory', 'number'], ['cpu', 'CPU', 'number'], ['created', 'Age', 'number wide'], ['expires', 'Ends in', 'number wide']];
+
 const ROW = 56;
 
 /** The sessions, kept fresh by the events of the server. */
@@ -52,7 +58,9 @@ function Row({ s, chosen, onChoose }: { s: Session; chosen: boolean; onChoose: (
 
 async function each(ids: string[], what: string, act: (id: string) => Promise<unknown>) {
   let failed = 0;
-  for (const id of ids) try { await act(id); } catch (e) { failed++; complain(e); }
+  const rest = [...ids];
+  const work = async () => { for (let id; (id = rest.shift()) !== undefined;) try { await act(id); } catch (e) { failed++; complain(e); } };
+  await Promise.all(Array.from({ length: 8 }, work));
   tell(`${ids.length - failed} ${ids.length - failed === 1 ? 'session' : 'sessions'} ${what}.`);
 }
 
@@ -61,6 +69,7 @@ export function Sessions() {
   const [search, setSearch] = useState('');
   const [state, setState] = useState('');
   const [chosen, setChosen] = useState<Set<string>>(new Set());
+  const [order, setOrder] = useState<{ key: Key; down: boolean }>();
   const [making, setMaking] = useState(false);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(800);
@@ -73,8 +82,13 @@ export function Sessions() {
   }, [list === undefined]);
 
   const word = search.toLowerCase();
-  const shown = useMemo(() => (list ?? []).filter(s => (!state || s.state === state) &&
-    (!word || `${s.name ?? ''} ${s.id} ${s.profile} ${JSON.stringify(s.metadata ?? '')}`.toLowerCase().includes(word))).reverse(), [list, word, state]);
+  const found = useMemo(() => (list ?? []).filter(s => (!state || s.state === state) &&
+    (!word || `${s.name ?? ''} ${s.id} ${s.profile} ${JSON.stringify(s.metadata ?? '')} ${s.packages?.installed?.map(p => p.name).join(' ') ?? ''}`.toLowerCase().includes(word))).reverse(), [list, word, state]);
+  const shown = useMemo(() => {
+    if (!order) return found;
+    const by = KEYS[order.key], sign = order.down ? -1 : 1;
+    return [...found].sort((a, b) => { const x = by(a), y = by(b); return x < y ? -sign : x > y ? sign : 0; });
+  }, [found, order]);
   const ids = shown.filter(s => chosen.has(s.id)).map(s => s.id);
   const from = Math.max(0, Math.floor(top / ROW) - 5), to = Math.min(shown.length, from + Math.ceil(height / ROW) + 10);
   const choose = (id: string, on: boolean) => { const next = new Set(chosen); if (on) next.add(id); else next.delete(id); setChosen(next); };
@@ -99,7 +113,7 @@ export function Sessions() {
     {list && !list.length && <Empty title="No sessions yet"><p>A session is a Python interpreter in a jail of its own. It remembers variables and files, can be undone, forked and watched.</p><Button kind="primary" icon="plus" onClick={() => setMaking(true)}>New session</Button></Empty>}
     {list && list.length > 0 && <div class="table-box" ref={box} onScroll={e => setTop(e.currentTarget.scrollTop)} tabIndex={0} role="region" aria-label="List of sessions">
       <table>
-        <thead><tr><th class="check"><input type="checkbox" aria-label="Choose all" checked={ids.length > 0 && ids.length === shown.length} onChange={e => setChosen(e.currentTarget.checked ? new Set(shown.map(s => s.id)) : new Set())} /></th><th>Name</th><th>State</th><th class="number">Cells</th><th class="number">Memory</th><th class="number">CPU</th><th class="number wide">Age</th><th class="number wide">Ends in</th><th class="wide">Screen</th></tr></thead>
+        <thead><tr><th class="check"><input type="checkbox" aria-label="Choose all" checked={ids.length > 0 && ids.length === shown.length} onChange={e => setChosen(e.currentTarget.checked ? new Set(shown.map(s => s.id)) : new Set())} /></th>{HEADS.map(([key, label, kind]) => <th key={key} class={kind} aria-sort={order?.key === key ? (order.down ? 'descending' : 'ascending') : undefined}><button type="button" class="sort" onClick={() => setOrder(order?.key === key ? (order.down ? undefined : { key, down: true }) : { key, down: false })}>{label}{order?.key === key ? (order.down ? ' ↓' : ' ↑') : ''}</button></th>)}<th class="wide">Screen</th></tr></thead>
         <tbody>
           {from > 0 && <tr aria-hidden="true" style={{ height: `${from * ROW}px` }} />}
           {shown.slice(from, to).map(s => <Row key={s.id} s={s} chosen={chosen.has(s.id)} onChoose={on => choose(s.id, on)} />)}

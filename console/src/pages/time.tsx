@@ -1,13 +1,14 @@
 // The tree of a session's states: cells, checkpoints, rollbacks as branches, and forks.
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { allSessions, call, get, post, type Checkpoint, type Entry, type Session } from '../api';
+import { allSessions, call, get, post, readOnly, type Checkpoint, type Entry, type Session } from '../api';
 import { Code } from '../code';
 import { age, bytes, millis, shortId } from '../text';
 import { Button, complain, Empty } from '../ui';
+import { Changed, peeking } from './time_variables';
 import { useEntries } from './notebook';
 import type { Feed } from './session';
 
-interface Node { key: string; cell: number; entry?: Entry; parent?: Node; x: number; lane: number; alive: boolean; checkpoint?: Checkpoint; fork?: Session; now?: boolean; time: string }
+export interface Node { key: string; cell: number; entry?: Entry; parent?: Node; x: number; lane: number; alive: boolean; checkpoint?: Checkpoint; fork?: Session; now?: boolean; time: string }
 
 /** A state after each cell; going back to an earlier state starts another branch. */
 export function treeOf(session: Session, entries: Entry[], checkpoints: Checkpoint[], forks: { session: Session; cell: number }[]): Node[] {
@@ -46,6 +47,13 @@ export function treeOf(session: Session, entries: Entry[], checkpoints: Checkpoi
   return nodes;
 }
 
+/** The nearest earlier state of which a copy is kept, or the start. */
+function ancestor(node: Node): Node | undefined {
+  let n = node.parent;
+  while (n && n.parent && !n.checkpoint) n = n.parent;
+  return n;
+}
+
 const DX = 92, DY = 74, LEFT = 60, TOP = 56;
 const X = (n: Node) => LEFT + n.x * DX;
 const Y = (n: Node) => TOP + n.lane * DY;
@@ -67,7 +75,8 @@ export function Time({ session, feed }: { session: Session; feed: Feed }) {
   const load = async () => {
     try {
       setCheckpoints((await get<{ checkpoints: Checkpoint[] }>(`/v1/sessions/${id}/checkpoints`)).checkpoints);
-      const children = (await allSessions()).filter(s => s.from === id).slice(0, 64);
+      if (readOnly()) return; // a link shows one session
+      const children = (await allSessions()).filter(s => s.from === id && !peeking.has(s.id)).slice(0, 64);
       setForks(await Promise.all(children.map(async s => {
         const page = await get<{ cells: Entry[] }>(`/v1/sessions/${s.id}/cells?limit=1`).catch(() => ({ cells: [] as Entry[] }));
         const first = page.cells.find(e => e.kind === 'cell');
@@ -107,14 +116,15 @@ export function Time({ session, feed }: { session: Session; feed: Feed }) {
         {node.fork && <p><a class="button primary" href={`#/s/${node.fork.id}`}>Open the fork</a></p>}
         {node.entry && <><Code text={node.entry.code} line={node.entry.error?.line} /><p class="faint">{node.entry.status} in {millis(node.entry.usage.wall_ms)}</p>
           {node.entry.files.length > 0 && <ul class="changes">{node.entry.files.slice(0, 20).map(f => <li class={f.change}>{f.change} {f.path}</li>)}</ul>}</>}
+        <Changed key={node.key} id={id} node={node} parent={ancestor(node)} />
         <div class="stack">
-          {node.checkpoint ? <>
+          {node.checkpoint && !readOnly() ? <>
             <Button icon="back" onClick={async () => { await post(`/v1/sessions/${id}/rollback`, { checkpoint: node.checkpoint!.id }); setChosen(undefined); }}>Roll back to here</Button>
             <div class="row"><Button icon="fork" onClick={async () => { await post(`/v1/sessions/${id}/fork`, { at: node.checkpoint!.id, count }); await load(); }}>Fork from here</Button>
               <label class="small">times <input type="number" min={1} max={64} value={count} onInput={e => setCount(Math.max(1, +e.currentTarget.value))} /></label></div>
             {node.checkpoint.name && <Button icon="trash" kind="danger" onClick={async () => { await call('DELETE', `/v1/sessions/${id}/checkpoints/${encodeURIComponent(node.checkpoint!.id)}`); await load(); }}>Delete the checkpoint</Button>}
-          </> : node.now ? <Button icon="flag" onClick={async () => { await post(`/v1/sessions/${id}/checkpoints`, {}); await load(); }}>Take a checkpoint here</Button>
-            : !node.fork && <p class="faint">No copy of this state is kept. A checkpoint keeps one.</p>}
+          </> : node.now && !readOnly() ? <Button icon="flag" onClick={async () => { await post(`/v1/sessions/${id}/checkpoints`, {}); await load(); }}>Take a checkpoint here</Button>
+            : !node.fork && !node.checkpoint && <p class="faint">No copy of this state is kept. A checkpoint keeps one.</p>}
         </div>
       </>}
     </aside>

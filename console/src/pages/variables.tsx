@@ -5,7 +5,7 @@ import { bytes } from '../text';
 import { Empty, Trouble, useLoad } from '../ui';
 import type { Feed } from './session';
 
-interface Variable { name: string; type: string; shape: number[] | null; size: number | null; repr: string | null }
+export interface Variable { name: string; type: string; shape: number[] | null; size: number | null; repr: string | null }
 
 export function Variables({ session, feed }: { session: Session; feed: Feed }) {
   const [list, again, error] = useLoad(async () => (await get<{ variables: Variable[] }>(`/v1/sessions/${session.id}/variables`)).variables, [session.id, session.state]);
