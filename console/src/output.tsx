@@ -2,6 +2,8 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { ansi, returns } from './ansi';
 import { get, type CellError, type ValueReference } from './api';
+import { Chart } from './chart';
+import { plotOfPlotly, plotOfVegaLite } from './chart_data';
 import { Button } from './ui';
 
 const SHOWN = 64 * 1024; // characters of one stream in the page
@@ -99,7 +101,10 @@ function Shown({ forms }: { forms: Record<string, unknown> }) {
   const image = IMAGES.find(m => text(m) !== undefined);
   const html = text('text/html');
   const grid = html ? gridOf(html) : null;
+  const lite = Object.keys(forms).find(m => /^application\/vnd\.vegalite\.v\d+\+json$/.test(m));
+  const plot = useMemo(() => { try { return lite ? plotOfVegaLite(forms[lite]) : plotly ? plotOfPlotly(plotly) : null; } catch { return null; } }, [forms]);
   if (grid) return <Table grid={grid} />;
+  if (plot) return <Chart plot={plot} />;
   if (image) return <Picture mime={image} data={text(image)!} />;
   if (html) return <Frame html={html} />;
   if (plotly) return <details class="json"><summary>plotly figure</summary><pre>{JSON.stringify(plotly, null, 1).slice(0, SHOWN)}</pre></details>;

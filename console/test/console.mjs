@@ -199,6 +199,26 @@ test('tables are sorted and paged, pictures and HTML are shown', async () => {
   await done(page);
 });
 
+test('charts of Vega-Lite and plotly are drawn, their texts are text', async () => {
+  const s = await session();
+  const evil = 'second </title><img src=x onerror="top.xss=1">';
+  const vega = { $schema: 'https://vega.github.io/schema/vega-lite/v5.json', data: { values: [{ a: 'first', b: 1 }, { a: 'first', b: 2 }, { a: evil, b: 4 }] }, mark: 'bar', encoding: { x: { field: 'a', type: 'nominal' }, y: { aggregate: 'sum', field: 'b', type: 'quantitative' } } };
+  const plotly = { data: [{ type: 'scatter', x: [1, 2, 3], y: [3, 1, 2], name: 'a line' }, { type: 'bar', x: [1, 2, 3], y: [1, 1, 1], name: 'bars' }], layout: { title: { text: 'Of plotly' } } };
+  const other = { data: [{ type: 'surface', z: [[1]] }] };
+  for (const [mime, spec] of [['vegalite.v5', vega], ['plotly.v1', plotly], ['plotly.v1', other]]) await run(s, `import json\ndisplay({"application/vnd.${mime}+json": json.loads(r'''${JSON.stringify(spec)}''')}, raw=True)`);
+  const page = await open(`/s/${s.id}`);
+  const bars = cellsOf(page).nth(0).locator('.chart rect.fill');
+  await bars.nth(1).waitFor();
+  const heights = await bars.evaluateAll(all => all.map(r => +r.getAttribute('height')));
+  assert(heights.length === 2 && Math.abs(heights[1] / heights[0] - 4 / 3) < 0.01, `sums are 3 and 4: ${heights}`);
+  equal(await bars.nth(1).locator('title').textContent(), `${evil}, 4`);
+  const mixed = cellsOf(page).nth(1).locator('.chart');
+  await mixed.getByText('Of plotly').waitFor();
+  equal([await mixed.locator('path.line').count(), await mixed.locator('circle').count(), await mixed.locator('rect').count(), await mixed.locator('figcaption span').count()], [1, 3, 3, 2]);
+  await cellsOf(page).nth(2).getByText('plotly figure').waitFor();
+  await done(page);
+});
+
 test('nothing that a session says becomes part of the page', async () => {
   const evil = '<img src=x onerror="self.xss=1;top.xss=1"><script>self.xss=1</script>';
   const s = await session({ name: evil, metadata: { evil }, display: true });
