@@ -10,10 +10,10 @@
 #include "base/text.h"
 #include "http/ws.h"
 
-/* Buffers of up to these sizes are kept for the next request of the connection. */
 /* Read from one connection before others have their turn. */
 enum { BURST_BYTES = 256 * 1024 };
 
+/* Buffers of up to these sizes are kept for the next request of the connection. */
 enum { BODY_KEPT_BYTES = 16 * 1024, EXTRA_KEPT_BYTES = 4 * 1024, BODY_FIRST_RESERVE = 64 * 1024 };
 
 static uint64_t now_ms(const struct http_conn *c)
