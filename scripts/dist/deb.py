@@ -14,7 +14,7 @@ PARTS = ROOT / 'deploy/debian'
 MAINTAINER = 'The Glovebox authors <noreply@glovebox.invalid>'
 RECOMMENDS = (
     'python3-numpy', 'python3-pandas', 'python3-matplotlib', 'python3-pil', 'python3-tk', 'python3-pip', 'xvfb', 'ffmpeg', 'fonts-dejavu-core',
-    'xdotool', 'scrot',
+    'fonts-droid-fallback', 'xdotool', 'scrot',
 )  # fmt: skip
 
 

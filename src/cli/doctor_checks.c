@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -338,6 +339,58 @@ static void check_display(struct doctor *d)
 	local_destroy(l);
 }
 
+/* ---- fonts -------------------------------------------------------------- */
+
+struct script_fonts {
+	const char *script, *package;
+	const char *places[4]; /* patterns of the font files that distributions install */
+};
+
+static const struct script_fonts script_fonts[] = {
+	{ .script = "Chinese, Japanese and Korean",
+		.package = "fonts-droid-fallback",
+		.places = { "/usr/share/fonts/truetype/droid/DroidSansFallback*",
+			"/usr/share/fonts/*/noto/NotoSansCJK*", "/usr/share/fonts/*/wqy/*",
+			"/usr/share/fonts/google-noto*cjk*/*" } },
+	{ .script = "emoji",
+		.package = "fonts-noto-color-emoji",
+		.places = { "/usr/share/fonts/*/noto/NotoColorEmoji*",
+			"/usr/share/fonts/*/ancient-scripts/Symbola*",
+			"/usr/share/fonts/google-noto*emoji*/*" } },
+};
+
+static bool has_fonts(const struct script_fonts *fonts)
+{
+	for (size_t i = 0; i < ARRAY_LEN(fonts->places) && fonts->places[i]; i++) {
+		glob_t found = { 0 };
+		int r = glob(fonts->places[i], GLOB_NOSORT, NULL, &found);
+		globfree(&found);
+		if (r == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Plots and windows show a box for each character that no font has. */
+static void check_fonts(struct doctor *d)
+{
+	bool complete = true;
+	for (size_t i = 0; i < ARRAY_LEN(script_fonts); i++) {
+		const struct script_fonts *fonts = &script_fonts[i];
+		if (has_fonts(fonts))
+			continue;
+		char remedy[TEXT_MAX];
+		snprintf(remedy, sizeof(remedy), "apt-get install %s", fonts->package);
+		doctor_note(d, FINDING_WARN, "fonts", remedy,
+			"no font for %s: windows show boxes in place of these characters",
+			fonts->script);
+		complete = false;
+	}
+	if (complete)
+		doctor_note(d, FINDING_OK, "fonts", NULL,
+			"fonts for Chinese, Japanese, Korean and emoji are installed");
+}
+
 const struct doctor_check doctor_checks[] = {
 	{ check_kernel },
 	{ check_layers },
@@ -348,6 +401,7 @@ const struct doctor_check doctor_checks[] = {
 	{ check_memory },
 	{ check_state_dir },
 	{ check_guest },
+	{ check_fonts },
 	{ check_session, .slow = true },
 	{ check_display, .slow = true },
 	{ NULL },

@@ -335,12 +335,20 @@ def test_shell_of_bash():
 # ---- doctor ---------------------------------------------------------------
 
 
+def has_package(name):
+    listed = subprocess.run(["dpkg-query", "-W", "-f", "${Status}", name], capture_output=True, text=True)
+    return listed.stdout == "install ok installed"
+
+
 def test_doctor():
     r = glovebox("doctor", "--json")
     report = json.loads(r.stdout)
     checks = {c["name"]: c for c in report["checks"]}
     assert report["ok"] is True and r.returncode == 0
     assert checks["session"]["status"] == "ok" and "Python 3" in checks["session"]["text"]
+    fonts = [c for c in report["checks"] if c["name"] == "fonts"]
+    missing = [package for package in ("fonts-droid-fallback", "fonts-noto-color-emoji") if not has_package(package)]
+    assert [c.get("remedy") for c in fonts] == ([f"apt-get install {package}" for package in missing] or [None])
     r = glovebox("doctor", "--quick")
     assert r.returncode == 0 and "session" not in r.stdout.split()
 
