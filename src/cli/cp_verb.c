@@ -304,7 +304,7 @@ static int copy_out(struct copy *c, const struct side *from, const char *to)
 	if (r < 0)
 		return r;
 	if (folder && text_eq(to, "-"))
-		return error_set(c->e, -EISDIR, "%s is a folder, and - takes a file", from->path);
+		return error_set(c->e, -EISDIR, "%s is a folder; - accepts files only", from->path);
 	snprintf(path, sizeof(path), "%s", to);
 	if (is_folder(to) && !(folder && from->contents))
 		snprintf(path, sizeof(path), "%s/%s", to, base_name(from->path));

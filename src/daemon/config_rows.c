@@ -124,7 +124,7 @@ const struct option_row config_rows[] = {
 	  .help = "sessions requested while the modules of --preload are being imported start at once, without these "
 		  "modules" },
 	{ .name = "heap-placement", .type = OPTION_FLAG, .offset = AT(heap_placement), .fallback = "yes",
-	  .help = "at the first start with a list of --preload modules, learn in 2 to 5 s which objects a first cell uses, and "
+	  .help = "at the first start with a list of --preload modules, record in 2 to 5 s which objects a first cell uses, and "
 		  "place them on adjacent pages, so that a session needs less memory (on unless --no-heap-placement; x86-64)" },
 	{ .name = "low-idle-latency", .type = OPTION_FLAG, .offset = AT(low_idle_latency), .fallback = "yes",
 	  .help = "on a virtual machine, while cells follow each other closely: keep idle CPUs polling, so that small "

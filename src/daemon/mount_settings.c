@@ -36,7 +36,7 @@ static char *check_one(const char *setting, struct error *e)
 	int r = stat(colon + 1, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 	if (r < 0) {
 		error_set_errno(e, r, "mount '%s': %s", setting, colon + 1);
-		error_remedy(e, "Name a directory that is there.");
+		error_remedy(e, "Name an existing directory.");
 		return NULL;
 	}
 

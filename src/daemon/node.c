@@ -63,7 +63,7 @@ int node_start(const struct config *config, struct error *e)
 	if (!config->node)
 		return 0;
 	if (node_letters(config->node, letters) < 0) {
-		error_set(e, -EINVAL, "--node: '%.70s' is not a name of a node", config->node);
+		error_set(e, -EINVAL, "--node: '%.70s' is not a valid node name", config->node);
 		return error_remedy(e,
 			"use four letters of a-z and 2-7, or a host name (letters, digits, '.', '_', '-')");
 	}

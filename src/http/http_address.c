@@ -48,7 +48,7 @@ int http_address_parse(const char *text, struct error *e, struct http_address *r
 	if (text_starts(host, "http://"))
 		host += 7;
 	else if (strstr(host, "://"))
-		return bad_address(e, text, "only plain HTTP is spoken here");
+		return bad_address(e, text, "only plain HTTP is supported");
 	const char *colon = strrchr(host, ':');
 	if (!colon)
 		return bad_address(e, text, "the port is missing");

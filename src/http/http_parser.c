@@ -233,7 +233,7 @@ static const char *check_host(const struct http_head *h)
 static const struct http_refusal *check_framing(const struct http_head *h)
 {
 	static const struct http_refusal
-		te10 = { 400, "bad_request", "HTTP/1.0 knows no Transfer-Encoding", "" },
+		te10 = { 400, "bad_request", "HTTP/1.0 has no Transfer-Encoding", "" },
 		both = { 400, "bad_request",
 			"Content-Length and Transfer-Encoding exclude each other", "" },
 		coding = { 501, "unknown_transfer_coding",
@@ -257,11 +257,12 @@ static int check_head(llhttp_t *engine, struct http_head *h)
 {
 	int method = map_method(engine->method);
 	if (engine->http_major != 1 || engine->http_minor > 1)
-		return refuse(engine, (struct http_refusal){ 505, "http_version",
-					      "only HTTP/1.1 and HTTP/1.0 are spoken here", "" });
+		return refuse(
+			engine, (struct http_refusal){ 505, "http_version",
+					"this server supports only HTTP/1.1 and HTTP/1.0", "" });
 	if (method < 0)
-		return refuse(engine, (struct http_refusal){ 501, "method_unknown",
-					      "the method is not known here", "" });
+		return refuse(engine, (struct http_refusal){
+					      501, "method_unknown", "the method is unknown", "" });
 	h->method = (enum http_method)method;
 	h->minor = engine->http_minor;
 	const char *wrong = check_target(h);
@@ -398,10 +399,11 @@ static enum http_event fail(struct http_parser *p, llhttp_errno_t err)
 {
 	static const struct http_refusal not_http = { 400, "bad_request",
 		"this is not an HTTP request", "" },
-					 method = { 501, "method_unknown",
-						 "the method is not known here", "" },
+					 method = { 501, "method_unknown", "the method is unknown",
+						 "" },
 					 version = { 505, "http_version",
-						 "only HTTP/1.1 and HTTP/1.0 are spoken here", "" };
+						 "this server supports only HTTP/1.1 and HTTP/1.0",
+						 "" };
 	if (!p->bad.status) {
 		if (err == HPE_INVALID_METHOD)
 			p->bad = starts_with_method(p) ? method : not_http;

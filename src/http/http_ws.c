@@ -48,7 +48,7 @@ static bool refuse_handshake(struct http_exchange *x, char token[WS_ACCEPT_LEN +
 	} else {
 		http_add_header(x, "Sec-WebSocket-Version", "13");
 		http_respond_problem(x, 426, "bad_handshake",
-			"only version 13 of the WebSocket protocol is spoken here",
+			"this server supports only version 13 of the WebSocket protocol",
 			"send Sec-WebSocket-Version: 13");
 	}
 

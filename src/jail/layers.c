@@ -26,12 +26,12 @@ static const struct {
 	bool optional; /* there is another way, and what it cannot do is named */
 	const char *consequence;
 } layers[LAYER_COUNT] = {
-	[LAYER_NAMESPACES] = { "namespaces", false, false, "there is no jail without them" },
+	[LAYER_NAMESPACES] = { "namespaces", false, false, "no jail can be made without them" },
 	[LAYER_MOUNTS] = { "mounts", false, false,
 		"sessions would see the host's files and the kernel's own" },
 	[LAYER_SECCOMP] = { "seccomp", false, false, "code could make any system call" },
 	[LAYER_LANDLOCK] = { "landlock", true, false,
-		"the mounts alone say which programs code may start, and the namespaces alone what it reaches" },
+		"only the mounts limit which programs code may start, and only the namespaces limit what it can reach" },
 	[LAYER_CGROUP] = { "cgroup", true, true,
 		"limits.cpus is refused, and the memory of a session is measured (five times a second) instead of being bounded by the kernel" },
 };
@@ -201,7 +201,7 @@ int layers_waive(struct layer_state states[LAYER_COUNT], char *const *names, str
 		if (i < 0)
 			error_set(e, -EINVAL, "waive: '%.60s': unknown layer", *names);
 		else
-			error_set(e, -EINVAL, "waive: %s cannot be done without (%s)", *names,
+			error_set(e, -EINVAL, "waive: the layer %s cannot be waived (%s)", *names,
 				layers[i].consequence);
 		return error_remedy(e, "those that can be waived are landlock and cgroup");
 	}

@@ -75,7 +75,7 @@ static const char *objection(pid_t pid, const int *fds, int64_t host_id)
 			return "the process has capabilities";
 	if (!numbers_are(status, "NoNewPrivs", 10, 1, 1) ||
 		!numbers_are(status, "Seccomp", 10, 1, 2))
-		return "the process is under no filter";
+		return "the process has no system call filter";
 	return NULL;
 }
 

@@ -255,7 +255,7 @@ static int scan_digits(struct json_scan *s)
 	if (peek(s) == '.') {
 		s->at++;
 		if (!skip_digits(s))
-			return bad(s, "expected a digit behind the decimal point");
+			return bad(s, "expected a digit after the decimal point");
 	}
 
 	if (peek(s) == 'e' || peek(s) == 'E') {
@@ -293,7 +293,7 @@ static int scan_word(struct json_scan *s)
 	}
 
 	if (peek(s) == '\'')
-		return bad(s, "strings are written in double quotes");
+		return bad(s, "strings must be in double quotes");
 	if (s->at == 0 && s->len >= 3 && !memcmp(s->text, "\xef\xbb\xbf", 3))
 		return bad(s, "the text starts with a byte order mark; leave it out");
 	size_t step;
@@ -363,7 +363,7 @@ static int scan_after_value(struct json_scan *s)
 
 	if (!s->depth) {
 		s->state = SCAN_ENDED;
-		return s->at < s->len ? bad(s, "something follows the end of the value") : 0;
+		return s->at < s->len ? bad(s, "there is text after the end of the value") : 0;
 	}
 
 	if (c == ',') {
@@ -373,8 +373,8 @@ static int scan_after_value(struct json_scan *s)
 	}
 
 	if (c != (object ? '}' : ']'))
-		return bad(s, object ? "expected ',' or '}' behind the value"
-				     : "expected ',' or ']' behind the value");
+		return bad(s, object ? "expected ',' or '}' after the value"
+				     : "expected ',' or ']' after the value");
 	close_container(s);
 	return 0;
 }
@@ -398,7 +398,7 @@ static int scan_token(struct json_scan *s)
 		return scan_name(s);
 	case SCAN_WANT_COLON:
 		if (peek(s) != ':')
-			return bad(s, "expected ':' behind the name");
+			return bad(s, "expected ':' after the name");
 		s->at++;
 		s->state = SCAN_WANT_VALUE;
 		return 0;

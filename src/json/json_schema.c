@@ -336,7 +336,7 @@ int schema_validate(const json_t *schema, const json_t *value, struct error *e)
 	struct judge j = { e ? e : &ignored, 0 };
 	int r = validate(&j, schema, value, NULL);
 	if (r == -E2BIG)
-		error_set(e, r, "holding the value to its schema takes more than %d steps",
+		error_set(e, r, "checking the value against its schema takes more than %d steps",
 			LIMIT_SCHEMA_STEPS);
 	return r;
 }

@@ -224,7 +224,7 @@ int local_create(const struct local_config *config, struct error *e, struct loca
 	signal(SIGPIPE, SIG_IGN);
 	init_handles(l);
 	r = reaper_start(&l->reaper, &l->loop);
-	r = r < 0 ? error_set_errno(e, r, "becoming the parent of what is left behind")
+	r = r < 0 ? error_set_errno(e, r, "becoming the parent of orphaned processes")
 		  : start_table(l, config, e);
 	if (r == 0)
 		r = start_session(l, config, e);

@@ -209,10 +209,10 @@ static int parse_address(
 	if (slash) {
 		size_t n = len - address_len - 1;
 		if (n >= sizeof(number))
-			return wrong(e, text, "has no such number of bits");
+			return wrong(e, text, "has too many bits for this kind of address");
 		memcpy(number, slash + 1, n);
 		if (text_parse_u64(number, 0, most, &bits) < 0)
-			return wrong(e, text, "has no such number of bits");
+			return wrong(e, text, "has too many bits for this kind of address");
 	} else {
 		bits = most;
 	}

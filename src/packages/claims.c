@@ -18,7 +18,7 @@ enum { VERSION_MAX = 128, URL_MAX = 4096, HASHES_MAX = 1 << 20, MODULE_NAME_MAX 
 
 static int nonsense(struct error *e)
 {
-	error_set(e, -EPROTO, "the installer's jail answered nonsense");
+	error_set(e, -EPROTO, "the installer's jail sent an invalid answer");
 	return error_slug(e, "package_failed");
 }
 

@@ -205,7 +205,7 @@ static int survey(struct installer *in, struct error *e)
 	if (r == 0)
 		r = installer_call(in, "survey", modules, e);
 	if (r == 0 && !in->survey)
-		r = error_set(e, -EIO, "the interpreter did not say what it has");
+		r = error_set(e, -EIO, "the interpreter did not report its variables");
 	return r;
 }
 
@@ -450,7 +450,7 @@ static int read_request(struct installer *in, struct error *e)
 	if (in->settings)
 		json_object_set(in->settings, "build", json_object_get(in->request, "build"));
 	if (!json_is_object(in->settings) || !in->key || !in->state_dir)
-		return error_set(e, -EINVAL, "the request lacks something");
+		return error_set(e, -EINVAL, "the request is incomplete");
 	return store_open(in->state_dir, e, &in->store);
 }
 

@@ -66,7 +66,8 @@ static int next_stage(struct installer *in, const char *kept, struct error *e)
 		(fstatat(workspace, kept, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode)))
 		r = -ENOTDIR;
 	if (r < 0) {
-		error_set_errno(e, r, "what the packages' build left cannot be removed");
+		error_set_errno(
+			e, r, "the files that the build of the packages left cannot be removed");
 		return error_slug(e, "package_build_failed");
 	}
 
@@ -122,7 +123,7 @@ static int resolve(struct installer *in, struct error *e, json_t **ret, bool *re
 		return r;
 	r = claims_resolved(in->resolved, json_object_get(in->survey, "dists"), e, ret, ret_source);
 	if (r == 0 && *ret_source && !build) {
-		error_set(e, -EPROTO, "the installer's jail answered nonsense");
+		error_set(e, -EPROTO, "the installer's jail sent an invalid answer");
 		return error_slug(e, "package_failed");
 	}
 

@@ -94,7 +94,7 @@ static int check_mode(const struct packages *p, bool off, struct error *e)
 {
 	if (p->settings->mode == PACKAGES_OFF && off) {
 		error_set(e, -EPERM, "this server gives no packages");
-		error_remedy(e, "Use what is there, or {start:packages install}.");
+		error_remedy(e, "Use the installed packages, or {start:packages install}.");
 		return error_slug(e, "package_refused");
 	}
 	if (p->settings->mode == PACKAGES_STORE && !off) {
@@ -141,7 +141,7 @@ int packages_ask(struct packages *p, const struct packages_request *q,
 	struct packages_wait *w = p->n_waits < WAITING_MAX ? calloc(1, sizeof(*w)) : NULL;
 	if (!w || (!j && !(j = job_new(p, &keys, alone, &request)))) {
 		free(w);
-		return error_set(e, -ENOMEM, "too many wait for packages");
+		return error_set(e, -ENOMEM, "too many requests are waiting for packages");
 	}
 
 	*w = (struct packages_wait){ .job = j, .listener = listener, .userdata = userdata };

@@ -148,7 +148,7 @@ static void plan_missing(
 
 	if (names_was_stdlib(top)) {
 		add_failed(p, top,
-			"it belongs to the standard library of another Python, or to a part of it that is not installed here",
+			"it belongs to the standard library of another Python version, or to a part that is not installed on the server",
 			NULL);
 		return;
 	}
@@ -361,7 +361,7 @@ int plan_installed(struct plan *p, const json_t *installed, const json_t *settin
 		const char *said = json_string_value(json_object_get(got, "name")),
 			   *version = json_string_value(json_object_get(got, "version"));
 		if (!said || !version || !requirement_normalise(said, name))
-			return error_set(e, -EPROTO, "the installer's jail answered nonsense");
+			return error_set(e, -EPROTO, "the installer's jail sent an invalid answer");
 		if (!plan_allows(settings, name))
 			return refuse(e, name);
 		json_t *one = json_object();

@@ -153,7 +153,7 @@ int requirement_parse(const char *text, struct requirement *ret, struct error *e
 	if (!(end = skip_versions(skip_space(end))))
 		return refuse(e, text, "its versions are not such as >=2,<3");
 	if (!(end = skip_marker(skip_space(end))) || !(end = skip_hashes(end, &q.hashed)))
-		return refuse(e, text, "something behind the name cannot be read");
+		return refuse(e, text, "the text after the name cannot be read");
 	q.plain = !*skip_space(rest);
 	snprintf(q.text, sizeof(q.text), "%s%s", q.name, rest);
 	for (size_t len = strlen(q.text); len && isspace((unsigned char)q.text[len - 1]); len--)

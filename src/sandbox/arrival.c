@@ -128,7 +128,7 @@ void arrival_expect(struct sandbox_pool *n)
 	struct mover_request q = { .order = MOVER_PREPARE };
 	int r = start(n);
 	if (r < 0)
-		log_warning("the mover does not start: %s", strerror(-r));
+		log_warning("the mover could not be started: %s", strerror(-r));
 	else
 		helper_send(&n->mover, &q, sizeof(q), NULL, 0);
 }

@@ -80,7 +80,7 @@ static void stop(struct package_template *t)
 static void fail(struct package_template *t, const char *why)
 {
 	log_warning(
-		"the template %s cannot be had, its sessions import their packages themselves: %s%s%s",
+		"the template %s could not be made, so its sessions import their packages themselves: %s%s%s",
 		t->name, why, t->said[0] ? ": " : "", t->said);
 	stop(t);
 }

@@ -59,7 +59,7 @@ static void on_message(struct helper *h, const void *data, size_t len, int *fds,
 	if (m.event == WIRE_ZYGOTE_SPAWNED) {
 		sandbox_pool_spawned(t->pool, &m, fds, n_fds);
 	} else if (m.event == WIRE_ZYGOTE_PROBLEM) {
-		log_error("the zygote of the template plain says: %s", m.text);
+		log_error("the zygote of the template plain reports: %s", m.text);
 	} else if (m.event == WIRE_ZYGOTE_WARM) {
 		t->warm = true;
 		t->failures = 0;
@@ -82,7 +82,7 @@ static void fail_waiting(struct template *t)
 		if (b->kind.template == t &&
 			(b->state == SANDBOX_GUEST || b->state == SANDBOX_STARTING))
 			sandbox_fail(b,
-				"the Python zygote without packages does not start; the server's log says why");
+				"the Python zygote without packages could not be started; the server's log says why");
 	}
 }
 

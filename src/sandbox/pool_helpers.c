@@ -254,14 +254,15 @@ static void on_zygote_closed(struct helper *h)
 
 	n->stats.restarts++;
 	n->failures++;
-	log_warning("the zygote ended; sessions that run do not notice, a new one is started");
+	log_warning(
+		"the zygote ended; running sessions are not affected, and a new zygote is started");
 	struct sandbox *b;
 	TAILQ_FOREACH (b, &n->sandboxes, link)
 		if (!b->kind.template)
 			sandbox_forget_guest(b);
 	if (n->failures >= FAILURES_MAX)
 		fail_waiting(n,
-			"the Python zygote does not start; the server's log says why, and `glovebox doctor` what is missing");
+			"the Python zygote could not be started; the server's log says why, and `glovebox doctor` what is missing");
 	uv_timer_start(&n->restart, on_restart, RESTART_MS * (uint64_t)n->failures, 0);
 }
 
@@ -379,7 +380,7 @@ static int open_book(const struct sandbox_pool *n)
 			path, strerror(errno));
 	else if (fstat(fd, &st) == 0 && st.st_size == 0)
 		log_info(
-			"the first start with these modules: they are imported twice, to learn what a session's first cell touches");
+			"first start with these modules: they are imported twice, to find out which objects a session's first cell uses");
 	return fd;
 }
 
@@ -411,7 +412,7 @@ void sandbox_pool_start_helpers(struct sandbox_pool *n)
 	else if (n->jailer_up && !n->zygote.running && !n->zygote.open_polls && !waits_for_plain(n))
 		r = start_zygote(n);
 	if (r < 0) {
-		log_error("a helper process does not start: %s", strerror(-r));
+		log_error("a helper process could not be started: %s", strerror(-r));
 		n->failures++;
 		uv_timer_start(&n->restart, on_restart, RESTART_MS * (uint64_t)n->failures, 0);
 	}

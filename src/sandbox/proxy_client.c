@@ -51,7 +51,7 @@ static void send_open(struct sandbox *b)
 	if (r == -EAGAIN)
 		retry_later(b->pool);
 	else if (r < 0 && r != -ENOTCONN)
-		log_warning("the proxy does not take a session's network: %s", strerror(-r));
+		log_warning("the proxy refused the network of a session: %s", strerror(-r));
 }
 
 static void send_close(struct sandbox_pool *n, uint32_t serial)
@@ -156,7 +156,7 @@ static void on_closed(struct helper *h)
 	}
 
 	buffer_finish(&n->proxy_closes); /* the next one knows only those that live */
-	log_warning("the proxy ended; connections through it are lost, a new one is started");
+	log_warning("the proxy ended; connections through it are lost, and a new proxy is started");
 	restart_later(n);
 }
 
@@ -174,7 +174,7 @@ static void start(struct sandbox_pool *n)
 	int r = helper_start(&n->proxy, n->config.loop, "/proc/self/exe", argv, envp,
 		(const int[HELPER_EXTRA]){ -1 });
 	if (r < 0) {
-		log_error("the proxy does not start: %s", strerror(-r));
+		log_error("the proxy could not be started: %s", strerror(-r));
 		restart_later(n);
 		return;
 	}

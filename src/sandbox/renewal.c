@@ -33,7 +33,7 @@ void renewal_look(struct sandbox_pool *n)
 		return;
 
 	log_info(
-		"the zygote is renewed: sessions made from now on have another address layout and hash seed");
+		"the zygote was renewed: sessions created from now on have another address layout and hash seed");
 	n->renewal.stage = RENEWAL_ENDING;
 	helper_close(&n->zygote);
 }

@@ -83,7 +83,7 @@ static void remove_or_keep(struct sandbox_pool *n, const char *name)
 	char(*grown)[CGROUP_NAME_MAX] = realloc(
 		n->unremoved, (n->n_unremoved + 1) * sizeof(*grown));
 	if (!grown) {
-		log_error("out of memory: the control group %s stays", name);
+		log_error("out of memory: the control group %s was not removed", name);
 		return;
 	}
 

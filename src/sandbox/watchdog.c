@@ -62,7 +62,8 @@ static void watch_zygote(struct sandbox_pool *n)
 	if (n->watchdog.warming <= WARM_TICKS)
 		return;
 
-	log_error("the zygote does not get warm; it is killed and a new one is started");
+	log_error(
+		"the zygote did not become ready in time; it is killed, and a new one is started");
 	n->watchdog.warming = 0;
 	helper_close(&n->zygote);
 }

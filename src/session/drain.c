@@ -35,7 +35,7 @@ int sessions_check_drain(const struct sessions *t, struct error *e)
 		return 0;
 
 	error_set(e, -ESHUTDOWN, "this server is being drained and makes no new sessions");
-	error_remedy(e, "Use another server. The sessions that are there go on.");
+	error_remedy(e, "Use another server. Existing sessions continue.");
 	return error_slug(e, "draining");
 }
 

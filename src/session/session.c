@@ -53,7 +53,7 @@ int session_display_resize(struct session *s, const struct display_size *size, s
 	if (!s->display)
 		return no_display(e);
 	if (display_resize(s->display, size) < 0) {
-		error_set(e, -EBUSY, "the display is in use, with another size");
+		error_set(e, -EBUSY, "the display is already in use with another size");
 		return error_slug(e, "display_in_use");
 	}
 

@@ -34,7 +34,7 @@ static int not_there(const struct sessions_config *c, const char *asked, struct 
 		error_remedy(e, "use one of: %s", names);
 	else
 		error_remedy(e,
-			"whoever runs the server names directories for sessions in its setting mount (NAME:/DIRECTORY)");
+			"the operator of the server names directories for sessions in the setting mount (NAME:/DIRECTORY)");
 	return error_slug(e, "mount_not_found");
 }
 

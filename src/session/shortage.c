@@ -23,7 +23,7 @@ static void look_at_memory(char *why, size_t size)
 	uint64_t machine = machine_memory_left(), group = group_memory_left();
 
 	if (machine < MEMORY_LEAST)
-		snprintf(why, size, "the machine has %llu MB of memory left",
+		snprintf(why, size, "the machine has only %llu MB of memory left",
 			(unsigned long long)machine >> 20);
 	else if (group < MEMORY_LEAST)
 		snprintf(why, size, "the server's control group has %llu MB of memory left",

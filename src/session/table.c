@@ -165,7 +165,7 @@ static int make_state_dir(const char *dir, struct error *e)
 			(!slash || errno == EACCES || errno == ENOSPC || errno == EROFS)) {
 			error_set_errno(e, -errno, "making the state directory %s", dir);
 			return error_remedy(e,
-				"Choose another directory with {setting:state-dir}, or make this one writable.");
+				"Choose another directory with {setting:state-dir}, or make this directory writable.");
 		}
 		if (!slash)
 			return 0;

@@ -190,10 +190,10 @@ static void warm_up(PyObject *names, const char *cache, struct wire_zygote *m)
 	PyGC_Disable();
 	heap_placement_begin(fcntl(ZYGOTE_BOOK_FD, F_GETFD) < 0 ? -1 : ZYGOTE_BOOK_FD);
 	if (support_load(&support) < 0 || guest_prepare(&support) < 0)
-		die("the guest's own parts do not load");
+		die("the guest's own modules could not be loaded");
 	PyObject *installed = PyObject_CallNoArgs(support.install);
 	if (!installed)
-		die("the guest's hooks do not install");
+		die("the guest's hooks could not be installed");
 	Py_DECREF(installed);
 	PyObject *problems = PyObject_CallOneArg(support.preload, names);
 	if (!problems)

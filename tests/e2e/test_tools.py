@@ -324,7 +324,7 @@ found
             calls.append(None)
     o = gb.Observation(seen[-1]['observation']).ok()
     assert o.result['application/json'] == [i if i % 2 else f'no {i}' for i in range(40)] + ['cancelled']
-    assert [m['reason'] for m in seen if m['type'] == 'tool_cancel'] == ['the code no longer waits for it']
+    assert [m['reason'] for m in seen if m['type'] == 'tool_cancel'] == ['the code no longer waits for the answer']
     assert s.run('import inspect\ninspect.iscoroutinefunction(fetch)').text == 'True'
 
 

@@ -49,7 +49,7 @@ def test_the_zygote_is_renewed():
 
         def renewed():
             assert api.get('/readyz').status_code == 200
-            return 'the zygote is renewed' in daemon.log() and the_one(daemon, 'glovebox-zygote') != zygote
+            return 'the zygote was renewed' in daemon.log() and the_one(daemon, 'glovebox-zygote') != zygote
 
         gb.wait_until(renewed, 'another zygote serves')
         gb.wait_until(lambda: api.run(said).ok().text != first, 'sessions come from it')

@@ -109,8 +109,7 @@ static struct session *addressed(struct call *c, const char *id)
 
 	e2b_session_id(id, full);
 	if (session_find(c->api->sessions, full, NULL, &s) < 0) {
-		e2b_error(
-			c, 502, "The sandbox was not found: it has ended, or there never was one");
+		e2b_error(c, 502, "The sandbox was not found: it has ended, or it never existed");
 		return NULL;
 	}
 

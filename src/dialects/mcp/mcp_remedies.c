@@ -20,7 +20,7 @@ static const struct {
 	{ "file_not_found", "Call list_files to see what is there." },
 	{ "invalid_path", "Give a path below /workspace, such as data/a.csv." },
 	{ "checkpoint_not_found", "Leave `to` out to undo the last call." },
-	{ "cannot_checkpoint", "Run the code again that is needed to get back to the state." },
+	{ "cannot_checkpoint", "Run again the code that is needed to restore the state." },
 	{ "out_of_memory",
 		"Use less memory at once: smaller types, parts of the data, del what is not needed." },
 	{ "cpu_limit", "Do less in one call: split the work over several calls." },

@@ -443,8 +443,8 @@ int screen_run(int daemon, int server, const uint8_t cookie[XSOCKET_COOKIE])
 	if (r == 0)
 		r = manager_start(&s);
 	if (r < 0) {
-		screen_say_trouble(&s, 0, "display_failed",
-			"the X server does not answer as it should", "{reset} starts it anew.");
+		screen_say_trouble(&s, 0, "display_failed", "the X server sent an invalid answer",
+			"{reset} starts it anew.");
 		return 1;
 	}
 

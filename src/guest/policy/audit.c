@@ -290,7 +290,7 @@ static int refuse_native(void)
 {
 	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError,
 		POLICY_NATIVE, "Use the public functions of the library.",
-		"Forbidden access to function: native code, frames and memory are out of reach here");
+		"Forbidden access to function: native code, frames and memory are not accessible");
 }
 
 static int on_native(PyObject *args)

@@ -15,7 +15,7 @@ int capsule_check(PyObject *value)
 	if (!PyCapsule_CheckExact(value) || trusted())
 		return 0;
 	return violation(NULL, POLICY_NATIVE, "Use the public functions of the library.",
-		"addresses of native code are out of reach here");
+		"addresses of native code are not accessible");
 }
 
 static PyObject *capsule_get(PyObject *self, void *unused)

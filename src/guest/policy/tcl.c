@@ -85,11 +85,11 @@ static int hold(PyObject *app)
 	PyErr_Clear();
 	if (!safe || !drop || !interp || keep_channels() < 0)
 		return violation(NULL, POLICY_NATIVE, "Draw with matplotlib or PIL instead.",
-			"Tcl cannot be held safely on this system");
+			"Tcl cannot be restricted safely on this system");
 	load_scripts(app);
 	if (safe(interp) != 0)
 		return violation(NULL, POLICY_NATIVE, "Draw with matplotlib or PIL instead.",
-			"Tcl cannot be held safely on this system");
+			"Tcl cannot be restricted safely on this system");
 	for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++)
 		drop(interp, gone[i]);
 	return 0;
@@ -104,7 +104,7 @@ static PyObject *interpreter_address(PyObject *self, PyObject *unused)
 	if (!trusted() && caller_is_cell())
 		return violation_null(NULL, POLICY_NATIVE,
 			"Use the public functions of the library.",
-			"addresses of native code are out of reach here");
+			"addresses of native code are not accessible");
 	return PyObject_CallOneArg(real_address, self);
 }
 

@@ -82,7 +82,7 @@ static long clone_and_end(unsigned long kind, int *pidfd)
 			 : "cc", "memory");
 	return x0;
 #else
-#error "clone(2) of this machine is not known here"
+#error "clone(2) is not implemented for this processor architecture"
 #endif
 }
 

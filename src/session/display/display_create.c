@@ -14,7 +14,8 @@ void display_attach(struct display *d, struct sandbox *b)
 {
 	d->sandbox = b;
 	if (getrandom(d->cookie, sizeof(d->cookie), 0) != (ssize_t)sizeof(d->cookie)) {
-		d->events->on_failed(d->owner, "no random numbers for a cookie");
+		d->events->on_failed(
+			d->owner, "no random numbers are available for the display's cookie");
 		return;
 	}
 	sandbox_open_display(b, d->cookie);

@@ -164,7 +164,7 @@ static void on_tick(uv_timer_t *t)
 		stop(d, "display_gone", display_note_death(d), gone_remedy);
 	if ((d->state == DISPLAY_STARTING || d->state == DISPLAY_WAITING) &&
 		now - d->start_ns > START_SECONDS * NSEC_PER_SEC)
-		stop(d, "display_failed", "the session's X server does not start",
+		stop(d, "display_failed", "the session's X server could not be started",
 			"The server's log says more; `glovebox doctor` checks the machine.");
 	for (unsigned i = 0; i < LIMIT_DISPLAY_ASKS; i++) {
 		struct question *q = &d->question[i];

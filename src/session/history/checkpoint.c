@@ -102,7 +102,8 @@ int checkpoint_ask(struct session *s, uint64_t *ret_snapshot_id)
 	if (!s->setup.sent)
 		session_send_setup(s);
 	if (history_ask_snapshot(s, ret_snapshot_id) < 0) {
-		operation_fail(s, -ENOMEM, NULL, NULL, "the interpreter takes no requests now");
+		operation_fail(
+			s, -ENOMEM, NULL, NULL, "the interpreter does not accept requests now");
 		return -ENOMEM;
 	}
 
@@ -200,7 +201,7 @@ int session_checkpoint(
 	if (!s->table->config.max_checkpoints) {
 		error_set(e, -ENOTSUP, "this server keeps no checkpoints (max-checkpoints is 0)");
 		error_remedy(e,
-			"{undo} takes the last cell back without one; a fork keeps a state as a session of its own.");
+			"{undo} restores the state before the last cell without a checkpoint; a fork keeps a state as a session of its own.");
 		return error_slug(e, "cannot_checkpoint");
 	}
 

@@ -158,8 +158,9 @@ void evict_over_memory(struct session *s, bool at_once)
 				  sandbox_snapshots_leaving(s->sandbox) ||
 				  differ > all / WEIGH_SAME;
 	while (all > most && (c = least_used(s, &n))) {
-		log_info("session %s: checkpoint %s goes, they hold %llu MB", s->id, c->id,
-			(unsigned long long)(all >> 20));
+		log_info(
+			"session %s: checkpoint %s is evicted, because its checkpoints use %llu MB",
+			s->id, c->id, (unsigned long long)(all >> 20));
 		all -= c->size_bytes < all ? c->size_bytes : all;
 		evict_note(s, c);
 	}

@@ -158,7 +158,7 @@ void operation_parked(struct session *s, uint64_t snapshot_id, const char *why)
 		return;
 
 	if (why)
-		operation_fail(s, -EDEADLK, NULL, "Do what it says in a cell, then try again.",
+		operation_fail(s, -EDEADLK, NULL, "Remove the cause in a cell, then try again.",
 			"no snapshot of the session can be taken now: %s", why);
 	else
 		kinds[o->kind]->parked(s, snapshot_id);

@@ -14,7 +14,7 @@ enum { FORK_MS = 60000 };
 static void fail_fork(struct session *s, int err, const char *why)
 {
 	operation_fail(s, err, NULL,
-		"Do what it says, or fork from a checkpoint that was taken before.",
+		"Remove the cause, or fork from a checkpoint that was taken before.",
 		"the session cannot be forked: %s", why);
 }
 
@@ -163,8 +163,9 @@ static void finish(
 
 	for (unsigned i = 0; i < o->fork.made; i++) /* nobody will ever know their ids */
 		if (o->fork.children[i])
-			session_end(o->fork.children[i], e ? "not all of the forks could be made"
-							   : "whoever asked for the fork left");
+			session_end(o->fork.children[i],
+				e ? "not all of the forks could be made"
+				  : "the client that asked for the fork disconnected");
 }
 
 static void release(struct operation *o)
@@ -254,7 +255,8 @@ static int check_forkable(struct session *s, const struct fork_request *q, struc
 								    : NULL;
 	if (why) {
 		error_set(e, -ENOTSUP, "the session cannot be forked: %s", why);
-		error_remedy(e, "Make it without, or make a new session and run the cells again.");
+		error_remedy(e,
+			"Create a session without a display and without network rules, run the cells again, and fork it.");
 		return error_slug(e, "cannot_fork");
 	}
 

@@ -187,7 +187,7 @@ static int take_cancel(struct session *s, const struct wire_frame *f)
 		tools_wait_for_packages(s, 0);
 	TAILQ_FOREACH (p, &s->tools->pending, link) {
 		if (p->number == number) {
-			tools_cancel(p, "the code no longer waits for it");
+			tools_cancel(p, "the code no longer waits for the answer");
 			tools_forget(s, p);
 			break;
 		}

@@ -369,13 +369,13 @@ static void send_scout(void)
 			  : WIFSIGNALED(report->status) ? WTERMSIG(report->status)
 							: 0;
 		fprintf(stderr,
-			"what a session's first cell touches could not be learnt%s%s; the next start tries again\n",
+			"the objects that a session's first cell uses could not be recorded%s%s; the next start tries again\n",
 			sig ? ": " : "", sig ? strsignal(sig) : "");
 		report->n = 0;
 	} else if ((r = placement_cache_write(placement_cache_fd, report->entries, report->n)) <
 		   0) {
 		fprintf(stderr,
-			"what a session's first cell touches could not be kept in the state directory: %s; make room there, or each start imports the modules twice\n",
+			"the list of objects that a session's first cell uses could not be saved in the state directory: %s; make room there, or each start imports the modules twice\n",
 			strerror(-r));
 	}
 }
