@@ -256,6 +256,10 @@ int session_create_from(struct sessions *t, struct session_params *params,
 	s->params = *params;
 	cell_history_init(&s->cell_history, &t->cell_store, s->params.owner);
 	s->params.limits = limits;
+	output_init(&s->output.stream[0], limits.output_bytes);
+	output_init(&s->output.stream[1], limits.output_bytes);
+	output_log_init(&s->output.log, t->config.state_dir, limits.log_bytes);
+
 	r = session_volumes_take(s, from != NULL, e);
 	if (r == 0 && params->has_display)
 		r = make_display(s, e);
@@ -269,9 +273,6 @@ int session_create_from(struct sessions *t, struct session_params *params,
 	*params = (struct session_params){ 0 };
 	s->setup.packages_changed = s->params.packages_report != NULL;
 	fill_in_defaults(&t->config, &s->params);
-	output_init(&s->output.stream[0], limits.output_bytes);
-	output_init(&s->output.stream[1], limits.output_bytes);
-	output_log_init(&s->output.log, t->config.state_dir, limits.log_bytes);
 	enter_table(s, ready);
 	watch_created(s);
 	*ret = s;

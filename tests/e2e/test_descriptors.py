@@ -54,6 +54,16 @@ def test_four_per_session(daemon, api):
     settled(daemon, before, 'all ended')
 
 
+def test_a_refused_session_closes_nothing_else(daemon, api):
+    """The first descriptor of the server is the one that an uninitialised field names."""
+    assert api.post('/v1/volumes', json={'name': 'taken'}).status_code == 201
+    session = api.session(volumes={'taken': '/mnt/taken'})
+    for _ in range(3):
+        assert api.post('/v1/sessions', json={'volumes': {'taken': '/mnt/taken'}}).status_code == 409
+    assert os.readlink(f'/proc/{daemon.pid}/fd/0') == '/dev/null'
+    session.delete()
+
+
 def test_forks_take_four(daemon, api):
     session = api.session()
     session.execute(EFFECTFUL).ok()
