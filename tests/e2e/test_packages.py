@@ -136,6 +136,18 @@ def test_a_live_session_gets_more(api):
 # ---- names -----------------------------------------------------------------------------------
 
 
+def test_a_session_of_mcp_gets_more(daemon, api):
+    def run(**arguments):
+        message = {'jsonrpc': '2.0', 'id': 1, 'method': 'tools/call', 'params': {'name': 'run_python', 'arguments': arguments}}
+        answer = api.post('/mcp', json=message, headers={'Accept': 'application/json, text/event-stream'})
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    session = api.session()
+    for _ in range(3):  # the code of the request is replaced: its memory belongs to the request
+        assert '1.1' in run(session_id=session.id, code='import gbpure; gbpure.version', packages=['gbpure'])
+
+
 def test_imports_are_found_corrected_or_explained(api):
     session = api.session(additional_imports=['PIL', 'dataclass', 'tkinter', 'gbpure.sub', 'numpay', 'nosuchmodule'])
     report = session.info['packages']

@@ -237,9 +237,8 @@ static void install_first(struct mcp_request *r, struct session *s)
 		return;
 	}
 
-	free(r->arguments->code.data);
-	r->arguments->code.data = joined;
-	r->arguments->code.len = strlen(joined);
+	field_text_finish(&r->arguments->code);
+	r->arguments->code = (struct field_text){ .data = joined, .len = strlen(joined) };
 	run_code(r, s);
 }
 
