@@ -275,8 +275,7 @@ static int no_session(const struct api *a, const char *id, uint64_t owner, struc
 		error_remedy(
 			e, "This is the name of a session; use its id in the path: %s.", meant);
 	else
-		error_remedy(e,
-			"Create one with POST /v1/sessions, or list yours with GET /v1/sessions.");
+		error_remedy(e, "{find_session}.");
 	error_slug(e, "session_not_found");
 	return -ENOENT;
 }

@@ -83,7 +83,7 @@ int paths_state_dir(struct error *e, char **ret_path)
 			     : paths_home_file("XDG_STATE_HOME", ".local/state", "glovebox");
 	if (!path) {
 		error_set(e, -ENOENT, "there is no home directory to keep state in");
-		return error_remedy(e, "set HOME, or give --state-dir DIRECTORY");
+		return error_remedy(e, "set HOME, or GLOVEBOX_STATE_DIR=/DIRECTORY");
 	}
 	*ret_path = path;
 	return 0;

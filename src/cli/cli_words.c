@@ -2,7 +2,7 @@
 
 static const struct edge_word words[] = {
 	/* verbs */
-	{ "create_volume", "Create it with glovebox volumes create NAME" },
+	{ "create_volume", "Create it with `glovebox volumes create NAME`" },
 	{ "new_session", "Start again" },
 	{ "find_session", "`glovebox ps` lists the sessions of a server" },
 	{ "look_at_session", "Look at the session with `glovebox ps`" },
@@ -14,7 +14,7 @@ static const struct edge_word words[] = {
 	{ "list_recordings", "A recording is made with --record" },
 	{ "list_windows", "Omit the window to capture the whole screen" },
 	{ "list_profiles", "`glovebox profiles` lists what the profile refuses" },
-	{ "resume", "Resume it with glovebox resume" },
+	{ "resume", "Resume the session with `glovebox resume`" },
 	{ "reset", "A new run" },
 	{ "undo", "`glovebox rollback`" },
 	/* options of `glovebox run` and `glovebox shell` */

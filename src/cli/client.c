@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api_words.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -49,6 +50,36 @@ static const char *text_of(const json_t *object, const char *key)
 	return s ? s : "";
 }
 
+/* What the API says about its routes, for which the command line has verbs (cli_words.c). */
+static const char *const routes[] = { "find_session", "look_at_session", "create_volume",
+	"end_sessions", "list_checkpoints", "list_processes", "resume", "undo" };
+
+/* Finds the first words about a route in the text; NULL if there are none. */
+static const char *find_route(const char *text, const char **ret_name, size_t *ret_len)
+{
+	for (size_t i = 0; i < ARRAY_LEN(routes); i++)
+		for (const struct edge_word *w = api_words.words; w->name; w++) {
+			const char *at = text_eq(w->name, routes[i]) ? strstr(text, w->text) : NULL;
+			if (at) {
+				*ret_name = w->name;
+				*ret_len = strlen(w->text);
+				return at;
+			}
+		}
+	return NULL;
+}
+
+/* A remedy of the API, with {placeholders} that cli_show_error() expands. */
+static int remedy_of(const char *text, struct error *e)
+{
+	const char *name;
+	size_t len;
+	const char *at = find_route(text, &name, &len);
+	if (!at)
+		return error_remedy(e, "%s", text);
+	return error_remedy(e, "%.*s{%s}%s", (int)(at - text), text, name, at + len);
+}
+
 /* From problem+json to an error; an answer that is none says at least its status. */
 static int problem(const struct client *c, int status, const json_t *body, struct error *e)
 {
@@ -65,13 +96,13 @@ static int problem(const struct client *c, int status, const json_t *body, struc
 	if (status == 401)
 		return error_remedy(e, "give the server's token with --token or GLOVEBOX_TOKEN");
 	if (*remedy)
-		error_remedy(e, "%s", remedy);
+		remedy_of(remedy, e);
 	return err;
 }
 
 static int unreachable(int r, struct error *e)
 {
-	if (r == -ECONNREFUSED || r == -ENOENT)
+	if (r == -ECONNREFUSED || r == -ENOENT || r == -EADDRNOTAVAIL)
 		error_remedy(e,
 			"is the server running? Start it with `glovebox serve`, or give the address of "
 			"another server with --url");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/client.h"
 
@@ -101,6 +102,11 @@ static int describe(const struct options *o, json_t *body, struct error *e)
 {
 	put_text(body, "name", o->name);
 	put_text(body, "profile", o->profile);
+	if (o->network && !text_eq(o->network, "none") && !text_eq(o->network, "loopback")) {
+		error_set(e, -EINVAL, "--network: there is no '%.60s'", o->network);
+		return error_remedy(e,
+			"choose none or loopback; the server's setting default-network can open more");
+	}
 	put_text(body, "network", o->network);
 	put_seconds(body, "ttl_s", o->ttl_s);
 	put_seconds(body, "idle_timeout_s", o->idle_s);

@@ -65,6 +65,8 @@ int http_address_parse(const char *text, struct error *e, struct http_address *r
 	memcpy(a.host, host, len);
 	size_t digits = strspn(colon + 1, "0123456789");
 	const char *rest = colon + 1 + digits;
+	if (digits && *rest == '/' && rest[1])
+		return bad_address(e, text, "nothing may stand behind the port");
 	if (!digits || digits > 5 || (*rest && !text_eq(rest, "/")))
 		return bad_address(e, text, "the port is not a number");
 	memcpy(a.port, colon + 1, digits);

@@ -126,12 +126,13 @@ static int out_of_range(
 	char low[32], high[32];
 	format_amount(row, row_min(row), low, sizeof(low));
 	format_amount(row, row_max(row), high, sizeof(high));
+	const char *what = row->type == OPTION_COUNT || row->type == OPTION_NUMBER ? "a number"
+			   : row->type == OPTION_SECONDS                           ? "seconds"
+										   : "a size";
 	error_set(e, -ERANGE, "%s: %s is out of range", origin, value);
-	return error_remedy(e, "give %s between %s and %s",
-		row->type == OPTION_COUNT || row->type == OPTION_NUMBER ? "a number"
-		: row->type == OPTION_SECONDS                           ? "seconds"
-									: "a size",
-		low, high);
+	if (row->type == OPTION_SIZE && row->max <= 0)
+		return error_remedy(e, "give a size of at least %s", low);
+	return error_remedy(e, "give %s between %s and %s", what, low, high);
 }
 
 static int wrong_form(const char *value, const char *what, const char *remedy, const char *origin,

@@ -94,6 +94,29 @@ def test_no_link_of_this_machine_is_followed(session, glovebox, tmp_path):
     assert list(outside.iterdir()) == [] and (tmp_path / 'file').read_text() == 'good'
 
 
+# ---- errors -----------------------------------------------------------------------------
+
+
+def test_remedies_name_verbs_and_no_routes(session, glovebox):
+    assert glovebox('checkpoint', session.id, 'one').returncode == 0
+    wrong = {
+        'glovebox ps': ('kill', 's_' + 'a' * 26),
+        'glovebox tree': ('rollback', session.id, 'two'),
+        'glovebox volumes create': ('new', '--volume', 'nosuch:/mnt/x'),
+        'choose none or loopback': ('new', '--network', 'any'),
+        'at least 16M': ('new', '--memory', '1'),
+        'nothing may stand behind the port': ('ps', '--url', 'http://127.0.0.1:8000/v1'),
+    }
+    for said, words in wrong.items():
+        seen = glovebox(*words)
+        assert seen.returncode != 0 and said in seen.stderr, (words, seen)
+        assert '/v1/' not in seen.stderr.replace('8000/v1', '') and 'GET ' not in seen.stderr, seen
+    assert glovebox('pause', session.id).returncode == 0
+    refused = glovebox('exec', session.id, '--', 'true')
+    assert glovebox('resume', session.id).returncode == 0
+    assert 'Resume the session with `glovebox resume`.' in refused.stderr
+
+
 # ---- top, open --------------------------------------------------------------------------
 
 

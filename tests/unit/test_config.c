@@ -166,7 +166,7 @@ static void test_file_errors(void)
 		{ "timeout 3", "is not a setting", "key = value" },
 		{ "timeout = soon", "line 1: timeout: 'soon' is not a duration", "90s" },
 		{ "timeout = 0", "line 1: timeout: 0 is out of range", "between 0.1 and 3600" },
-		{ "memory = 1k", "out of range", "between 16M and" },
+		{ "memory = 1k", "out of range", "at least 16M" },
 		{ "memory = lots", "is not a size", "512M" },
 		{ "ready = -1", "is not a whole number", "4" },
 		{ "access-log = perhaps", "is not yes or no", "yes or no" },
