@@ -19,11 +19,14 @@
 
 enum { HISTORY_LINES = 2000 };
 
+enum { MARK_MAX = 32 };
+
 struct prompt {
 	EditLine *edit; /* NULL for a pipe */
 	History *history;
 	char *history_path;
 	bool more, colour;
+	char marks[2][MARK_MAX];  /* before a new cell, and inside one */
 	prompt_complete complete; /* NULL: a tab is a tab */
 	void *userdata;
 	char *line; /* of a pipe */
@@ -41,14 +44,21 @@ static void on_interrupt(int number)
 /* '\1' encloses what takes no room on the screen. */
 static char *prompt_text(EditLine *edit)
 {
-	static char plain[] = ">>> ", more[] = "... ";
-	static char coloured[] = "\1\033[1;32m\1>>>\1\033[0m\1 ",
-		    coloured_more[] = "\1\033[32m\1...\1\033[0m\1 ";
 	struct prompt *p;
 	el_get(edit, EL_CLIENTDATA, &p);
-	if (p->colour)
-		return p->more ? coloured_more : coloured;
-	return p->more ? more : plain;
+	return p->marks[p->more];
+}
+
+void prompt_set_marks(struct prompt *p, const char *mark, const char *more)
+{
+	const char *const words[] = { mark, more }, *const colours[] = { "1;32", "32" };
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		if (p->colour)
+			snprintf(p->marks[i], MARK_MAX, "\1\033[%sm\1%s\1\033[0m\1 ", colours[i],
+				words[i]);
+		else
+			snprintf(p->marks[i], MARK_MAX, "%s ", words[i]);
+	}
 }
 
 static void open_history(struct prompt *p, const char *path)
@@ -231,6 +241,7 @@ static int open_editor(struct prompt *p, const char *history_path)
 	if (!p->edit)
 		return -ENOMEM;
 	p->colour = !getenv("NO_COLOR") && isatty(STDOUT_FILENO);
+	prompt_set_marks(p, ">>>", "...");
 	el_set(p->edit, EL_CLIENTDATA, p);
 	el_set(p->edit, EL_EDITOR, "emacs");
 	el_set(p->edit, EL_PROMPT_ESC, prompt_text, '\1');

@@ -10,6 +10,9 @@ struct prompt;
 int prompt_create(const char *history_path, struct prompt **ret);
 void prompt_destroy(struct prompt *p); /* saves the history; NULL is fine */
 
+/* What stands before a new cell and before the further lines of one; Python's signs if not set. */
+void prompt_set_marks(struct prompt *p, const char *mark, const char *more);
+
 bool prompt_is_terminal(const struct prompt *p);
 
 /*

@@ -243,16 +243,19 @@ static void run_cell(struct shell *sh)
 
 static void do_help(struct shell *sh)
 {
-	(void)sh;
+	bool bash = sh->options->bash;
 	printf("%%undo [NAME]        restores variables and files from before the last cell, or from a checkpoint\n"
 	       "%%checkpoint [NAME]  takes a checkpoint of variables and files\n"
 	       "%%fork [NAME]        continues in a copy of the session (or of a checkpoint)\n"
 	       "%%tree               lists the checkpoints\n"
-	       "%%reset              starts a fresh interpreter: variables are lost, files in /workspace stay\n"
+	       "%%reset              starts a fresh %s: variables are lost, files in /workspace stay\n"
 	       "%%quit               ends the shell (so do Ctrl-D and exit)\n"
 	       "%%help               prints this text\n"
 	       "Ctrl-C interrupts a running cell; a second Ctrl-C ends the session.\n"
-	       "A block (def, for, …) ends with an empty line.\n");
+	       "A block (%s, …) ends with an empty line.\n",
+		bash ? "shell" : "interpreter", bash ? "do, then, {" : "def, for");
+	if (bash)
+		printf("Commands have no terminal; for vim or top: `glovebox exec -t` with a session of a server.\n");
 }
 
 /*
@@ -300,6 +303,8 @@ static void do_fork(struct shell *sh)
 static void do_tree(struct shell *sh)
 {
 	struct checkpoint_info c;
+	if (!local_checkpoint(sh->local, 0, &c))
+		printf("(no checkpoints; %%checkpoint takes one)\n");
 	for (unsigned i = 0; local_checkpoint(sh->local, i, &c); i++)
 		printf("%s %-24s after cell %-4u %6.1f MB\n", c.current ? "*" : "-",
 			c.name ? c.name : "(automatic)", c.cell, (double)c.size_bytes / 1e6);
@@ -448,7 +453,9 @@ static int run_shell(const struct options *o)
 		if (prompt_is_terminal(sh.prompt))
 			printf("Glovebox %s: %s in a sandbox. %%help for help, Ctrl-D to end.\n",
 				GLOVEBOX_VERSION, o->bash ? "bash" : "Python");
-		if (!o->bash)
+		if (o->bash)
+			prompt_set_marks(sh.prompt, "$", ">");
+		else
 			prompt_set_completion(sh.prompt, complete, &sh);
 		tell_missing_modules(&sh);
 		loop(&sh);

@@ -248,7 +248,7 @@ class Terminal:
     def send(self, text):
         os.write(self.fd, text.encode())
 
-    def prompt(self, pattern=r"(>>>|\.\.\.) $"):
+    def prompt(self, pattern=r"(>>>|\.\.\.|\$) $"):
         """Waits for a prompt, and for the editor to take the keyboard over, which it does just after."""
         self.expect(pattern)
         assert wait_until(lambda: not termios.tcgetattr(self.fd)[3] & termios.ICANON)
@@ -283,6 +283,14 @@ def test_shell_on_a_terminal(shell):
     shell.line("%nonsense", "Unknown command %nonsense")
     shell.line("%reset", "fresh interpreter")
     shell.line("x", "NameError")
+
+
+def test_shell_of_bash_on_a_terminal(tmp_path):
+    t = Terminal("shell", "--bash", XDG_STATE_HOME=str(tmp_path / "state"))
+    t.line("%tree", "no checkpoints")
+    t.line("x=7; echo $((x * 6))", r"\r\n42\r\n")
+    t.line("%help", "A block .do, then")
+    t.close()
 
 
 def test_shell_interrupts(shell):
