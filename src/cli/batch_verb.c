@@ -202,15 +202,29 @@ static void count_items(struct work *w)
 	rewind(w->in);
 }
 
+/* A line that is not JSON would be told with its place in the request, not in the file. */
+static int check_line(const char *line, size_t len, size_t number, struct error *e)
+{
+	_cleanup_json_ json_t *item = NULL;
+	int r = json_read(line, len, e, &item);
+	if (r < 0)
+		error_wrap(e, "line %zu of the file", number);
+	else if (!json_is_object(item))
+		r = error_set(e, -EINVAL, "line %zu of the file is not a JSON object", number);
+	return r < 0 ? error_remedy(e, "write an item per line, such as {\"code\": \"print(1)\"}")
+		     : 0;
+}
+
 static int read_items(struct work *w, struct error *e)
 {
 	_cleanup_buffer_ struct buffer items = BUFFER_INIT(0);
 	_cleanup_free_ char *line = NULL;
-	size_t room = 0, index = 0;
+	size_t room = 0, index = 0, number = 0;
 	ssize_t n;
 	int r = 0;
 
 	while (r == 0 && (n = getline(&line, &room, w->in)) > 0) {
+		number++;
 		if (is_blank(line))
 			continue;
 		size_t at = index++;
@@ -218,6 +232,9 @@ static int read_items(struct work *w, struct error *e)
 			w->skipped++;
 			continue;
 		}
+		r = check_line(line, (size_t)n, number, e);
+		if (r < 0)
+			return r;
 		r = w->chunk_n ? buffer_append_char(&items, ',') : 0;
 		if (r == 0)
 			r = buffer_append(&items, line, (size_t)n);

@@ -273,6 +273,8 @@ def test_command_from_stdin_and_its_errors(api, tmp_path):
     assert json.loads(ran.stdout)['observation']['stdout'] == '1\n' and ran.stderr == ''
     ran = gb.cli('batch', '-u', api.url, '-', input='{"cod": 1}\n')
     assert ran.returncode == 1 and 'items[0]' in ran.stderr
+    ran = gb.cli('batch', '-u', api.url, '-', input='{"code": "print(1)"}\n\nhello\n')
+    assert ran.returncode == 1 and 'line 3 of the file: malformed JSON' in ran.stderr
     ran = gb.cli('batch', '-u', api.url, tmp_path / 'none')
     assert ran.returncode == 1 and 'none' in ran.stderr
     assert gb.cli('batch').returncode == 2
