@@ -352,6 +352,8 @@ def test_docs_page(api):
         assert path in page.text, path
     for field in ('timeout_s', 'stdin', 'idle_timeout_s', 'memory_bytes'):
         assert field in page.text
+    assert '<code>Accept: text/event-stream</code>' in answer.text
+    assert '`' not in page.text, 'backticks are shown as code'
     assert "default-src 'none'" in answer.headers['Content-Security-Policy']
 
 

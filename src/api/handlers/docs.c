@@ -17,19 +17,37 @@
 enum { PAGE_DOCS_CSS, PAGE_DOCS_INTRO, PAGE_DOCS_HELP };
 
 /* Text of ours, but tables hold < and & like any prose. */
+static void put_char(struct buffer *b, char c)
+{
+	if (c == '<')
+		buffer_append_str(b, "&lt;");
+	else if (c == '>')
+		buffer_append_str(b, "&gt;");
+	else if (c == '&')
+		buffer_append_str(b, "&amp;");
+	else if (c == '"')
+		buffer_append_str(b, "&quot;");
+	else
+		buffer_append_char(b, c);
+}
+
 static void put(struct buffer *b, const char *text)
 {
+	for (; *text; text++)
+		put_char(b, *text);
+}
+
+/* Prose: text between two backticks is code. */
+static void put_prose(struct buffer *b, const char *text)
+{
+	bool code = false;
 	for (; *text; text++) {
-		if (*text == '<')
-			buffer_append_str(b, "&lt;");
-		else if (*text == '>')
-			buffer_append_str(b, "&gt;");
-		else if (*text == '&')
-			buffer_append_str(b, "&amp;");
-		else if (*text == '"')
-			buffer_append_str(b, "&quot;");
-		else
-			buffer_append_char(b, *text);
+		if (*text == '`' && (code || strchr(text + 1, '`'))) {
+			buffer_append_str(b, code ? "</code>" : "<code>");
+			code = !code;
+		} else {
+			put_char(b, *text);
+		}
 	}
 }
 
@@ -46,7 +64,7 @@ static void put_fields(struct buffer *b, const struct fields *f, const char *pre
 			put(b, field->default_text);
 		}
 		buffer_append_str(b, "<td>");
-		put(b, field->help ? field->help : "");
+		put_prose(b, field->help ? field->help : "");
 		buffer_append_str(b, "\n");
 		if (field->type == FIELD_OBJECT) {
 			char inner[64];
@@ -62,9 +80,8 @@ static void put_shape_rows(struct buffer *b, const struct shape *s, const char *
 		const struct shape_row *row = &s->row[i];
 		buffer_printf(b, "<tr><td><code>%s%s</code><td>%s%s<td>", prefix, row->name,
 			row->type, row->nullable ? " or null" : "");
-		put(b, row->help                        ? row->help
-			: row->of && row->of->open_help ? row->of->open_help
-							: "");
+		const char *of = row->of && row->of->open_help ? row->of->open_help : "";
+		put_prose(b, row->help ? row->help : of);
 		buffer_append_str(b, "\n");
 		if (row->of && depth < 2) {
 			char inner[96];
@@ -141,7 +158,7 @@ static void put_route(struct buffer *b, const struct route *r)
 		"<section id=\"%s\"><h3><b>%s</b> <code>%s</code></h3>\n<p><strong>%s.</strong> ",
 		r->operation, http_method_name(r->method), r->pattern, r->summary);
 	if (r->description)
-		put(b, r->description);
+		put_prose(b, r->description);
 	if (r->flags & ROUTE_PUBLIC)
 		buffer_append_str(b, " Needs no token.");
 	buffer_append_str(b, "</p>\n");
