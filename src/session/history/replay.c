@@ -123,7 +123,7 @@ const char *replay_words(const struct session *s, char text[REPLAY_WORDS_MAX])
 			s->history.replayed.n, s->history.replayed.n_differ,
 			s->history.replayed.differ[0]);
 	else if (s->history.replayed.n)
-		snprintf(text, REPLAY_WORDS_MAX, " (%u cells were run again)",
-			s->history.replayed.n);
+		snprintf(text, REPLAY_WORDS_MAX, " (%u cell%s run again)", s->history.replayed.n,
+			s->history.replayed.n == 1 ? " was" : "s were");
 	return text;
 }
