@@ -34,7 +34,7 @@ static const struct option_row rows[] = {
 	  .help = "the nodes are the pods of a StatefulSet: NAME-0.DOMAIN, NAME-1.DOMAIN and so on. The router asks for their "
 		  "addresses while it runs" },
 	{ "name", 0, OPTION_TEXT, AT(name), .value = "NAME", .fallback = "glovebox",
-	  .help = "of the StatefulSet; each server runs with --node and the name of its pod" },
+	  .help = "name of the StatefulSet; each server runs with --node and the name of its pod" },
 	{ "count", 0, OPTION_COUNT, AT(count), 1, LIMIT_FLEET_NODES, "N", "16",
 	  .help = "pods that there may ever be; names that nobody has are harmless" },
 	{ "port", 0, OPTION_COUNT, AT(port), 1, 65535, "PORT", "8000",

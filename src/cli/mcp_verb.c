@@ -180,6 +180,10 @@ static int serve(const struct options *o)
 	struct mcp_bridge_config config = { .address = o->url, .token = o->token };
 	int r = 0;
 
+	if (isatty(STDIN_FILENO))
+		fprintf(stderr,
+			"glovebox mcp: waiting for MCP messages on standard input, one per line. An assistant starts this\n"
+			"  command by itself: `glovebox mcp --install HOST` prints its configuration. Ctrl-D ends.\n");
 	if (!config.address && !o->private_server && answers(default_url) &&
 		takes_token(default_url, o->token))
 		config.address = default_url;

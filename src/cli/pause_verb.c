@@ -24,8 +24,9 @@ static const struct cli_page pause_page = {
 	.verb = "pause",
 	.usage = "[options] SESSION…",
 	.about =
-		"Pauses sessions, given by id or name. A paused session keeps its variables, files and processes, and does not\n"
-		"expire; its processes are stopped, and it refuses cells until it is resumed.",
+		"Pauses sessions, given by id or name. A paused session keeps its variables, files and processes, which are\n"
+		"stopped, and refuses cells until it is resumed. It ends when it was paused for longer than the server's setting\n"
+		"max-paused (24 hours by default).",
 	.rows = rows,
 	.examples = "  glovebox pause analysis\n",
 	.environment = true,

@@ -31,7 +31,7 @@ static const char *const sorts[] = { "cpu", "memory", "cells", "age", NULL };
 static const struct option_row rows[] = {
 	CLIENT_ROWS(struct options),
 	{ "interval", 'i', OPTION_SECONDS, offsetof(struct options, interval_s), 0.2, 3600, "SECONDS", .fallback = "2",
-	  .flag_only = true, .help = "time between two looks" },
+	  .flag_only = true, .help = "time between two updates" },
 	{ "sort", 's', OPTION_CHOICE, offsetof(struct options, sort), .value = "COLUMN", .fallback = "cpu", .choices = sorts,
 	  .flag_only = true, .help = "cpu, memory, cells or age; the largest first" },
 	{ "once", '1', OPTION_FLAG, offsetof(struct options, once), .flag_only = true,
@@ -46,7 +46,7 @@ static const struct cli_page page = {
 	.usage = "[options]",
 	.about =
 		"Shows the sessions of a server with their memory, CPU and cells, and updates the table until q or Ctrl-C is\n"
-		"pressed. CPU% is the CPU time since the previous look, in percent of one core.",
+		"pressed. CPU% is the CPU time since the previous update, in percent of one core.",
 	.rows = rows,
 	.examples = "  glovebox top\n"
 		    "  glovebox top --sort memory --once\n",
