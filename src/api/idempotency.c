@@ -166,7 +166,7 @@ static int refuse_known(const struct idempotent *r, struct error *e)
 		return error_slug(e, "idempotency_busy");
 	}
 
-	error_set(e, -EEXIST, "another request had this Idempotency-Key");
+	error_set(e, -EEXIST, "this Idempotency-Key was already used for a different request");
 	error_remedy(e, "Use a new key for a new request.");
 	return error_slug(e, "idempotency_conflict");
 }

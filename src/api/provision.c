@@ -104,7 +104,7 @@ static void put_problem(struct json_writer *w, const struct call *c, const struc
 	char remedy[EDGE_TEXT_MAX];
 	json_open_object(w);
 	json_field_cstr(w, "type", "about:blank");
-	json_field_cstr(w, "title", "the packages cannot be had");
+	json_field_cstr(w, "title", "the packages are not available");
 	json_field_int(w, "status", call_status_of(e));
 	json_field_cstr(w, "code", e->slug);
 	json_field_cstr(w, "detail", e->text);

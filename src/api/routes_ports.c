@@ -14,9 +14,9 @@
 		.summary = "Ask a server inside the session", .status = 200,             \
 		.content_type = "application/octet-stream", .description = TEXT          \
 	}
-#define TEXT                                                                                                \
-	"The path is a port and what the server is asked for. Request and answer are streamed; WebSockets " \
-	"pass. Nothing listens there: 502. Pages are sandboxed by the browser and have no cookies: open "   \
+#define TEXT                                                                                                                 \
+	"The path contains the port and the path of the request to the server. Request and answer are streamed; WebSockets " \
+	"pass. Nothing listens there: 502. Pages are sandboxed by the browser and have no cookies: open "                    \
 	"`url` of GET …/ports for an application with an origin of its own."
 
 const struct route port_routes[] = {

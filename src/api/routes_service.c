@@ -27,9 +27,10 @@ const struct route service_routes[] = {
 		.pattern = "/v1/node",
 		.handle = handle_node,
 		.operation = "getNode",
-		.summary = "Look at the server as a node",
-		.description = "Its sessions, and whether it is being drained. With several tokens "
-			       "only the operator of the machine can see this.",
+		.summary = "Get the state of the server",
+		.description =
+			"The sessions of the server, and whether it is being drained. With several tokens "
+			"only the operator of the machine can see this.",
 		.status = 200,
 		.content_type = JSON,
 		.shape = &shape_node,
@@ -43,7 +44,7 @@ const struct route service_routes[] = {
 		.summary = "Drain the server",
 		.description =
 			"The server makes no new sessions (503 `draining`), /readyz is 503, /health "
-			"stays 200. Sessions that are there are served to their end or until the deadline.",
+			"stays 200. Existing sessions continue until they end or until the deadline.",
 		.request = &drain_fields,
 		.status = 200,
 		.content_type = JSON,

@@ -246,7 +246,7 @@ const struct route session_routes[] = {
 		.handle = handle_checkpoint_delete,
 		.operation = "deleteCheckpoint",
 		.summary = "Delete a checkpoint",
-		.description = "By id or name. Checkpoints that were taken after it stay.",
+		.description = "Id or name of the checkpoint. Later checkpoints are kept.",
 		.status = 204,
 		.example = "curl -s -X DELETE $URL/v1/sessions/$ID/checkpoints/clean",
 	},

@@ -38,7 +38,7 @@ static int find(const char *const *places, const char *what, struct error *e, ch
 		last = *places;
 	}
 
-	error_set(e, -ENOENT, "%s not with this program (%s/%s)", what, self, last);
+	error_set(e, -ENOENT, "%s missing: there is no file %s/%s", what, self, last);
 	return error_remedy(e, "build it with `make`, or install all of it with `make install`");
 }
 

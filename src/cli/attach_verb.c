@@ -43,7 +43,7 @@ static const struct cli_page page = {
 	.verb = "attach",
 	.usage = "[options] SESSION",
 	.about =
-		"Shows the cells of a session of a server while any client runs them, and runs what you type as cells of the\n"
+		"Shows the cells of a session of a server while any client runs them, and runs the lines that you type as cells of the\n"
 		"session. A line that ends with a colon, a comma, a backslash or an open bracket begins a block, which ends\n"
 		"with an empty line. Ctrl-C interrupts the running cell, Ctrl-D detaches; the session stays.",
 	.rows = rows,
@@ -309,7 +309,7 @@ int cli_attach(int argc, char **argv)
 	int code, first = cli_parse(&page, &o, argc, argv, true, &code);
 	if (first >= 0 && argc - first != 1)
 		code = cli_usage(page.verb, argc == first ? "which session? Give its id or name"
-							  : "one session at a time");
+							  : "give only one session");
 	else if (first >= 0)
 		code = run_attach(&o, argv[first]);
 	options_finish(rows, &o);

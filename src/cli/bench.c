@@ -39,7 +39,7 @@ static const struct cli_page page = {
 	.verb = "bench",
 	.usage = "[--explain | --soak MINUTES | --all] [--quick] [--json] [PART …]",
 	.about =
-		"Measures this program on this machine, with a server that is started for it and ended after it. The report goes to\n"
+		"Measures this program on this machine, with a server that is started and ended for this purpose. The report goes to\n"
 		"the terminal as Markdown. A copy with all samples and pictures is written to bench/results, or to ./glovebox-bench\n"
 		"if the program is installed. PART selects parts: start cell compute idle printing modes growth episodes …",
 	.rows = rows,

@@ -88,7 +88,7 @@ const struct cli_verb cli_verbs[] = {
 	{ "mcp", cli_mcp, "offer Python sessions to an assistant (MCP over stdio)" },
 	{ "volumes", cli_volumes, "manage the volumes of a server, which outlive sessions" },
 	{ "drain", cli_drain, "let a server make no new sessions, before it is replaced" },
-	{ "fleet", cli_fleet, "print the configuration of a router before several servers" },
+	{ "fleet", cli_fleet, "print the configuration of a router for several servers" },
 	{ "packages", cli_packages, "manage the packages of sessions" },
 	{ "profiles", cli_profiles, "list executor profiles" },
 	{ "doctor", cli_doctor, "check this machine and list what is missing" },

@@ -409,7 +409,7 @@ int cli_cp(int argc, char **argv)
 	struct error e = { 0 };
 	int code, first = cli_parse(&page, &o, argc, argv, true, &code);
 	if (first >= 0 && argc - first != 2) {
-		code = cli_usage(page.verb, "give two words: from where and to where");
+		code = cli_usage(page.verb, "give a source and a target");
 	} else if (first >= 0 && (read_side(argv[first], &from, &e) < 0 ||
 					 read_side(argv[first + 1], &to, &e) < 0)) {
 		cli_show_error(page.verb, &e);

@@ -25,7 +25,7 @@ static const struct option_row rows[] = {
 		.fallback = "0",
 		.min = 0,
 		.max = 31536000,
-		.help = "end the sessions that are still there after this time; 0: serve them to their end" },
+		.help = "end the remaining sessions after this time; 0: let them continue until they end" },
 	{ .name = "wait",
 		.type = OPTION_FLAG,
 		.offset = offsetof(struct options, wait),
@@ -33,7 +33,7 @@ static const struct option_row rows[] = {
 	{ .name = "cancel",
 		.type = OPTION_FLAG,
 		.offset = offsetof(struct options, cancel),
-		.help = "cancel the drain: the server makes sessions again" },
+		.help = "cancel the drain: the server creates new sessions again" },
 	CLIENT_ROWS(struct options),
 	CLI_HELP(struct options),
 	{ NULL },
@@ -43,8 +43,8 @@ static const struct cli_page page = {
 	.verb = "drain",
 	.usage = "[options]",
 	.about =
-		"Drains a server before it is replaced: it makes no new sessions and serves the ones that it has. A load balancer that\n"
-		"looks at /readyz sends new sessions elsewhere. SIGUSR1 to the server does the same.",
+		"Drains a server before it is replaced: the server creates no new sessions, and serves its existing sessions. A load\n"
+		"balancer that checks /readyz sends new sessions to other servers. The signal SIGUSR1 to the server does the same.",
 	.rows = rows,
 	.examples = "  glovebox drain --deadline 600 --wait && systemctl restart glovebox\n"
 		    "  glovebox drain --cancel\n",

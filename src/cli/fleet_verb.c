@@ -26,17 +26,17 @@ static const struct option_row rows[] = {
 	{ "tls", 0, OPTION_TEXT, AT(tls), .value = "FILE",
 	  .help = "serve HTTPS; the file has the certificate and its key, as PEM" },
 	{ "agent", 0, OPTION_FLAG, AT(agent), .fallback = "yes",
-	  .help = "ask each node how much room it has (--agent-listen of the server); --no-agent: new sessions go to all nodes "
-		  "equally, and a full one passes them on" },
+	  .help = "ask each node for its share of free sessions (--agent-listen of the server); --no-agent: new sessions are distributed "
+		  "equally, and a session that a full node refuses goes to another node" },
 	{ "agent-port", 0, OPTION_COUNT, AT(agent_port), 0, 65535, "PORT", "0",
-	  .help = "port of --agent-listen on every node; 0: the port behind that of the node" },
+	  .help = "port of --agent-listen on every node; 0: the port of the node plus one" },
 	{ "dns", 0, OPTION_TEXT, AT(dns), .value = "DOMAIN", .group = "nodes by DNS",
-	  .help = "the nodes are the pods of a StatefulSet: NAME-0.DOMAIN, NAME-1.DOMAIN and so on. The router asks for their "
-		  "addresses while it runs" },
+	  .help = "the nodes are the pods of a StatefulSet: NAME-0.DOMAIN, NAME-1.DOMAIN and so on. The router resolves these names "
+		  "while it runs" },
 	{ "name", 0, OPTION_TEXT, AT(name), .value = "NAME", .fallback = "glovebox",
 	  .help = "name of the StatefulSet; each server runs with --node and the name of its pod" },
 	{ "count", 0, OPTION_COUNT, AT(count), 1, LIMIT_FLEET_NODES, "N", "16",
-	  .help = "pods that there may ever be; names that nobody has are harmless" },
+	  .help = "maximum number of pods; names of pods that do not exist are harmless" },
 	{ "port", 0, OPTION_COUNT, AT(port), 1, 65535, "PORT", "8000",
 	  .help = "port of the servers" },
 	{ "nameserver", 0, OPTION_TEXT, AT(nameserver), .value = "ADDRESS:PORT",
@@ -50,8 +50,8 @@ static const struct cli_page page = {
 	.verb = "fleet",
 	.usage = "haproxy NAME=ADDRESS… | haproxy --dns DOMAIN [options]",
 	.about =
-		"Prints the whole configuration of HAProxy as the router before several servers. The ids of sessions name their node,\n"
-		"so the router keeps no list of them, and several routers need nothing of each other.",
+		"Prints the complete configuration of HAProxy as the router for several servers. The id of a session identifies its node,\n"
+		"so the router keeps no list of sessions, and several routers share no state.",
 	.rows = rows,
 	.examples =
 		"  glovebox fleet haproxy a=10.0.0.1:8000 b=10.0.0.2:8000 > /etc/haproxy/haproxy.cfg\n"
@@ -99,7 +99,7 @@ int cli_fleet(int argc, char **argv)
 	int code, first = cli_parse(&page, &o, argc, argv, true, &code);
 
 	if (first >= 0 && (first >= argc || !text_eq(argv[first], "haproxy")))
-		code = cli_usage(page.verb, "for which router? There is: haproxy");
+		code = cli_usage(page.verb, "name the router: haproxy");
 	else if (first >= 0 && (first + 1 < argc) == (o.dns != NULL))
 		code = cli_usage(page.verb, "give the nodes as NAME=ADDRESS, or --dns, not both");
 	else if (first >= 0)

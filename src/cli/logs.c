@@ -134,7 +134,7 @@ int cli_logs(int argc, char **argv)
 	int code, first = cli_parse(&page, &o, argc, argv, true, &code);
 	if (first >= 0 && argc - first != 1)
 		code = cli_usage(page.verb, argc == first ? "which session? Give its id or name"
-							  : "one session at a time");
+							  : "give only one session");
 	else if (first >= 0)
 		code = run_logs(&o, argv[first]);
 	options_finish(rows, &o);

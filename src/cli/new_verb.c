@@ -24,23 +24,23 @@ static const struct option_row rows[] = {
 	{ "profile", 0, OPTION_TEXT, AT(profile), .value = "NAME", .flag_only = true,
 	  .help = "executor profile (default: the server's)" },
 	{ "env", 'e', OPTION_ITEMS, AT(env), .value = "NAME=VALUE", .flag_only = true,
-	  .help = "a variable of its environment; may be repeated" },
+	  .help = "an environment variable of the session; may be repeated" },
 	{ "package", 'p', OPTION_ITEMS, AT(packages), .value = "PACKAGE", .flag_only = true,
-	  .help = "a package that it needs, such as 'pandas>=2'; may be repeated" },
+	  .help = "a package that the session needs, such as 'pandas>=2'; may be repeated" },
 	{ "mount", 0, OPTION_ITEMS, AT(mounts), .value = "NAME:/PLACE", .flag_only = true,
-	  .help = "a directory of the server, which its setting mount names, read-only; /PLACE is /NAME or below /mnt; may be repeated" },
+	  .help = "show the session a directory that the server's setting mount names, read-only; /PLACE is /NAME or below /mnt; may be repeated" },
 	{ "volume", 0, OPTION_ITEMS, AT(volumes), .value = "NAME:/mnt/X[:ro]", .flag_only = true,
 	  .help = "a volume (glovebox volumes), to write to or, with :ro, to read; may be repeated" },
 	{ "network", 0, OPTION_TEXT, AT(network), .value = "WHICH", .flag_only = true,
-	  .help = "its network: none or loopback (default: the server's)" },
+	  .help = "network of the session: none or loopback (default: the server's)" },
 	{ "memory", 'm', OPTION_SIZE, AT(memory), 16 << 20, 0, "SIZE", .flag_only = true,
-	  .help = "its memory limit (default: the server's)" },
+	  .help = "memory limit of the session (default: the server's)" },
 	{ "ttl", 0, OPTION_SECONDS, AT(ttl_s), 1, 0, "SECONDS", .flag_only = true,
-	  .help = "end it after this time" },
+	  .help = "end the session after this time" },
 	{ "idle-timeout", 0, OPTION_SECONDS, AT(idle_s), 1, 0, "SECONDS", .flag_only = true,
-	  .help = "end it when nobody has used it for this time" },
+	  .help = "end the session when no client has used it for this time" },
 	{ "display", 0, OPTION_FLAG, AT(display), .flag_only = true,
-	  .help = "give it a screen for windows" },
+	  .help = "give the session a screen for windows" },
 	{ "json", 0, OPTION_FLAG, AT(json), .flag_only = true,
 	  .help = "print the whole session as JSON instead of its id" },
 	CLI_HELP(struct options),
@@ -51,7 +51,8 @@ static const struct option_row rows[] = {
 static const struct cli_page page = {
 	.verb = "new",
 	.usage = "[options] [NAME]",
-	.about = "Makes a session of a server and prints its id. It can be used by its name, too.",
+	.about =
+		"Creates a session on a server and prints its id. Other commands accept the id or the name.",
 	.rows = rows,
 	.examples =
 		"  glovebox new analysis\n"
@@ -160,7 +161,8 @@ int cli_new(int argc, char **argv)
 	struct options o = { 0 };
 	int code, first = cli_parse(&page, &o, argc, argv, true, &code);
 	if (first >= 0 && first + 1 < argc)
-		code = cli_usage(page.verb, "one name, not '%.60s' too", argv[first + 1]);
+		code = cli_usage(page.verb, "give only one name; unexpected argument '%.60s'",
+			argv[first + 1]);
 	else if (first >= 0) {
 		if (first < argc)
 			o.name = strdup(argv[first]);

@@ -128,7 +128,7 @@ int cli_open(int argc, char **argv)
 	struct options o = { 0 };
 	int code, first = cli_parse(&page, &o, argc, argv, true, &code);
 	if (first >= 0 && argc - first > 1)
-		code = cli_usage(page.verb, "one session at a time");
+		code = cli_usage(page.verb, "give only one session");
 	else if (first >= 0)
 		code = open_console(&o, first < argc ? argv[first] : NULL);
 	options_finish(rows, &o);

@@ -36,7 +36,7 @@ static void print_ports(const json_t *answer)
 {
 	const json_t *ports = json_object_get(answer, "ports");
 	if (!json_array_size(ports))
-		fputs("glovebox ports: nothing listens in this session; a server in it needs a loopback (glovebox new --network loopback)\n",
+		fputs("glovebox ports: no server listens in this session; servers need a loopback (glovebox new --network loopback)\n",
 			stderr);
 	for (size_t i = 0; i < json_array_size(ports); i++) {
 		const json_t *port = json_array_get(ports, i);

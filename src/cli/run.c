@@ -21,7 +21,7 @@
 /* clang-format off */
 static const struct option_row rows[] = {
 	{ "code", 'c', OPTION_TEXT, AT(code), .value = "CODE", .ends = true,
-	  .help = "run this code; the words after it are its arguments" },
+	  .help = "run this code; the command-line words after it are its arguments" },
 	{ "timeout", 't', OPTION_SECONDS, AT(timeout), 0.1, 0, "SECONDS",
 	  .help = "time limit; the exit code is then 124 (default: no limit)" },
 	{ "profile", 0, OPTION_TEXT, AT(profile), .value = "NAME",

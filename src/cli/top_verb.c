@@ -35,7 +35,7 @@ static const struct option_row rows[] = {
 	{ "sort", 's', OPTION_CHOICE, offsetof(struct options, sort), .value = "COLUMN", .fallback = "cpu", .choices = sorts,
 	  .flag_only = true, .help = "cpu, memory, cells or age; the largest first" },
 	{ "once", '1', OPTION_FLAG, offsetof(struct options, once), .flag_only = true,
-	  .help = "print the table once (so it is if the output is not a terminal)" },
+	  .help = "print the table once (the default if the output is not a terminal)" },
 	CLI_HELP(struct options),
 	{ NULL },
 };

@@ -126,7 +126,7 @@ int agent_create(const struct agent_config *config, struct error *e, struct agen
 	a->listener.data = a->pause.data = a;
 	a->handles = 2;
 	uv_poll_start(&a->listener, UV_READABLE, on_connection);
-	log_info("tells routers at %s how much room there is", config->listen);
+	log_info("routers can ask at %s for the share of sessions that are free", config->listen);
 	*ret = a;
 	return 0;
 }

@@ -51,7 +51,7 @@ const struct option_row config_rows[] = {
 	  .help = "name of this server in a fleet: its ids begin with four letters of this name, so that a router finds the "
 		  "server (default: no fleet)" },
 	{ .name = "agent-listen", .type = OPTION_TEXT, .offset = AT(agent_listen), .value = "ADDRESS",
-	  .help = "address where routers of a fleet hear how much room this server has (HAProxy's agent check): HOST:PORT "
+	  .help = "address where routers of a fleet ask for the share of sessions that are free (HAProxy's agent check): HOST:PORT "
 		  "(default: none)" },
 	{ .name = "drain", .type = OPTION_SECONDS, .offset = AT(drain), .max = 86400, .value = "SECONDS",
 	  .fallback = "30",
@@ -61,7 +61,7 @@ const struct option_row config_rows[] = {
 		  "~/.local/state/glovebox)" },
 	{ .name = "log-level", .type = OPTION_CHOICE, .offset = AT(log_level), .value = "LEVEL", .fallback = "info",
 	  .choices = log_levels,
-	  .help = "least important lines to log: debug, info, warning, error, none" },
+	  .help = "lowest level of log lines to write: debug, info, warning, error, none" },
 	{ .name = "access-log", .type = OPTION_FLAG, .offset = AT(access_log), .fallback = "yes",
 	  .help = "log one line per request (on unless --no-access-log)" },
 	{ .name = "live-control", .type = OPTION_FLAG, .offset = AT(live_control), .fallback = "yes",
@@ -76,10 +76,10 @@ const struct option_row config_rows[] = {
 		  "mcp-tools=run_python,read_file" },
 	{ .name = "metrics-token", .type = OPTION_TEXT, .offset = AT(metrics_token), .value = "TOKEN",
 	  .help = "token that opens /metrics of the whole server and nothing else; with several tokens, each of them "
-		  "sees only figures of its own sessions there" },
+		  "sees there only the figures of its own sessions" },
 	{ .name = "allow-anonymous", .type = OPTION_FLAG, .offset = AT(allow_anonymous),
 	  .help = "serve without a token even where other machines can reach the address; for containers, where the "
-		  "published port decides" },
+		  "published port decides who can connect" },
 	{ .name = "allow-host", .type = OPTION_LIST, .offset = AT(allow_host), .value = "NAMES",
 	  .help = "host names by which clients may call the server, besides its address and the loopback names; * for "
 		  "any" },
@@ -137,7 +137,7 @@ const struct option_row config_rows[] = {
 	  .help = "sessions of one token alive at once; 0: with several tokens an equal share of --max-sessions each" },
 	{ .name = "max-runs", .type = OPTION_COUNT, .offset = AT(max_runs), .max = 10000, .value = "N",
 	  .fallback = "0",
-	  .help = "programs of batches and of trainers' calls that run at the same time, the others wait; 0: two per "
+	  .help = "programs of batches and of trainers' calls that run at the same time; the others wait; 0: two per "
 		  "CPU, at least four" },
 	{ .name = "queue", .type = OPTION_COUNT, .offset = AT(queue), .max = 1000, .value = "N", .fallback = "16",
 	  .help = "cells that may wait in one session" },
@@ -201,7 +201,7 @@ const struct option_row config_rows[] = {
 		"total output of a cell, shown or not, before the cell is stopped",
 		.min = 1024),
 	WITH_MAX("exec", 0, exec, OPTION_CHOICE, "WHICH", "system", "any",
-		"programs that code may start if the session does not say: those of the system, none, or any",
+		"programs that code may start if the session does not set exec: those of the system, none, or any",
 		.choices = exec_names),
 	WITH_MAX("disk", 0, disk, OPTION_SIZE, "SIZE", "256M", "4G",
 		"bytes in /workspace, and as many in /tmp",
@@ -235,7 +235,7 @@ const struct option_row config_rows[] = {
 	  .value = "HOSTS",
 	  .help = "hosts whose certificates are not checked" },
 	{ .name = "packages-host", .type = OPTION_LIST, .offset = AT(packages.hosts), .value = "HOSTS",
-	  .help = "HOST or HOST:PORT that the installer may reach besides the indexes, for files that lie elsewhere" },
+	  .help = "HOST or HOST:PORT that the installer may reach besides the indexes, for files that are stored elsewhere" },
 	{ .name = "packages-proxy", .type = OPTION_TEXT, .offset = AT(packages.proxy), .value = "URL",
 	  .help = "proxy through which the installer reaches the indexes" },
 	{ .name = "packages-uv", .type = OPTION_TEXT, .offset = AT(packages.uv), .value = "PROGRAM",
@@ -250,7 +250,7 @@ const struct option_row config_rows[] = {
 	{ .name = "packages-build", .type = OPTION_FLAG, .offset = AT(packages.build),
 	  .help = "build source packages on request; their code runs in the installer's jail (default: wheels only)" },
 	{ .name = "packages-isolate", .type = OPTION_FLAG, .offset = AT(packages.isolate), .fallback = "yes",
-	  .help = "build with setuptools and such from the index; --no-packages-isolate: with the system's" },
+	  .help = "build with setuptools and other build tools from the index; --no-packages-isolate: with those of the system" },
 	{ .name = "packages-require-hashes", .type = OPTION_FLAG, .offset = AT(packages.require_hashes),
 	  .help = "install only packages that are requested with a hash" },
 	{ .name = "packages-strict", .type = OPTION_FLAG, .offset = AT(packages.strict),

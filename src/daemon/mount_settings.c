@@ -65,7 +65,7 @@ int mount_settings_names(char *const *settings, struct error *e, char ***ret_nam
 		for (size_t k = 0; names[i] && k < i; k++) {
 			if (strcmp(names[i], names[k]))
 				continue;
-			wrong(e, settings[i], "has a name that another one has");
+			wrong(e, settings[i], "has the same name as another directory");
 			free(names[i]);
 			names[i] = NULL;
 		}

@@ -290,7 +290,7 @@ int haproxy_write(const struct fleet *f, const struct haproxy_settings *s, struc
 	for (size_t i = 0; r == 0 && s->agent && !s->agent_port && i < f->n; i++)
 		if (f->nodes[i].port == 65535)
 			r = error_set(e, -EINVAL,
-				"node %s: there is no port behind 65535 for its agent: give --agent-port",
+				"node %s: its agent would need a port above 65535: give --agent-port",
 				f->nodes[i].name);
 	if (r < 0)
 		return r;

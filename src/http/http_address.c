@@ -57,7 +57,7 @@ int http_address_parse(const char *text, struct error *e, struct http_address *r
 		host++;
 		len -= 2;
 	} else if (memchr(host, ':', len)) {
-		return bad_address(e, text, "an IPv6 address goes into brackets");
+		return bad_address(e, text, "an IPv6 address must be in brackets");
 	}
 
 	if (!len || len > HTTP_HOST_MAX)

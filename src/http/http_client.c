@@ -351,7 +351,7 @@ static int explain(const struct call *call, int err, struct error *e)
 		return error_set(
 			e, err, "the answer is larger than %zu bytes", call->response->body.max);
 	case -EPROTO:
-		return error_set(e, err, "the server does not speak HTTP/1.1");
+		return error_set(e, err, "the server does not support HTTP/1.1");
 	case -ETIMEDOUT:
 		return error_set(e, err, "the server did not answer in time");
 	case -ECONNRESET:

@@ -184,7 +184,7 @@ static const struct http_refusal too_large = { 413, "body_too_large",
 	"the body is larger than this request may have",
 	"send less, or upload files to the session one by one" };
 static const struct http_refusal no_memory = { 503, "server_memory",
-	"the server holds as much for its clients as it may (requests, output, answers that were not read), and has no room for this request",
+	"the server has reached its limit on memory held for clients (requests, output, unread answers), and cannot accept this request",
 	"try again in a second, or send less at once" };
 
 static void send_continue(struct http_conn *c)

@@ -307,8 +307,8 @@ void http_respond(
 	if (!may_wait(len)) {
 		free(data);
 		http_respond_problem(x, 503, "server_memory",
-			"the server holds as much for its clients as it may, and has no room for this answer",
-			"try again in a second; read answers as they come, and ask for less at once");
+			"the server has reached its limit on memory held for clients, and cannot hold this answer",
+			"try again in a second; read answers as they arrive, and request less at once");
 		return;
 	}
 	answer(x, status, content_type, data, len, data);

@@ -210,7 +210,7 @@ static const char *check_singles(const struct http_head *h)
 			if (strcasecmp(h->bytes.data + h->header[i].name, single[k]))
 				continue;
 			if (seen & 1u << k)
-				return "a header that may come only once came twice";
+				return "a header that may occur only once occurs twice";
 			seen |= 1u << k;
 		}
 	}
@@ -237,10 +237,9 @@ static const struct http_refusal *check_framing(const struct http_head *h)
 		both = { 400, "bad_request",
 			"Content-Length and Transfer-Encoding exclude each other", "" },
 		coding = { 501, "unknown_transfer_coding",
-			"the only transfer coding understood is chunked",
-			"send the body as it is" },
+			"the only supported transfer coding is chunked", "send the body as it is" },
 		expect = { 417, "expectation_failed",
-			"the only expectation understood is 100-continue", "" };
+			"the only supported expectation is 100-continue", "" };
 	const char *te = http_head_find(h, "transfer-encoding"), *ex = http_head_find(h, "expect");
 	if (te && h->minor == 0)
 		return &te10;

@@ -162,7 +162,7 @@ static void welcome(struct http_server *s, int fd, const struct sockaddr *sa)
 {
 	char remote[HTTP_REMOTE_MAX];
 	if (s->stats.open >= s->max_connections) {
-		turn_away(s, fd, "the server serves too many connections");
+		turn_away(s, fd, "too many connections to the server are open");
 		return;
 	}
 	http_address_format(sa, remote, sizeof(remote), NULL);

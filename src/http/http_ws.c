@@ -25,7 +25,7 @@ static const char *check_handshake(const struct http_exchange *x, char token[WS_
 	const struct http_head *h = &x->conn->parser.head;
 	const char *key = http_head_find(h, "sec-websocket-key");
 	if (h->method != HTTP_METHOD_GET || h->minor == 0)
-		return "a WebSocket is asked for with GET and HTTP/1.1";
+		return "a WebSocket must be requested with GET and HTTP/1.1";
 	if (!h->websocket || !h->connection_upgrade)
 		return "a WebSocket needs the headers 'Upgrade: websocket' and 'Connection: Upgrade'";
 	if (h->content_length != 0)
@@ -226,7 +226,7 @@ void http_ws_input(struct http_conn *c, const char *data, size_t len)
 	if (r == 0 && hold_set(&ws->held, ws_incoming(ws->engine)) < 0) {
 		ws->refused = true;
 		http_ws_close(ws, WS_CLOSE_TRY_AGAIN,
-			"the server holds as much for its clients as it may: try again later");
+			"the server has reached its limit on memory held for clients: try again later");
 	}
 
 	if (r == 0)

@@ -105,7 +105,7 @@ static void engine_message(
 	if (m->opcode == WSLAY_BINARY_FRAME && w->on_binary && !ws_is_closing(w))
 		w->on_binary((const char *)m->msg, m->msg_length, w->userdata);
 	else if (m->opcode == WSLAY_BINARY_FRAME)
-		ws_close(w, WS_CLOSE_UNSUPPORTED, "only text messages are understood");
+		ws_close(w, WS_CLOSE_UNSUPPORTED, "only text messages are supported");
 	else if (m->opcode == WSLAY_TEXT_FRAME && !ws_is_closing(w))
 		w->on_message((const char *)m->msg, m->msg_length, w->userdata);
 }

@@ -200,7 +200,7 @@ static int become_root_of_namespace(char *shown, struct error *e)
 		int r = error_set_errno(e, -errno, "making a user namespace");
 		error_remedy(e,
 			"Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
-			"kernel.apparmor_restrict_unprivileged_userns=0), or start glovebox as root. `glovebox doctor` tells more.");
+			"kernel.apparmor_restrict_unprivileged_userns=0), or start glovebox as root. `glovebox doctor` gives details.");
 		return r;
 	}
 
@@ -237,7 +237,7 @@ static int make_tree(const char *shown, struct error *e)
 	if (unshare(CLONE_NEWNS) < 0) {
 		error_set_errno(e, -errno, "making a mount namespace");
 		return error_remedy(e,
-			"Root inside a container needs CAP_SYS_ADMIN for this; `glovebox doctor` tells more.");
+			"Root inside a container needs CAP_SYS_ADMIN for this; `glovebox doctor` gives details.");
 	}
 	return tree_prepare(shown ? shown + sizeof(JAILER_SHOWN) : NULL, e);
 }

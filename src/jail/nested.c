@@ -53,7 +53,7 @@ static const char is_init[] = "init";
 static const char *why_not_nested(int err)
 {
 	return err == ENOSPC || err == EUSERS
-		       ? "forking a fork of a fork too deep (about 30 at most)"
+		       ? "forks are nested too deeply (at most about 30 levels)"
 		       : "making the namespaces";
 }
 

@@ -31,7 +31,7 @@ static int bad_schema(const struct checker *c, const struct spot *s, const char 
 	va_end(ap);
 	spot_path(s, path, sizeof(path));
 	error_set(c->e, -EINVAL, "%s: %s: %s", c->where, path, text);
-	error_remedy(c->e, "docs/tools.md lists the part of JSON Schema that is understood.");
+	error_remedy(c->e, "docs/tools.md lists the supported part of JSON Schema.");
 	error_slug(c->e, "invalid_schema");
 	return -EINVAL;
 }

@@ -238,7 +238,7 @@ static int parse_host(
 		r->host = NETWORK_BELOW;
 		return take_name(s + 2, len - 2, r->name)
 			       ? 0
-			       : wrong(e, text, "has no domain behind the star");
+			       : wrong(e, text, "has no domain after the star");
 	}
 
 	if (*s == '[') { /* [address], [address/bits] or [address]/bits */

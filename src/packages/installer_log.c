@@ -113,7 +113,7 @@ static bool explain_conflict(const json_t *log, struct pip_failure *f)
 	snprintf(f->reason, sizeof(f->reason), "the packages' versions exclude each other: %.300s",
 		line ? strstr(line, "Cannot install ") : "see the log");
 	snprintf(f->remedy, sizeof(f->remedy),
-		"Loosen the versions that are asked for; the log says what each package needs.");
+		"Relax the requested versions; the log says which versions each package needs.");
 	return true;
 }
 
@@ -143,7 +143,7 @@ static void explain_rest(const json_t *log, struct pip_failure *f)
 	if (find(log, "No space left on device")) {
 		f->slug = "packages_too_large";
 		snprintf(f->reason, sizeof(f->reason),
-			"the packages need more room than an installation has");
+			"the packages need more disk space than one installation may use");
 		snprintf(f->remedy, sizeof(f->remedy),
 			"Ask for fewer packages, or {start_larger:packages-max-size}.");
 		return;
@@ -159,7 +159,7 @@ static void explain_rest(const json_t *log, struct pip_failure *f)
 		find(log, "Hashes are required in --require-hashes mode")) {
 		f->slug = "package_hash_mismatch";
 		snprintf(f->reason, sizeof(f->reason),
-			"a package does not have the hash that was asked for, or has none");
+			"a package does not have the requested hash, or no hash was given for it");
 		snprintf(f->remedy, sizeof(f->remedy),
 			"Give the right hash for every package, also for those that others need.");
 		return;

@@ -198,7 +198,8 @@ static void on_out(uv_poll_t *poll, int status, int events)
 
 static void abandon(struct job *j)
 {
-	error_set(&j->error, -ECANCELED, "nobody waited for the installation");
+	error_set(&j->error, -ECANCELED,
+		"the installation was cancelled, because no client was waiting for it");
 	error_slug(&j->error, "package_failed");
 	job_finish(j);
 }

@@ -108,7 +108,7 @@ static int put_wishes(struct json_writer *w, const struct packages_settings *s,
 	const struct packages_request *q, struct error *e)
 {
 	if (count(q->packages) + count(q->imports) > REQUEST_NAMES_MAX) {
-		error_set(e, -E2BIG, "more than %d packages and modules are asked for at once",
+		error_set(e, -E2BIG, "more than %d packages and modules are requested at once",
 			REQUEST_NAMES_MAX);
 		return error_slug(e, "too_many_packages");
 	}

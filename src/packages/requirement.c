@@ -141,7 +141,7 @@ int requirement_parse(const char *text, struct requirement *ret, struct error *e
 		return refuse(e, text, "options are the server's settings");
 	if ((*p && strchr("./~", *p)) || strstr(p, "://") || strchr(p + n, '@') || strchr(p, '/'))
 		return refuse(e, text,
-			"addresses and paths are not taken, only names that the index knows");
+			"addresses and paths are not accepted, only names of packages in the index");
 	if (!n || n > REQUIREMENT_NAME_MAX)
 		return refuse(e, text, "it has no name");
 	memcpy(q.given, p, n);

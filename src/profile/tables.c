@@ -120,7 +120,7 @@ const struct profile_table profile_tables[PROFILE_COUNT + 1] = {
 		.base = PROFILE_PYTHON,
 		.stands_for = "real Python in the jail",
 		.summary =
-			"Everything the interpreter can do; the jail alone holds it. Give `imports` to allow some modules only.",
+			"No restrictions other than those of the jail. Give `imports` to allow only some modules.",
 		.imports = everything,
 		.refuses = nothing_refused },
 	{ .name = "smolagents",
@@ -156,7 +156,7 @@ const struct profile_table profile_tables[PROFILE_COUNT + 1] = {
 		.base = PROFILE_TINYAGENT,
 		.stands_for = "tinyAgent 0.73.3's PythonExecutor",
 		.summary =
-			"Its 21 builtins, no variables kept between cells, final_answer() lets the code go on.",
+			"tinyAgent's 21 builtins; no variables are kept between cells; code continues after final_answer().",
 		.imports = tinyagent_imports,
 		.builtins = tinyagent_builtins,
 		.refuses = tinyagent_refuses,

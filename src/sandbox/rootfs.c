@@ -65,7 +65,7 @@ int rootfs_check(const char *path, struct error *e)
 	if (top < 0) {
 		error_set_errno(e, -errno, "rootfs %s", path);
 		return error_remedy(e,
-			"name a directory that holds a system: {debootstrap:python3,libseccomp2 CODENAME %s}",
+			"name a directory that contains a system: {debootstrap:python3,libseccomp2 CODENAME %s}",
 			path);
 	}
 

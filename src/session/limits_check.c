@@ -85,7 +85,7 @@ int session_check_enforced(
 		"limits.cpus is %g, but this server has no control groups and cannot enforce this limit",
 		asked->cpus);
 	error_remedy(e,
-		"Omit the limit, or start the server where it may create control groups (`glovebox doctor` tells how).");
+		"Omit the limit, or start the server where it may create control groups (`glovebox doctor` says how).");
 	return error_slug(e, "limit_not_enforced");
 }
 

@@ -69,7 +69,7 @@ def allowed(session, end):
 # ---- carried ---------------------------------------------------------------------------
 
 
-@row('variables, modules, functions, open figures, generators, sqlite in memory')
+@row('variables, modules, functions, open figures, generators, sqlite databases in memory')
 def test_state_of_every_kind(session):
     everywhere(
         session,
@@ -82,7 +82,7 @@ def test_state_of_every_kind(session):
     )
 
 
-@row('variables, modules, functions, open figures, generators, sqlite in memory')
+@row('variables, modules, functions, open figures, generators, sqlite databases in memory')
 def test_figures(science):
     everywhere(
         science,
@@ -242,7 +242,7 @@ def test_threads_on_their_way_out(session, threads):
         child.delete()
 
 
-@row('a child process, running or not waited for')
+@row('a child process that is running or has not been waited for')
 @pytest.mark.parametrize('end', [
     'signal.signal(signal.SIGCHLD, signal.SIG_IGN); p.kill()',
     'p.kill(); del p',
@@ -257,15 +257,15 @@ def test_children_on_their_way_out(session, end):
     allowed(session, end)
 
 
-@row('a child process, running or not waited for')
+@row('a child process that is running or has not been waited for')
 def test_children(session):
     refused(session, 'import subprocess; p = subprocess.Popen(["sleep", "1000"])', 'a child process is running (sleep, ', 'wait for it')
     session.execute('p.kill(); import os; os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)').ok()
-    refused(session, '1', 'has ended and nobody waited', 'wait for it')
+    refused(session, '1', 'has ended but has not been waited for', 'wait for it')
     allowed(session, 'p.wait()')
 
 
-@row('a child process, running or not waited for')
+@row('a child process that is running or has not been waited for')
 def test_the_process_that_watches_shared_memory(session):
     held = 'from multiprocessing import resource_tracker, shared_memory; m = shared_memory.SharedMemory(create=True, size=64)'
     refused(session, held, "multiprocessing's resource tracker is running", '_stop()')
@@ -414,6 +414,6 @@ def test_nothing_hangs_that_worked_before(science):
 
 def test_each_row_has_a_test():
     text = PAGE.read_text()
-    table = text[text.index('| in the session | what happens |') :].split('\n\n')[0]
+    table = text[text.index('| in the session | in a snapshot |') :].split('\n\n')[0]
     rows = {line.split('|')[1].strip() for line in table.splitlines()[2:]}
     assert rows == set(ROWS)

@@ -95,7 +95,7 @@ static void errors(void)
 		{ &execute_fields, "{\"code\":\"\",\"timeout\":1}",
 			"$.timeout: unknown field; did you mean \"timeout_s\"?", "unknown_field" },
 		{ &session_fields, "{\"profile\":\"python\",\"executor_backend\":\"restricted\"}",
-			"$.executor_backend: is another name of a field that is given too: give one of them",
+			"$.executor_backend: is another name of a field that is also given: give only one of the two",
 			"invalid_field" },
 		{ &execute_fields, "{\"cod\":\"\"}", "$.cod: unknown field; did you mean \"code\"?",
 			"unknown_field" },

@@ -276,7 +276,7 @@ void handle_live_socket(struct call *c)
 		return;
 	if (!http_wants_websocket(c->x)) {
 		http_add_header(c->x, "Upgrade", "websocket");
-		call_problem(c, 426, "upgrade_required", "this address speaks WebSocket only",
+		call_problem(c, 426, "upgrade_required", "this address supports WebSocket only",
 			"Open …/live in a browser.");
 		return;
 	}

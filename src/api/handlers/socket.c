@@ -419,7 +419,7 @@ void handle_socket(struct call *c)
 
 	if (!http_wants_websocket(c->x)) {
 		http_add_header(c->x, "Upgrade", "websocket");
-		call_problem(c, 426, "upgrade_required", "this address speaks WebSocket only",
+		call_problem(c, 426, "upgrade_required", "this address supports WebSocket only",
 			"Use a WebSocket client, or POST …/execute.");
 		return;
 	}

@@ -75,7 +75,7 @@ int port_keys_init(struct api *a, struct error *e)
 {
 	if (getrandom(a->port_secret, sizeof(a->port_secret), 0) == (ssize_t)sizeof(a->port_secret))
 		return 0;
-	return error_set(e, -EIO, "the system has no random numbers");
+	return error_set(e, -EIO, "the kernel's random number generator is not available");
 }
 
 void port_key(const struct api *a, const char *session_id, char ret[SHA256_HEX + 1])

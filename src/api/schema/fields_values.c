@@ -368,8 +368,8 @@ static int decode_any(const struct field *f, const json_t *v, void *to, const st
 static int decode_named(const struct field *f, const json_t *v, void *to, const struct place *p)
 {
 	if (*(char **)to)
-		return place_wrong(
-			p, "is another name of a field that is given too: give one of them");
+		return place_wrong(p,
+			"is another name of a field that is also given: give only one of the two");
 	if (json_is_object(v))
 		return store_json(f, v, to, p);
 	if (!json_is_string(v))

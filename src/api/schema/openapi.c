@@ -73,7 +73,7 @@ static void put_parameters(struct json_writer *w, const struct route *r)
 	if (strstr(r->pattern, "{id}"))
 		put_path_parameter(w, "id", "The session's id.");
 	if (strstr(r->pattern, "{path}"))
-		put_path_parameter(w, "path", "Below /workspace; may hold slashes.");
+		put_path_parameter(w, "path", "A path below /workspace; may contain slashes.");
 	if (strstr(r->pattern, "{part}"))
 		put_path_parameter(w, "part", "The id of the process or context.");
 	for (size_t i = 0; r->query && i < r->query->n; i++)

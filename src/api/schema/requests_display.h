@@ -113,7 +113,7 @@ uint32_t render_ms_of(double seconds); /* of a request that names it */
 		"on_block", FIELD_CHOICE,                                                                                       \
 			.offset = (base) + offsetof(struct execute_request, on_block),                                          \
 			.choices = on_block_names, .default_text = "auto",                                                      \
-			.help = "What becomes of code that waits in a main loop once its window has settled: "                  \
+			.help = "What happens to code that waits in a main loop after its window has settled: "                 \
 				"close asks its windows to close, so that the loop returns and the cell "                       \
 				"ends; wait lets it wait; leave ends the cell with status running, and later "                  \
 				"cells run inside its loop; auto closes when a screenshot was asked for."                       \

@@ -140,7 +140,7 @@ __attribute__((format(printf, 4, 5))) static int wrong(
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	error_set(r->e, -EINVAL, "%s.%s: %s", r->path, field, text);
-	error_remedy(r->e, "Correct %s; /docs lists the actions and what each takes.", field);
+	error_remedy(r->e, "Correct %s; /docs lists the actions and their fields.", field);
 	return error_slug(r->e, slug);
 }
 

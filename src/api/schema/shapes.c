@@ -93,7 +93,7 @@ static const struct shape_row session_rows[] = {
 	{ "limits_not_enforced", "array", NULL, 0,
 		"Names of limits that this server cannot keep, because it has no control groups." },
 	{ "packages", "object", &shape_packages, 1,
-		"What became of the packages it was asked for." },
+		"The result for each of the requested packages." },
 	{ "metadata", "any", NULL, 1, "As it was given." },
 };
 SHAPE(shape_session, "Session", session_rows);
@@ -336,7 +336,7 @@ static const struct shape_row version_rows[] = {
 	{ "version", "string", NULL, 0, NULL },
 	{ "api", "string", NULL, 0, "v1" },
 	{ "layers", "any", NULL, 0,
-		"The layers of the wall around sessions and what each is here: namespaces, mounts, seccomp, landlock, cgroup (v2, v1); \"waived\" for one that is missing and was waived, \"none\" for control groups that are missing." },
+		"The security layers around sessions, and their state on this machine: namespaces, mounts, seccomp, landlock, cgroup (v2, v1); \"waived\" for one that is missing and was waived, \"none\" for control groups that are missing." },
 	{ "limits_not_enforced", "array", NULL, 0,
 		"Names of limits that this server cannot enforce." },
 };

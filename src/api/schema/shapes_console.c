@@ -152,9 +152,9 @@ SHAPE(shape_node, "Node", node_rows);
 
 static const struct shape_row volume_rows[] = {
 	{ "name", "string", NULL, 0, NULL },
-	{ "quota_bytes", "integer", NULL, 0, "Bytes that it may have." },
-	{ "bytes", "integer", NULL, 0, "Bytes that it had when it was last measured." },
-	{ "files", "integer", NULL, 0, "Files and directories at that time." },
+	{ "quota_bytes", "integer", NULL, 0, "Quota of the volume in bytes." },
+	{ "bytes", "integer", NULL, 0, "Size of the volume in bytes when it was last measured." },
+	{ "files", "integer", NULL, 0, "Number of files and directories at that time." },
 	{ "full", "boolean", NULL, 0, "It has more than its quota, or too many files." },
 	{ "created", "string", NULL, 0, NULL },
 	{ "writer", "string", NULL, 1, "The session that can write to it; null when none can." },

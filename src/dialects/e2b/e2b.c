@@ -325,7 +325,7 @@ static int create(struct api *a, const struct api_config *config, struct error *
 	d->api = a;
 	if (getrandom(d->secret, sizeof(d->secret), 0) != (ssize_t)sizeof(d->secret)) {
 		free(d);
-		return error_set(e, -EIO, "the system has no random numbers");
+		return error_set(e, -EIO, "the kernel's random number generator is not available");
 	}
 	*ret_state = d;
 	return 0;

@@ -106,7 +106,7 @@ int e2b_page(struct call *c, uint64_t *ret_limit, uint64_t *ret_cursor)
 	r = http_query_param(c->x, "nextToken", text, sizeof(text));
 	if (r < 0 || (r == 1 && *text && text_parse_u64(text, 1, UINT64_MAX, &cursor) < 0)) {
 		e2b_error(c, 400,
-			"nextToken: this is no token of a page. Use the one that the page before came with");
+			"nextToken is not valid: use the token that was returned with the previous page");
 		return -EINVAL;
 	}
 

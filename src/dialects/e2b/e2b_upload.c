@@ -221,7 +221,7 @@ static int read_head(struct upload *u)
 		u->compressed = !strcasecmp(encoding, "gzip");
 		if (!u->compressed || (type && !strncasecmp(type, "multipart", 9))) {
 			error_set(&u->e, -EINVAL,
-				"only a single file of type application/octet-stream may come compressed, with gzip");
+				"only a single file of type application/octet-stream may be compressed, with gzip");
 			return error_slug(&u->e, "unsupported_encoding");
 		}
 	}

@@ -374,7 +374,7 @@ void handle_jupyter_channels(struct call *call)
 
 	if (!http_wants_websocket(call->x)) {
 		http_add_header(call->x, "Upgrade", "websocket");
-		call_problem(call, 426, "upgrade_required", "this address speaks WebSocket only",
+		call_problem(call, 426, "upgrade_required", "this address supports WebSocket only",
 			"Use a WebSocket client.");
 		return;
 	}

@@ -35,7 +35,7 @@ const struct route jupyter_routes[] = {
 		.summary = "Jupyter: log in with a password",
 		.description =
 			"A form whose field password is a token of this server. The cookies and the header "
-			"X-XSRFToken then stand for it in Jupyter's calls.",
+			"X-XSRFToken then replace the token in Jupyter's calls.",
 		.status = 204,
 	},
 	{

@@ -152,7 +152,7 @@ void kernel_drop_lines_of(struct kernel *k, const struct channels *asker)
 			continue;
 		if (kernel_session(k, NULL, &s) >= 0)
 			session_fail_call(s, k, line->call, "EOFError",
-				"the client that was asked has disconnected", NULL);
+				"the client that was asked for input has disconnected", NULL);
 		drop_line(k, line);
 	}
 }

@@ -103,7 +103,7 @@ static void finish(struct exchange *x)
 	c->ops = NULL;
 	if (x->lost)
 		call_problem(c, 503, "server_memory",
-			"the answers of the batch are larger than the server may hold",
+			"the answers of the batch exceed the server's limit on memory held for clients",
 			"Send the requests one by one.");
 	else if (x->body.len)
 		call_respond_as(c, x->status, "application/json", &x->body);

@@ -130,7 +130,7 @@ bool mcp_task_begin(struct mcp_request *r)
 	struct json_writer w;
 	struct mcp_task *t = task_create(r);
 	if (!t) {
-		mcp_tool_error(r, "too many tasks are under way",
+		mcp_tool_error(r, "too many tasks are running",
 			"Wait for one of them to end, or leave detach out.");
 		return false;
 	}

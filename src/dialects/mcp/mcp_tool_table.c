@@ -95,7 +95,7 @@
 	{                                                                                        \
 		.name = "recursive", .type = FIELD_BOOL, .flags = FIELD_HAS_FLAG, AT(recursive), \
 		.flag_offset = offsetof(struct mcp_arguments, has_recursive),                    \
-		.default_text = "true", .help = "Also list what subdirectories contain."         \
+		.default_text = "true", .help = "Also list the contents of subdirectories."      \
 	}
 #define TO_ROW                                                                                                                \
 	{                                                                                                                     \
@@ -201,7 +201,7 @@ const struct mcp_tool mcp_tools[] = {
 		.description =
 			"Run Python in a sandboxed session. Leave session_id out to start one; pass the id from its result to later "
 			"calls: variables, imports and files in /workspace are kept. Returns output, the value of the last expression, "
-			"errors, changed files, and matplotlib figures as pictures. numpy, pandas and matplotlib are there. If the "
+			"errors, changed files, and matplotlib figures as pictures. numpy, pandas and matplotlib are available. If the "
 			"code kills the interpreter, the session is rolled back.",
 		.about_windows =
 			"Windows open on the session's screen: set screenshot; mainloop() returns at once.",
@@ -250,7 +250,7 @@ const struct mcp_tool mcp_tools[] = {
 		.title = "Undo",
 		.description =
 			"Undo the last run_python or run_shell of a session: variables and files are as they were before it. Calls "
-			"without effect on the session, such as read_file, do not count. A session with open windows cannot go back.",
+			"without effect on the session, such as read_file, do not count. A session with open windows cannot be rolled back.",
 		.input = &rollback_fields_mcp,
 		.output_schema = rollback_schema,
 		.flags = MCP_DESTRUCTIVE | MCP_NEEDS_SESSION,
@@ -258,7 +258,7 @@ const struct mcp_tool mcp_tools[] = {
 	{ .name = "fork_session",
 		.title = "Fork a session",
 		.description =
-			"Copy a live session in milliseconds: each copy has the same variables and files and goes its own way "
+			"Copy a live session in milliseconds: each copy has the same variables and files and continues independently "
 			"from here. Use it to try several ideas from one state. Copies have no screen; the session itself is unchanged.",
 		.input = &fork_fields_mcp,
 		.output_schema = fork_schema,
@@ -267,7 +267,7 @@ const struct mcp_tool mcp_tools[] = {
 	{ .name = "close_session",
 		.title = "Close a session",
 		.description =
-			"End a session that is not needed any more. Its variables, files and processes are gone.",
+			"End a session that is no longer needed. Its variables, files and processes are deleted.",
 		.input = &close_fields,
 		.output_schema = session_schema,
 		.flags = MCP_DESTRUCTIVE | MCP_IDEMPOTENT | MCP_NEEDS_SESSION,

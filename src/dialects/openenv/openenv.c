@@ -163,7 +163,7 @@ static void on_sweep(uv_timer_t *timer)
 			    (!*e->session ||
 				    session_find(o->api->sessions, e->session, NULL, &s) < 0);
 		if (left || gone)
-			env_destroy(e, "nobody came back to its environment");
+			env_destroy(e, "no client reconnected to its environment");
 		else
 			named = true;
 	}

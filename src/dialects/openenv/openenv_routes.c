@@ -112,7 +112,7 @@ const struct route openenv_routes[] = {
 		.summary = "OpenEnv: an environment over a WebSocket",
 		.description =
 			"Messages {type: reset | step | state | close | mcp, data}; the environment ends "
-			"with the connection. ?session=NAME gives it a name to come back to after the "
+			"with the connection. ?session=NAME gives it a name for reconnecting after the "
 			"connection broke.",
 		.status = 101,
 	},

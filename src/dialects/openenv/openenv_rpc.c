@@ -278,7 +278,7 @@ void handle_openenv_mcp_socket(struct call *c)
 
 	if (!http_wants_websocket(c->x)) {
 		http_add_header(c->x, "Upgrade", "websocket");
-		call_problem(c, 426, "upgrade_required", "GET /mcp speaks WebSocket only",
+		call_problem(c, 426, "upgrade_required", "GET /mcp supports WebSocket only",
 			"POST the JSON-RPC request instead.");
 		return;
 	}

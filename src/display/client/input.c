@@ -345,9 +345,8 @@ static void begin_next(struct screen *s)
 		return;
 	end_strokes(&s->input);
 	screen_say_trouble(s, next.serial, "input_failed",
-		r == -ENOSPC
-			? "the keyboard of the display has no key to spare for these characters"
-			: "the display did not take the keys",
+		r == -ENOSPC ? "the keyboard of the display has no unused key for these characters"
+			     : "the display did not take the keys",
 		"Try again with less text; {reset} starts the session's display anew.");
 }
 

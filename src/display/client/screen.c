@@ -213,7 +213,7 @@ static void on_shot(struct screen *s, uint32_t serial, const void *options)
 	}
 
 	screen_say_trouble(s, serial, "too_many_questions",
-		"too many pictures of this display are awaited", "Wait for their answers.");
+		"too many screenshots of this display are pending", "Wait for their answers.");
 }
 
 static void on_windows(struct screen *s, uint32_t serial, const void *options)

@@ -83,8 +83,8 @@ static void say_capture_failed(
 		screen_say_trouble(s, serial, "window_not_found", text, "{list_windows}.");
 	} else if (err == -ERANGE) {
 		snprintf(text, sizeof(text),
-			"the region lies outside of the picture (the screen has %ux%u pixels)",
-			s->width, s->height);
+			"the region is outside the picture (the screen has %ux%u pixels)", s->width,
+			s->height);
 		screen_say_trouble(
 			s, serial, "region_outside", text, "Give a region that overlaps it.");
 	} else if (err == -E2BIG) {

@@ -273,7 +273,7 @@ static int on_network(PyObject *args)
 		    "httpx", "aiohttp", "urllib3", "smtplib", "ftplib", NULL }))
 		return 0;
 	return violation(policy.base == PROFILE_SMOLAGENTS ? NULL : PyExc_PermissionError,
-		POLICY_NETWORK, "Put what you need into the session's files.",
+		POLICY_NETWORK, "Put the data that the code needs into files of the session.",
 		"Forbidden access to module: socket");
 }
 

@@ -212,7 +212,7 @@ static PyMethodDef tools[] = {
 	{ "format_exc", format_exc, METH_NOARGS,
 		"The traceback of the exception that is handled, as text." },
 	{ "safe_json_dumps", safe_json_dumps, METH_VARARGS,
-		"The value as JSON, with the repr of what JSON has no words for." },
+		"The value as JSON; parts that JSON cannot express are given as their repr." },
 };
 
 static PyMethodDef *find_guarded(const char *name)

@@ -345,7 +345,8 @@ static int raise_errors(struct walk *w)
 	PyObject *text = newline ? PyUnicode_Join(newline, w->errors) : NULL;
 	if (text)
 		violation(PyExc_SyntaxError, w->first_rule,
-			"Write it without what is named; {list_profiles}.", "%U", text);
+			"Write the code without the construct that the error names; {list_profiles}.",
+			"%U", text);
 	Py_XDECREF(newline);
 	Py_XDECREF(text);
 	return -1;

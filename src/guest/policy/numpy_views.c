@@ -158,7 +158,7 @@ static PyObject *kept_resize(PyObject *self, PyObject *args, PyObject *kwargs)
 	if (unchecked && !trusted() && (caller_is_cell() || Py_REFCNT(self) > 2))
 		return violation_null(NULL, POLICY_NATIVE,
 			"Use numpy.resize(array, shape), which makes a new one.",
-			"memory that others look at cannot be moved");
+			"memory that other objects use cannot be moved");
 	if (!unchecked && Py_REFCNT(self) > 2)
 		return PyErr_Format(PyExc_ValueError,
 			"cannot resize an array that references or is referenced\nby another array in this way.\nUse the np.resize function or refcheck=False");

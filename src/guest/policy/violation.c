@@ -10,7 +10,7 @@ static PyObject *rule_key, *remedy_key;
 int violation_prepare(void)
 {
 	violation_interpreter_error = PyErr_NewExceptionWithDoc("builtins.InterpreterError",
-		"The profile of this session refused what the code asked for.", PyExc_ValueError,
+		"The profile of this session refused an operation of the code.", PyExc_ValueError,
 		NULL);
 	rule_key = PyUnicode_InternFromString("policy_rule");
 	remedy_key = PyUnicode_InternFromString("policy_remedy");

@@ -278,7 +278,7 @@ static uint64_t update(struct place *p, uint64_t left)
 	if (now.cut)
 		p->problem = "there are more files, or deeper directories, than are kept";
 	else if (r == 0 && (bytes = bytes_of(&now)) > left)
-		p->problem = "the files are larger than what is kept of them";
+		p->problem = "the files are larger than the limit for kept files";
 	else if (r < 0 || fill(root, &now, &p->kept) < 0)
 		p->problem = "a file could not be read";
 

@@ -221,7 +221,7 @@ static bool childless(const struct support *support, char why[HELD_WHY_MAX])
 
 	if (ended > 0)
 		snprintf(why, HELD_WHY_MAX,
-			"the child process %d has ended and nobody waited for it: wait for it",
+			"the child process %d has ended but has not been waited for: wait for it",
 			(int)ended);
 	else if (ended == 0)
 		describe_child(support->child_text, running, name, why);

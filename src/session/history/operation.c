@@ -208,5 +208,5 @@ void operation_timed_out(struct session *s)
 		operation_fail(s, -ETIMEDOUT, NULL, NULL, "the interpreter did not start in time");
 	else if (o)
 		operation_fail(s, -ETIMEDOUT, NULL, NULL,
-			"the interpreter did not answer in time (a thread that holds it?)");
+			"the interpreter did not answer in time (is a thread blocking it?)");
 }

@@ -109,7 +109,7 @@ static void checkpoint_died(struct session *s, struct snapshot *c)
 	if (c)
 		history_evict(s, c);
 	operation_fail(s, -ENOENT, "checkpoint_not_found",
-		"The session goes on as it is. {list_checkpoints}.",
+		"The session continues unchanged. {list_checkpoints}.",
 		"the checkpoint has died (was memory short?)");
 }
 

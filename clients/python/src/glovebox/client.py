@@ -171,7 +171,7 @@ class Session(ScreenCalls, HistoryCalls, SessionState):
 
         variables   put into the session before the code runs
         screenshot  a picture of the display: True, or its options; render_timeout=… seconds may go by until it is painted, after the code
-        on_block    what becomes of code that waits in a main loop: "close" its windows, "leave" it running, or "wait"
+        on_block    what happens to code that waits in a main loop: "close" its windows, "leave" it running, or "wait"
         record      films the display meanwhile; the observation's `recording` is the film's id
         typed       `value` keeps its type (tuples, sets, dates, arrays, …), not only what JSON has
         on_stdout, on_stderr, on_display   hear of output as it comes
