@@ -181,7 +181,8 @@ static int create_volumes(struct sessions *t, struct error *e)
 				      .max = config->max_volumes,
 				      .most_bytes = config->max_volume_bytes,
 				      .keys = config->owner_keys,
-				      .on_full = session_volume_full },
+				      .on_full = session_volume_full,
+				      .userdata = t },
 		e, &t->volumes);
 }
 

@@ -51,6 +51,13 @@ def volume(api, request):
     remove(api, name)
 
 
+@pytest.fixture
+def volume_of_case(api):
+    make(api, 'case', quota_bytes=8 << 20)
+    yield 'case'
+    remove(api, 'case')
+
+
 def info(api, name):
     return api.get(f'/v1/volumes/{name}').json()
 
@@ -245,3 +252,67 @@ def test_a_server_of_an_ordinary_user():
         session.delete()
         assert api.run(read('/mnt/p/a'), volumes={'plain': '/mnt/p:ro'}).ok().text == "'kept'"
         remove(api, 'plain')
+
+
+@pytest.mark.parametrize(
+    'hide,fd',
+    [
+        ('os.dup2(d, 0)', 0),
+        (
+            'class Fake:\n    def fileno(self): return d\n    def close(self): pass\n'
+            'import asyncio\nloop = asyncio.get_running_loop()\nloop._ssock.close(); loop._csock.close()\n'
+            'loop._ssock = Fake(); loop._csock = None\nawait asyncio.sleep(0)',
+            'd',
+        ),
+    ],
+    ids=['stdin', 'loop'],
+)
+def test_a_fork_gets_no_descriptor_that_writes(api, volume_of_case, hide, fd):
+    """What code opened is opened anew, for reading. So it must not pass for something else."""
+    session = api.session(volumes={volume_of_case: '/mnt/v'})
+    session.execute(f'import os\nd = os.open("/mnt/v", os.O_RDONLY)\n{hide}').ok()
+    made = api.post(f'{session.path}/fork', json={})
+    assert made.status_code == 201, made.text
+    fork = api.adopt(made.json()['sessions'][0])
+    assert fork.execute(f'os.close(os.open("a", os.O_CREAT | os.O_WRONLY, dir_fd={fd}))')['error']
+    assert fork.value('os.listdir("/mnt/v")') == '[]'
+    fork.delete()
+    session.delete()
+
+
+def test_forks_that_were_handed_a_descriptor_keep_to_the_quota(api, volume):
+    """Code can pass one through a socket that it makes in the volume."""
+    session = api.session(volumes={volume: '/mnt/v'})
+    fork = api.adopt(api.post(f'{session.path}/fork', json={}).json()['sessions'][0])
+    session.execute(
+        'import os, socket, threading\n'
+        'd = os.open("/mnt/v", os.O_RDONLY); s = socket.socket(socket.AF_UNIX); s.bind("/mnt/v/s"); s.listen()\n'
+        'threading.Thread(target=lambda: socket.send_fds(s.accept()[0], [b"x"], [d]), daemon=True).start()'
+    ).ok()
+    fork.execute(
+        'import os, socket\nc = socket.socket(socket.AF_UNIX); c.connect("/mnt/v/s"); d = socket.recv_fds(c, 1, 1)[1][0]'
+    ).ok()
+    session.delete()
+    gb.wait_until(lambda: not info(api, volume)['writer'], what='nobody writes')
+    fork.execute(
+        'n = 0\nwhile True:\n'
+        '    f = os.open(f"f{n}", os.O_CREAT | os.O_WRONLY, dir_fd=d); os.write(f, bytes(1 << 16)); os.close(f); n += 1',
+        timeout_s=60,
+    )
+    gb.wait_until(lambda: api.get(fork.path).status_code in (404, 410), what='ended')
+    assert 'quota' in api.get(fork.path).text
+    gb.wait_until(lambda: info(api, volume)['full'], what='full')
+
+
+def test_files_that_come_during_the_removal(server, api):
+    """A session that has ended may still write for a moment."""
+    for n in range(3):
+        make(api, f'busy{n}')
+        session = api.session(volumes={f'busy{n}': '/mnt/b'})
+        session.execute(
+            'import subprocess\n'
+            'for i in range(4): subprocess.Popen(["sh", "-c", f"n=0; while :; do n=$((n+1)); mkdir -p /mnt/b/$n/{i}; done"])'
+        )
+        session.delete()
+        api.delete(f'/v1/volumes/busy{n}')
+    gb.wait_until(lambda: os.listdir(server.dir / 'state/volumes/data') == [], what='the files are removed')

@@ -94,6 +94,12 @@ static void test_depth(int dir)
 		touch(at, "f", 1, 0644);
 	}
 	fd_close(at);
+	/* names that a removal might want */
+	for (int i = 0; i < 40; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), ".hoisted-%d", i);
+		touch(dir, name, 1, 0644);
+	}
 	struct volume_walk w = walk(VOLUME_WALK_COUNT, NULL);
 	OK(w.too_deep);
 }

@@ -33,7 +33,8 @@
 /* How long to wait for room among the session's processes: the cell before may have left it full, the guest before a rollback is on its way out. */
 enum { PARK_PATIENCE_MS = 100, LIVE_PATIENCE_MS = 5000 };
 
-enum { LIVE_FDS = 3, OURS_MAX = FDS_PER_MESSAGE_MAX + 8 };
+enum { LIVE_FDS = 3, OURS_MAX = HELD_OURS_MAX };
+_Static_assert(OURS_MAX >= FDS_PER_MESSAGE_MAX + 8, "the list has room for all of ours");
 
 static struct guest_snapshot_host host;
 static char directory[PATH_MAX]; /* the working one, when a copy was parked */

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "guest/run/guest.h"
 
 enum { HELD_MAX = 1024 };
 
@@ -26,6 +27,10 @@ struct held {
 
 static struct held table[HELD_MAX];
 static size_t count;
+
+/* Descriptors that were not looked at. */
+static int skipped[HELD_OURS_MAX];
+static size_t n_skipped;
 
 static void forget(void)
 {
@@ -133,8 +138,10 @@ bool held_display(char why[HELD_WHY_MAX])
 bool open_files_note(const int *ours, size_t n, char why[HELD_WHY_MAX])
 {
 	DIR *d = opendir("/proc/self/fd");
-	bool good = d != NULL;
+	bool good = d != NULL && n <= HELD_OURS_MAX;
 	forget();
+	n_skipped = good ? n : 0;
+	memcpy(skipped, ours, n_skipped * sizeof(*ours));
 	snprintf(why, HELD_WHY_MAX, "its descriptors cannot be looked at");
 	for (struct dirent *e; good && (e = readdir(d));) {
 		int fd = e->d_name[0] == '.' ? -1 : (int)strtol(e->d_name, NULL, 10);
@@ -156,8 +163,27 @@ void open_files_release(void)
 			close(table[i].fd);
 }
 
+/*
+ * The session that becomes of the copy must have no file of its parent's, such as a directory of a
+ * volume that it may only read. Code can put one in the place of stdin, and of the sockets of its
+ * event loop, whose numbers Python tells.
+ */
+static void replace_skipped(void)
+{
+	_cleanup_fd_ int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (nothing < 0)
+		_exit(1);
+	dup2(nothing, STDIN_FILENO);
+	for (size_t i = 0; i < n_skipped; i++)
+		if (skipped[i] > STDERR_FILENO && skipped[i] != GUEST_CONTROL_FD &&
+			skipped[i] != nothing && fcntl(skipped[i], F_GETFD) >= 0)
+			dup3(nothing, skipped[i], O_CLOEXEC);
+}
+
 void open_files_reopen(bool other_jail)
 {
+	if (other_jail)
+		replace_skipped();
 	for (size_t i = 0; i < count; i++) {
 		struct held *h = &table[i];
 		char own[64];

@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { HELD_WHY_MAX = 256 };
+enum { HELD_WHY_MAX = 256, HELD_OURS_MAX = 40 };
 
 /*
- * Notes all descriptors above 2 but those that `ours` names (n of them). False, with the reason in
+ * Notes all descriptors above 2 but those that `ours` names (n of them, at most HELD_OURS_MAX). False, with the reason in
  * `why`, when one of them cannot be carried over: a pipe, a socket, a lock.
  */
 bool open_files_note(const int *ours, size_t n, char why[HELD_WHY_MAX]);
@@ -24,6 +24,7 @@ void open_files_release(void);
 
 /*
  * In the live guest made from it: opens them again, where they were. In another jail, files without
- * a name are not its own: it loses them.
+ * a name are not its own: it loses them. There stdin and the descriptors that `ours` named, but for
+ * the control socket, become /dev/null.
  */
 void open_files_reopen(bool other_jail);

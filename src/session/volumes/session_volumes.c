@@ -135,20 +135,41 @@ char **session_volumes_copy(char *const *asked)
 	return copy;
 }
 
+static bool has(const struct session *s, const struct volume *v)
+{
+	for (unsigned i = 0; i < s->volumes.n; i++)
+		if (s->volumes.volume[i].volume == v)
+			return true;
+	return false;
+}
+
+static struct session *find_one_with(struct sessions *t, const struct volume *v)
+{
+	struct session *s;
+	TAILQ_FOREACH (s, &t->list, link)
+		if (has(s, v))
+			return s;
+	return NULL;
+}
+
 /* Code that goes on after it was stopped ends the session: nothing else bounds what it writes. */
-void session_volume_full(void *writer, const struct volume *v, bool again)
+void session_volume_full(void *userdata, void *writer, const struct volume *v, bool again)
 {
 	struct session *s = writer;
 	struct volume_info info;
 	char why[128];
 
 	volume_info(v, &info);
-	if (!again && s->queue.running) {
+	if (s && !again && s->queue.running) {
 		session_stop_cell(s, STOP_VOLUME);
 		return;
 	}
 
 	snprintf(why, sizeof(why), "it exceeded the quota of the volume %s (%llu bytes)", info.name,
 		(unsigned long long)info.quota_bytes);
-	session_end(s, why);
+	if (s)
+		session_end(s, why);
+	else /* nobody tells which one of the forks wrote */
+		while ((s = find_one_with(userdata, v)))
+			session_end(s, why);
 }

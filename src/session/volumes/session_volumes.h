@@ -30,4 +30,4 @@ uint32_t session_volumes_fill(const struct session *s, struct jail_mounts *m);
 char **session_volumes_copy(char *const *asked);
 
 /* In struct volumes_config. */
-void session_volume_full(void *writer, const struct volume *v, bool again);
+void session_volume_full(void *userdata, void *writer, const struct volume *v, bool again);

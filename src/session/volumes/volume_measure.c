@@ -22,11 +22,31 @@ enum {
 	SLACK_LEAST = 64 * 1024,
 	KEPT_FREE_PART = 20, /* of the file system */
 	SURELY_S = 5,        /* after this time it is measured in any case */
+	REMOVAL_TRIES =
+		100, /* one in LOOK_MS: processes of a session that has ended die meanwhile */
 };
+
+/* The first measurement without a writer tells. */
+#define NOT_KNOWN UINT64_MAX
 
 bool volume_is_full(const struct volume *one)
 {
 	return one->too_deep || one->files > LIMIT_VOLUME_FILES || one->bytes > one->quota_bytes;
+}
+
+/* Code of a session may write to it. */
+static bool is_watched(const struct volume *one)
+{
+	return one->writer || (one->forked && one->readers);
+}
+
+void volume_settle(struct volume *one)
+{
+	volume_forget_walk(one);
+	one->told = false;
+	one->wants_walk = true;
+	one->ceiling_bytes = one->ceiling_files = NOT_KNOWN;
+	volumes_wake(one->volumes);
 }
 
 static void note_free_space(struct volume *one)
@@ -86,7 +106,7 @@ static void begin_removal(struct volumes *v)
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *f;
 
-	while (dir && !v->walk.stuck && (f = readdir(dir))) {
+	while (dir && (f = readdir(dir))) {
 		if (f->d_name[0] != VOLUME_DELETED || strlen(f->d_name) > VOLUME_ID)
 			continue;
 		int top = openat(
@@ -105,6 +125,29 @@ static void begin_removal(struct volumes *v)
 
 	if (dir)
 		closedir(dir);
+	if (!v->walk.on)
+		v->walk.tries = 0;
+}
+
+/* Tries again, for processes of a session that has just ended may have added files meanwhile. */
+static void end_removal(struct volumes *v)
+{
+	char left[VOLUME_ID + 1];
+	v->walk.removed = unlinkat(v->data, v->walk.removing, AT_REMOVEDIR) == 0;
+	v->walk.tries = v->walk.removed ? 0 : v->walk.tries + 1;
+	if (v->walk.tries < REMOVAL_TRIES)
+		return; /* if it was removed, there may be another one */
+
+	log_warning("files of a deleted volume cannot be removed: %s", strerror(errno));
+	snprintf(left, sizeof(left), "%c%s", VOLUME_LEFT, v->walk.removing + 1);
+	v->walk.removed = renameat(v->data, v->walk.removing, v->data, left) == 0;
+	v->walk.tries = 0;
+}
+
+static bool is_beyond(const struct volume *one)
+{
+	return (one->writer && one->too_deep) || one->files > one->ceiling_files ||
+	       one->bytes > one->ceiling_bytes;
 }
 
 static void end_walk(struct volumes *v, uint64_t now_ns)
@@ -114,12 +157,7 @@ static void end_walk(struct volumes *v, uint64_t now_ns)
 	v->walk.of = NULL;
 	v->walk.took_ns = now_ns - v->walk.began_ns;
 	if (!one) {
-		/* not again at once, and for ever */
-		v->walk.stuck = unlinkat(v->data, v->walk.removing, AT_REMOVEDIR) < 0;
-		if (v->walk.stuck)
-			log_warning(
-				"files of a deleted volume cannot be removed: %s", strerror(errno));
-		v->walk.removed = !v->walk.stuck; /* there may be another one */
+		end_removal(v);
 		return;
 	}
 
@@ -127,9 +165,13 @@ static void end_walk(struct volumes *v, uint64_t now_ns)
 	one->bytes = v->walk.state.bytes;
 	one->files = v->walk.state.files;
 	one->too_deep = v->walk.state.too_deep;
-	bool beyond = one->too_deep || one->files > LIMIT_VOLUME_FILES ||
-		      one->bytes > one->ceiling_bytes;
-	if (!one->writer || !beyond) {
+	if (one->ceiling_bytes == NOT_KNOWN) {
+		one->ceiling_bytes = one->bytes > one->quota_bytes ? one->bytes : one->quota_bytes;
+		one->ceiling_files = one->files > LIMIT_VOLUME_FILES ? one->files
+								     : LIMIT_VOLUME_FILES;
+	}
+
+	if (!is_watched(one) || !is_beyond(one)) {
 		one->told = false;
 		return;
 	}
@@ -138,7 +180,19 @@ static void end_walk(struct volumes *v, uint64_t now_ns)
 		return; /* its code was stopped, and it stopped */
 	bool again = one->told;
 	one->told = true;
-	v->config.on_full(one->writer, one, again);
+	v->config.on_full(v->config.userdata, one->writer, one, again);
+}
+
+/*
+ * Code can keep a walk from ending: it moves directories to names that the walk has not come to.
+ * What was counted until now is enough then.
+ */
+static bool is_endless(const struct volumes *v)
+{
+	const struct volume *one = v->walk.of;
+	return one && is_watched(one) &&
+	       (v->walk.state.files / 2 > LIMIT_VOLUME_FILES ||
+		       v->walk.state.bytes / 2 > one->ceiling_bytes);
 }
 
 bool volumes_lack_space(const struct volumes *v)
@@ -155,11 +209,11 @@ static void keep_free_space(struct volumes *v)
 {
 	struct volume *one;
 	TAILQ_FOREACH (one, &v->list, link)
-		if (one->writer && volumes_lack_space(v)) {
+		if (is_watched(one) && volumes_lack_space(v)) {
 			log_warning(
 				"the file system of the volumes is nearly full: the session that writes to %s ends",
 				one->name);
-			v->config.on_full(one->writer, one, true);
+			v->config.on_full(v->config.userdata, one->writer, one, true);
 			return; /* the next one in another turn, if that is needed */
 		}
 }
@@ -171,7 +225,7 @@ static struct volume *next_to_measure(struct volumes *v, uint64_t now_ns)
 		if (one->wants_walk)
 			return one;
 	TAILQ_FOREACH (one, &v->list, link)
-		if (one->writer && may_have_grown(one, now_ns) &&
+		if (is_watched(one) && may_have_grown(one, now_ns) &&
 			now_ns - one->measured_ns > WALK_REST * v->walk.took_ns)
 			return one;
 	return NULL;
@@ -181,7 +235,7 @@ static bool somebody_writes(const struct volumes *v)
 {
 	const struct volume *one;
 	TAILQ_FOREACH (one, &v->list, link)
-		if (one->writer || one->wants_walk)
+		if (is_watched(one) || one->wants_walk)
 			return true;
 	return false;
 }
@@ -200,11 +254,13 @@ void volume_on_timer(uv_timer_t *timer)
 			begin_removal(v);
 	}
 
-	if (v->walk.on && !volume_walk_step(&v->walk.state, STEP_ENTRIES))
+	if (v->walk.on && (!volume_walk_step(&v->walk.state, STEP_ENTRIES) || is_endless(v))) {
+		volume_walk_stop(&v->walk.state);
 		end_walk(v, clock_now_ns());
+	}
 	bool more = v->walk.on || v->walk.removed || next_to_measure(v, clock_now_ns());
 	v->walk.removed = false;
-	if (more || somebody_writes(v))
+	if (more || v->walk.tries || somebody_writes(v))
 		uv_timer_start(timer, volume_on_timer, more ? 0 : LOOK_MS, 0);
 }
 

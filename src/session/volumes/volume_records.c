@@ -121,8 +121,25 @@ static void load_one(struct volumes *v, const char *record)
 	volume_insert(v, one);
 }
 
+/* What could not be removed before the last end of the server is tried again. */
+static void look_for_left(struct volumes *v)
+{
+	int fd = openat(v->data, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	char again[NAME_MAX + 1];
+	for (struct dirent *f; dir && (f = readdir(dir));) {
+		if (f->d_name[0] != VOLUME_LEFT)
+			continue;
+		snprintf(again, sizeof(again), "%c%s", VOLUME_DELETED, f->d_name + 1);
+		renameat(v->data, f->d_name, v->data, again);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 int volume_records_load(struct volumes *v)
 {
+	look_for_left(v);
 	int fd = openat(v->records, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir)

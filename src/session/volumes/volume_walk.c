@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -75,13 +76,16 @@ static void make_readable(int dir, const char *name, const struct stat *st)
 }
 
 /*
- * A directory that is deeper than the walk may go is moved to the top, where it is found again. The
- * name is free: nothing else makes names in a volume that is being removed.
+ * A directory that is deeper than the walk may go is moved to the top, where it is found again. Code
+ * that had the volume could not know the name, and has none of its own there.
  */
 static void hoist(struct volume_walk *w, int dir, const char *name)
 {
 	char to[64];
-	snprintf(to, sizeof(to), ".hoisted-%u", w->hoisted++);
+	uint64_t number;
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return;
+	snprintf(to, sizeof(to), ".hoisted-%016llx", (unsigned long long)number);
 	if (renameat(dir, name, dirfd(w->level[0].dir), to) == 0)
 		rewinddir(w->level[0].dir);
 }

@@ -24,7 +24,6 @@ struct volume_walk {
 		char name[NAME_MAX + 1]; /* in the directory above */
 	} level[LIMIT_VOLUME_DEPTH];
 	unsigned depth;        /* levels that are open; 0: the walk is over */
-	unsigned hoisted;      /* directories that were too deep and were moved to the top */
 	uint64_t bytes, files; /* so far; files counts directories too */
 	bool too_deep;
 };

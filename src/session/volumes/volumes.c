@@ -327,6 +327,7 @@ int volume_take(struct volume *v, void *writer, bool beside, struct error *e)
 
 	if (!writer) {
 		v->readers++;
+		v->forked = v->forked || v->writer;
 		return 0;
 	}
 
@@ -335,6 +336,7 @@ int volume_take(struct volume *v, void *writer, bool beside, struct error *e)
 	v->told = false;
 	v->wants_walk = true;
 	v->ceiling_bytes = v->bytes > v->quota_bytes ? v->bytes : v->quota_bytes;
+	v->ceiling_files = LIMIT_VOLUME_FILES;
 	volumes_wake(v->volumes);
 	return 0;
 }
@@ -343,13 +345,14 @@ void volume_give_back(struct volume *v, const void *writer)
 {
 	if (writer && v->writer == writer) {
 		v->writer = NULL;
-		v->wants_walk = true;
-		volumes_wake(v->volumes);
+		volume_settle(v);
 	} else if (v->readers) {
 		v->readers--;
 	}
-	if (!v->writer && !v->readers)
+	if (!v->writer && !v->readers) {
 		fd_close_clear(&v->lock);
+		v->forked = false;
+	}
 }
 
 void volume_info(const struct volume *v, struct volume_info *ret)

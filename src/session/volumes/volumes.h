@@ -28,8 +28,12 @@ struct volumes_config {
 	uint64_t
 		most_bytes; /* the largest quota, and that of a volume which is created without one */
 	char *const *keys; /* of owner 1, 2 …: a text that is the same after a restart; or NULL */
-	/* a volume exceeds its quota; `writer` is whoever can write to it */
-	void (*on_full)(void *writer, const struct volume *v, bool again);
+	/*
+	 * A volume exceeds its quota; `writer` is whoever can write to it. NULL: forks of a session
+	 * that has ended still do, through descriptors that it gave them.
+	 */
+	void (*on_full)(void *userdata, void *writer, const struct volume *v, bool again);
+	void *userdata;
 };
 
 struct volume_info {

@@ -6,8 +6,11 @@
 #include "session/volumes/volume_walk.h"
 #include "session/volumes/volumes.h"
 
-/* The first letter of a directory whose volume was deleted. */
-enum { VOLUME_DELETED = '-' };
+/*
+ * The first letter of a directory whose volume was deleted; and of one whose files could not be
+ * removed, which the next start tries again.
+ */
+enum { VOLUME_DELETED = '-', VOLUME_LEFT = '+' };
 
 enum { VOLUME_KEY = 16, VOLUME_ID = 20, VOLUME_RECORD_NAME = VOLUME_KEY + 1 + JAIL_MOUNT_NAME };
 
@@ -19,11 +22,13 @@ struct volume {
 	uint64_t quota_bytes, created_wall_ns;
 	/* when last measured */
 	uint64_t bytes, files;
-	/* what it may have now: the quota, or what it had when its writer came */
-	uint64_t ceiling_bytes;
+	/* what it may have now: the quota, or what it had when its writer came or went */
+	uint64_t ceiling_bytes, ceiling_files;
 	uint64_t free_bytes, free_files; /* of the file system, at that time */
 	uint64_t measured_ns;            /* when that was; 0: never */
 	bool too_deep, told, wants_walk;
+	/* Forks of its writer read it: their code may have got descriptors that can write. */
+	bool forked;
 	void *writer;
 	unsigned readers;
 	int lock; /* of its record, while it is taken; else -1 */
@@ -41,7 +46,8 @@ struct volumes {
 	struct {
 		struct volume_walk state;
 		struct volume *of; /* NULL: it removes what is no volume's any more */
-		bool on, removed, stuck;
+		bool on, removed;
+		unsigned tries; /* to remove files that code still added to */
 		char removing[VOLUME_ID + 1];
 		uint64_t began_ns, took_ns; /* CPU is spared for as long as the last one took */
 	} walk;
@@ -62,4 +68,5 @@ void volumes_wake(struct volumes *v);
 void volume_on_timer(uv_timer_t *timer);
 void volume_forget_walk(struct volume *one); /* it goes away, or begins to be written to */
 bool volume_is_full(const struct volume *one);
+void volume_settle(struct volume *one);           /* its writer went: what there is now may stay */
 bool volumes_lack_space(const struct volumes *v); /* hardly anything of the file system is free */
