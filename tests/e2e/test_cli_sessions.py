@@ -74,7 +74,7 @@ def test_what_cannot_be_copied(session, glovebox, tmp_path):
         ((kept, 's_' + 'a' * 26 + ':'), 'no session'),
         ((kept, kept), 'SESSION:PATH'),
         ((f'{session.id}:a', f'{session.id}:b'), 'of this machine'),
-        ((kept,), 'two words'),
+        ((kept,), 'a source and a target'),
     ]:
         out = glovebox('cp', *words)
         assert out.returncode in (1, 2) and said in out.stderr, (words, out.stderr)
