@@ -95,6 +95,10 @@ static int problem(const struct client *c, int status, const json_t *body, struc
 	error_slug(e, text_of(body, "code"));
 	if (status == 401)
 		return error_remedy(e, "give the server's token with --token or GLOVEBOX_TOKEN");
+	if (text_eq(e->slug, "node_needed"))
+		return error_remedy(e,
+			"this is a router of several servers: give the id of a session instead of its name, or the "
+			"address of one server with --url");
 	if (*remedy)
 		remedy_of(remedy, e);
 	return err;

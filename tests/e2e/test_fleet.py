@@ -217,6 +217,16 @@ def test_what_concerns_one_node_says_so(fleet, api):
     assert api.get('/health').status_code == 200 and api.get('/readyz').status_code == 200
 
 
+def test_commands_through_the_router(fleet, api):
+    id = session_on(api, 'b2c3').id
+    seen = gb.cli('exec', '--url', api.url, id, '--', 'echo', 'hi')
+    assert (seen.returncode, seen.stdout) == (0, 'hi\n'), seen.stderr
+    for words in (['ps'], ['exec', 'a-name', '--', 'true']):
+        seen = gb.cli(words[0], '--url', api.url, *words[1:])
+        assert seen.returncode != 0 and 'the id of a session instead of its name' in seen.stderr, seen
+    api.delete(f'/v1/sessions/{id}')
+
+
 def test_forged_ids_reach_no_other_node(fleet, api):
     chance = random.Random(22)
     letters = {fleet.letters(name): name for name in fleet.nodes}
