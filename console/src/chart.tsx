@@ -13,7 +13,8 @@ function ticks(low: number, high: number, about: number): number[] {
 }
 const short = (n: number) => (n !== 0 && (Math.abs(n) >= 1e6 || Math.abs(n) < 1e-3) ? n.toExponential(1) : String(+n.toPrecision(5)));
 const clip = (t: string, n: number) => (t.length > n ? `${t.slice(0, n - 1)}…` : t);
-const day = (ms: number, range: number) => { const iso = new Date(ms).toISOString(); return range > 3 * 365 * 864e5 ? iso.slice(0, 4) : range > 3 * 864e5 ? iso.slice(0, 10) : iso.slice(5, 16).replace('T', ' '); };
+// a chart may call anything a time
+const day = (ms: number, range: number) => { const date = new Date(ms); if (Number.isNaN(date.getTime())) return String(ms); const iso = date.toISOString(); return range > 3 * 365 * 864e5 ? iso.slice(0, 4) : range > 3 * 864e5 ? iso.slice(0, 10) : iso.slice(5, 16).replace('T', ' '); };
 
 interface Drawn { names: string[]; shapes: { key: string; hue: number; kind: Series['kind']; d?: string; x?: number; y?: number; w?: number; h?: number; label: string }[]; xTicks: [number, string][]; yTicks: [number, string][] }
 

@@ -5,7 +5,7 @@ export type Place = number | string;
 export interface Series { name: string; kind: 'line' | 'point' | 'bar' | 'area'; x: Place[]; y: number[] }
 export interface Plot { title: string; xTitle: string; yTitle: string; time: boolean; stacked: boolean; flipped: boolean; series: Series[] }
 
-const MOST_POINTS = 50_000, MOST_SERIES = 40;
+const MOST_POINTS = 50_000, MOST_SERIES = 40, MOST_BINS = 1000;
 const object = (v: unknown): Json => (v && typeof v === 'object' && !Array.isArray(v) ? v as Json : {});
 const text = (v: unknown): string => (typeof v === 'string' ? v : typeof object(v).text === 'string' ? object(v).text as string : Array.isArray(v) ? v.join(' ') : '');
 const isDate = (v: unknown) => typeof v === 'string' && /^\d{4}-\d\d(-\d\d)?/.test(v) && !Number.isNaN(Date.parse(v));
@@ -30,9 +30,9 @@ function list(v: unknown): unknown[] {
 }
 
 function binned(values: number[], most: number): { x: number[]; y: number[] } {
-  const low = Math.min(...values), high = Math.max(...values), rough = (high - low || 1) / most;
+  const low = Math.min(...values), high = Math.max(...values), rough = (high - low || 1) / Math.min(MOST_BINS, Math.max(1, most));
   const power = 10 ** Math.floor(Math.log10(rough)), step = power * ([1, 2, 5, 10].find(m => m * power >= rough) ?? 10);
-  const start = Math.floor(low / step) * step, n = Math.floor((high - start) / step) + 1, y = Array<number>(n).fill(0);
+  const start = Math.floor(low / step) * step, n = Math.min(MOST_BINS + 2, Math.floor((high - start) / step) + 1), y = Array<number>(n).fill(0);
   for (const v of values) y[Math.min(n - 1, Math.floor((v - start) / step))]++;
   return { x: y.map((_, i) => +(start + (i + 0.5) * step).toPrecision(10)), y };
 }

@@ -205,7 +205,11 @@ test('charts of Vega-Lite and plotly are drawn, their texts are text', async () 
   const vega = { $schema: 'https://vega.github.io/schema/vega-lite/v5.json', data: { values: [{ a: 'first', b: 1 }, { a: 'first', b: 2 }, { a: evil, b: 4 }] }, mark: 'bar', encoding: { x: { field: 'a', type: 'nominal' }, y: { aggregate: 'sum', field: 'b', type: 'quantitative' } } };
   const plotly = { data: [{ type: 'scatter', x: [1, 2, 3], y: [3, 1, 2], name: 'a line' }, { type: 'bar', x: [1, 2, 3], y: [1, 1, 1], name: 'bars' }], layout: { title: { text: 'Of plotly' } } };
   const other = { data: [{ type: 'surface', z: [[1]] }] };
-  for (const [mime, spec] of [['vegalite.v5', vega], ['plotly.v1', plotly], ['plotly.v1', other]]) await run(s, `import json\ndisplay({"application/vnd.${mime}+json": json.loads(r'''${JSON.stringify(spec)}''')}, raw=True)`);
+  // what would end the page, or take all memory of the browser
+  const times = { data: { values: [{ t: 1e300, b: 1 }, { t: 2, b: 2 }] }, mark: 'point', encoding: { x: { field: 't', type: 'temporal' }, y: { field: 'b', type: 'quantitative' } } };
+  const mixture = { data: [{ x: ['2026-01-01', '2026-01-02'], y: [1, 2], mode: 'markers' }, { x: ['no', 'dates'], y: [1, 2], mode: 'markers' }] };
+  const bins = { data: [{ type: 'histogram', x: [1, 2, 3], nbinsx: 1e8 }] };
+  for (const [mime, spec] of [['vegalite.v5', vega], ['plotly.v1', plotly], ['plotly.v1', other], ['vegalite.v5', times], ['plotly.v1', mixture], ['plotly.v1', bins]]) await run(s, `import json\ndisplay({"application/vnd.${mime}+json": json.loads(r'''${JSON.stringify(spec)}''')}, raw=True)`);
   const page = await open(`/s/${s.id}`);
   const bars = cellsOf(page).nth(0).locator('.chart rect.fill');
   await bars.nth(1).waitFor();
@@ -216,6 +220,9 @@ test('charts of Vega-Lite and plotly are drawn, their texts are text', async () 
   await mixed.getByText('Of plotly').waitFor();
   equal([await mixed.locator('path.line').count(), await mixed.locator('circle').count(), await mixed.locator('rect').count(), await mixed.locator('figcaption span').count()], [1, 3, 3, 2]);
   await cellsOf(page).nth(2).getByText('plotly figure').waitFor();
+  for (const [i, n] of [[3, 2], [4, 4]]) equal(await cellsOf(page).nth(i).locator('.chart circle').count(), n);
+  const many = await cellsOf(page).nth(5).locator('.chart rect').count();
+  assert(many > 0 && many <= 1002, `${many} bins`);
   await done(page);
 });
 
