@@ -36,7 +36,7 @@ GONE = {
     'namespaces': ['unshare', '-Ur', 'sh', '-c', 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"', '-'],
 }
 WORDS = {
-    'landlock': ['the mounts alone', '--waive landlock', 'lsm='],
+    'landlock': ['only the mounts', '--waive landlock', 'lsm='],
     'seccomp': ['CONFIG_SECCOMP_FILTER'],
     'namespaces': ['no jail', 'max_user_namespaces'],
 }

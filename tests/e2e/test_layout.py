@@ -7,7 +7,7 @@ from pathlib import Path
 
 import gb
 
-LEARNING = 'the first start with these modules'
+LEARNING = 'first start with these modules'
 CELL = 'import pandas as pd\npd.DataFrame({"a": [1, 2, 3]})["a"].sum()'
 
 
