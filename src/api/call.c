@@ -293,7 +293,7 @@ int api_session(
 	if (r < 0)
 		return r;
 	session_info(s, &info);
-	/* Somebody else's looks exactly like one that never was. */
+	/* A session of another owner gets the same answer as one that never existed. */
 	if (info.owner != owner)
 		return no_session(a, id, owner, e);
 	*ret = s;
@@ -382,7 +382,7 @@ static void end_sessions(struct api *a)
 	}
 }
 
-/* 1: go on; 0: not yet; negative: it will not come. */
+/* 1: the files are there; 0: not yet; negative: they will not come. */
 static int files_are_there(const struct call *c, struct error *e)
 {
 	struct session *s;

@@ -181,7 +181,10 @@ static void id_of(const struct event_hub *h, uint64_t number, char id[HUB_ID_MAX
 	snprintf(id, HUB_ID_MAX, "%" PRIx64 "-%" PRIu64, h->epoch, number);
 }
 
-/* An event in the follower's clothes. Messages of a WebSocket go out one by one. */
+/*
+ * Writes an event in the format of the follower: server-sent events, or WebSocket messages, which
+ * are sent one by one.
+ */
 static int put(struct follower *f, struct buffer *out, const char *type, const char *id,
 	const struct buffer *json)
 {

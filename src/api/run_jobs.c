@@ -380,8 +380,8 @@ static struct job *next_queued(const struct jobs *j)
 }
 
 /*
- * When to look again: soon while sessions open, rarer while there is no room, and for those whose
- * patience ends.
+ * Sets the time of the next check: soon while sessions are being opened, later while no session can
+ * be made, and in time for jobs whose wait expires.
  */
 static void plan(struct jobs *j)
 {

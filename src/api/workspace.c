@@ -177,8 +177,8 @@ int workspace_remove(int root, const char *path, struct error *e)
 	if (dir < 0)
 		return workspace_fail(e, dir, path);
 	/*
-	 * Whoever lets go of a file last frees its pages, which takes as long as it is large: not
-	 * us.
+	 * The last process that closes a file frees its pages, which takes time in proportion to
+	 * its size. This descriptor leaves that work to another process.
 	 */
 	_cleanup_discard_ int held = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	(void)held;

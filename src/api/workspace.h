@@ -97,8 +97,8 @@ int workspace_walk_step(struct workspace_walk *w, unsigned entries);
 void workspace_walk_stop(struct workspace_walk *w);
 
 /*
- * When it is done: the entries one after another in byte order of their paths, then NULL. They stay
- * the walk's.
+ * After the walk is done: returns the next entry in byte order of the paths, then NULL. The walk
+ * owns the entries.
  */
 const struct workspace_entry *workspace_walk_next(struct workspace_walk *w);
 size_t workspace_walk_count(const struct workspace_walk *w);

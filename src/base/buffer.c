@@ -38,7 +38,7 @@ void buffer_finish(struct buffer *b)
 	b->len = b->cap = 0;
 }
 
-/* To `cap`, or when that would be more than may be held, to what is needed. */
+/* Grows the buffer to `cap` bytes, or only to `need` if `cap` would exceed the memory limit. */
 static int grow(struct buffer *b, size_t need, size_t cap)
 {
 	if (count(b, cap) < 0) {

@@ -173,8 +173,8 @@ int fd_check_room(unsigned n)
 
 	assert(n <= FDS_CHECKED_MAX);
 	/*
-	 * The kernel gives the lowest that is free: one in the lower half says that there are many,
-	 * but for rare gaps.
+	 * The kernel assigns the lowest free number. If that number is in the lower half of the
+	 * limit, many descriptors are free, except when a gap was left among used numbers.
 	 */
 	int lowest = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
 	fd_close(lowest);

@@ -171,11 +171,11 @@ enum {
 	LIMIT_FILE_WATCHES = 32,          /* of one session */
 	LIMIT_WATCHED_DIRECTORIES = 1024, /* of one watch, with those below */
 	/*
-	 * of all watches of a session: inotify watches of the daemon's user, which has
-	 * max_user_watches
+	 * of all watches of a session: they are inotify watches of the daemon's user, whose number
+	 * max_user_watches limits
 	 */
 	LIMIT_SESSION_WATCHED_DIRECTORIES = 8192,
-	LIMIT_FILE_EVENTS = 4096, /* that wait for whoever follows */
+	LIMIT_FILE_EVENTS = 4096, /* that wait for the client that follows the watch */
 	/* displays */
 	LIMIT_DISPLAY_SIDE = 4096, /* pixels, of a screen */
 	/* sizes of screens for which a warm X server is kept */

@@ -5,8 +5,8 @@
 #include "base/limits.h"
 
 /*
- * Holders of much share three quarters; the last one is for holders of little, which must get on
- * while others hold all they can.
+ * Holders of large amounts share three quarters of the limit. The last quarter is reserved for
+ * holders of small amounts, so that they can continue when the others use their whole share.
  */
 static const size_t for_much = LIMIT_HELD_BYTES - LIMIT_HELD_BYTES / 4;
 

@@ -298,8 +298,8 @@ static void on_picture_done(void *userdata, const struct observation *o)
 }
 
 /*
- * A screen of a session, with a picture of it: as it is usual, and the way that is left where that
- * fails.
+ * Starts a screen and takes a picture of it, in the usual way and, if that fails, in the fallback
+ * way.
  */
 static void check_display(struct doctor *d)
 {

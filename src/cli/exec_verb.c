@@ -175,7 +175,7 @@ static void __attribute__((noreturn)) pass_input(const struct options *o, const 
 
 	if (client_create(&o->client, NULL, &c) < 0)
 		_exit(1);
-	/* without SA_RESTART: the read ends, and the new size is told */
+	/* without SA_RESTART, so that a resize interrupts read() and the new size is sent */
 	if (o->tty)
 		sigaction(SIGWINCH, &(struct sigaction){ .sa_handler = on_resize }, NULL);
 	for (;;) {

@@ -68,7 +68,8 @@ static void *worker_main(void *unused)
 }
 
 /*
- * Hands a request to a worker, and never waits: what comes next on stdin may be its cancellation.
+ * Passes a request to a worker without waiting, because the next message on stdin may cancel this
+ * request.
  */
 static void start_message(struct mcp_message *m)
 {

@@ -155,7 +155,8 @@ static void make_parents(char *path)
 }
 
 /*
- * The file's new text. False: it cannot be changed by a program, and a person was told what to add.
+ * Makes the new text of the file. Returns false if the file cannot be changed automatically; the
+ * user was then told what to add.
  */
 static bool merge_text(const struct host *h, const struct start *s, const char *path,
 	const char *old, size_t len, struct buffer *ret)

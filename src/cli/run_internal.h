@@ -11,8 +11,10 @@
 
 struct local;
 
-/* The directories of --mount: what the jailer is told, what the session asks for, and by which
- * names. The lists end with NULL. */
+/*
+ * The directories of --mount: what the jailer shows, what the session requests, and their names.
+ * Each list ends with NULL.
+ */
 struct run_mounts {
 	unsigned n;
 	char *shown[JAIL_MOUNTS_MAX + 1], *asked[JAIL_MOUNTS_MAX + 1], *names[JAIL_MOUNTS_MAX + 1];

@@ -337,7 +337,7 @@ static const struct command {
 	{ "%tree", do_tree },
 	{ "%quit", do_quit },
 	{ "%exit", do_quit },
-	/* Python's own words for it would only end the cell. */
+	/* exit() and quit() of Python would only end the cell. */
 	{ "exit", do_quit },
 	{ "quit", do_quit },
 	{ "exit()", do_quit },

@@ -26,10 +26,7 @@ static struct session_limits default_limits(const struct config *c)
 	};
 }
 
-/*
- * Nobody can use more than the machine has; where that is less than what sessions get unasked, it
- * is no less.
- */
+/* The maximum is the memory of the machine, but never less than the default of a session. */
 static uint64_t most_memory(const struct config *c)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);

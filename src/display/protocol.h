@@ -193,7 +193,7 @@ struct frame_options {
 	/* a number of the daemon's choice, not 0; the screen forgets those that did not ask for
 	 * longest */
 	uint32_t watcher;
-	uint32_t gap_ms; /* at least so long after its last frame */
+	uint32_t gap_ms; /* minimum time after the last frame of this watcher */
 	bool rgb;        /* no palettes: frames of one file must be alike */
 	bool now;        /* answer at once, also when nothing changed */
 	bool leave;      /* … and forget the watcher */

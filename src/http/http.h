@@ -81,8 +81,8 @@ struct http_log_entry {
  */
 struct http_handler {
 	/*
-	 * The head is there: decide what becomes of the body. Also called when there is none. NULL:
-	 * buffer.
+	 * Called when the head of a request has arrived, also when there is no body: decides how
+	 * the body is handled. NULL: the body is buffered.
 	 */
 	enum http_body_mode (*on_headers)(struct http_exchange *x, void *server_userdata);
 	/* A piece of a streamed body; http_pause() may be called. */

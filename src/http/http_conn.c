@@ -235,7 +235,7 @@ static void take_body(struct http_conn *c)
 	struct http_parser *p = &c->parser;
 	x->body_in += p->body_len;
 	if (x->answered)
-		return; /* the rest of a body whose answer is out */
+		return; /* the remaining body of a request that was already answered */
 	if (x->body_in > x->body_max)
 		http_conn_refuse(c, &too_large);
 	else if (x->mode == HTTP_BODY_STREAM)

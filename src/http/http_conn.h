@@ -139,7 +139,7 @@ struct http_server {
 
 /* ---- http_conn.c ------------------------------------------------------ */
 
-/* Takes the descriptor. On failure it is closed. */
+/* Takes ownership of the descriptor, which is closed on failure. */
 int http_conn_create(struct http_server *s, int fd, const char *remote);
 
 /*

@@ -379,7 +379,7 @@ static void remember_first(struct http_parser *p, const struct http_input *in)
 			p->first[p->first_len++] = in->data[i];
 }
 
-/* A word of capitals and a space is a method of somebody's; anything else is not HTTP. */
+/* A word in capitals, followed by a space, is an unknown method; any other text is not HTTP. */
 static bool starts_with_method(const struct http_parser *p)
 {
 	unsigned n = 0;

@@ -138,7 +138,7 @@ static const int sanitizer_calls[] = { SYS_mmap, SYS_mprotect, SYS_clone, SYS_pt
 static const int sanitizer_calls[] = { -1 };
 #endif
 
-/* Missing, as on an older kernel: libc and libuv have another way. */
+/* These calls fail with ENOSYS, as on an older kernel: libc and libuv then use other calls. */
 static const int missing[] = { SYS_io_uring_setup, SYS_copy_file_range };
 
 /*

@@ -148,8 +148,10 @@ enum {
 	 * brings them, or none
 	 */
 	JAIL_SOCKETS = 'N',
-	/* this one the init asks: a process reads a file of /proc. The daemon's answer is followed
-	 * by struct jail_figures */
+	/*
+	 * sent by the init when a process reads a file of /proc. The answer of the daemon is
+	 * followed by struct jail_figures
+	 */
 	JAIL_FIGURES = 'F',
 	/*
 	 * Not answered, and followed by struct jail_kept: keep the socket that comes along; send

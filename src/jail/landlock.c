@@ -78,9 +78,10 @@ static int grant(int ruleset, const char *path, uint64_t rights)
 }
 
 /*
- * Rules hold on to files, not to names, and a fork of the session takes them into a jail with other
- * private mounts. So they name what all jails share: programs may be started from the system's
- * directories only, nothing is a device. What is not to be written to is mounted read-only.
+ * Landlock rules apply to files, not to names, and a fork of the session inherits the rules in a
+ * jail with other private mounts. So the rules name only files that all jails share: programs can
+ * be started only from the system's directories, and no file can be used as a device. Files that
+ * must not be written are on read-only mounts.
  */
 static int grant_all(int ruleset, uint64_t files, enum jail_exec exec)
 {

@@ -67,8 +67,8 @@ static const char *const empty_dirs[] = { "etc", "etc/ssl", "proc", "dev", "dev/
 	"tmp", "workspace", "var", "var/cache", "var/tmp", "run", "home", "home/bin" };
 
 /*
- * In a user namespace flags the host set are locked and must be repeated, so those are asked for as
- * well when the plain call is refused.
+ * In a user namespace, mount flags that the host has set are locked, and a remount must repeat
+ * them. So if the plain remount is refused, it is repeated with these flags.
  */
 int tree_remount_read_only(const char *at, unsigned long more)
 {

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-/* A piece of base64 ends where three bytes have become four digits. */
+/* A piece of base64 must end after a group of three bytes, which gives four digits. */
 enum { PIECE_BYTES = JSON_STREAM_VALUE - JSON_STREAM_VALUE % 3 };
 
 struct json_stream_value {

@@ -16,7 +16,7 @@ static inline int json_byte_is_plain(unsigned char c)
 }
 
 /*
- * How many of the first bytes stand for themselves in a JSON string: printable ASCII but for quote
+ * The number of leading bytes that need no escape in a JSON string: printable ASCII without quote
  * and backslash.
  */
 static inline size_t json_plain_run(const char *s, size_t len)

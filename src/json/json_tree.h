@@ -33,8 +33,8 @@ void json_tree_finish(struct json_tree *t);
 int json_tree_name(struct json_tree *t, const char *name, size_t len);
 
 /*
- * A string that is the whole content of the buffer, whose memory the tree takes where it can: the
- * buffer is empty after. -ENOMEM.
+ * Adds a string with the whole content of the buffer. The tree takes over the memory of the buffer
+ * if possible; the buffer is empty afterwards. -ENOMEM.
  */
 int json_tree_take_string(struct json_tree *t, struct buffer *text);
 

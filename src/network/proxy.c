@@ -274,7 +274,7 @@ static void serve(void)
 			proxy_conn_sweep(&proxy);
 		}
 		proxy_conn_free_over(&proxy);
-		/* not at every turn: for want of descriptors that would be a busy loop */
+		/* not in every turn: while descriptors are missing, that would be a busy loop */
 		if (tick || freed)
 			resume_outlets();
 	}

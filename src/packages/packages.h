@@ -24,8 +24,8 @@ int packages_create(uv_loop_t *loop, const struct packages_settings *settings,
 	const char *state_dir, struct error *e, struct packages **ret);
 
 /*
- * The server is about to end: ends installers, tells whoever waits that it failed, and refuses
- * requests from now on. NULL is fine.
+ * Called before the server exits: ends installers, fails the waiting requests, and refuses further
+ * requests. `p` may be NULL.
  */
 void packages_stop(struct packages *p);
 

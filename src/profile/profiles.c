@@ -309,7 +309,10 @@ static bool allows_all(const struct draft *d)
 	return false;
 }
 
-/* The rules as the guest reads them: base first. Plain python with nothing changed has none. */
+/*
+ * Writes the rules in the format of the guest, starting with the base profile. The unchanged
+ * profile python has no rules.
+ */
 static int finish_rules(struct draft *d, struct profile_choice *c)
 {
 	char **rules = NULL;

@@ -99,7 +99,9 @@ static int start(struct sandbox_pool *n)
 		(const int[HELPER_EXTRA]){ home < 0 ? -1 : home, -1 });
 }
 
-/* Asks the mover; it answers, or dies and is asked again. */
+/*
+ * Sends the request to the mover. If the mover dies before it answers, the request is sent again.
+ */
 static int ask(struct sandbox *b)
 {
 	struct sandbox_pool *n = b->pool;

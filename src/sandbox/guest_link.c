@@ -52,7 +52,7 @@ struct guest {
 	bool ended[2]; /* the pipes: nobody can write to them any more */
 	struct wire_reader in;
 	struct hold held; /* of `in` */
-	/* frames, and how much of them the socket took already */
+	/* frames to send, and the number of bytes that the socket has already accepted */
 	struct buffer queue;
 	size_t queue_at;
 };

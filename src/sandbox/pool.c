@@ -38,7 +38,7 @@ enum {
 
 struct ready_count {
 	unsigned guests, jails; /* there or on their way; jails are the spare ones */
-	unsigned loopback;      /* guests with a loopback, where others have none */
+	unsigned loopback;      /* guests with a loopback interface; the other guests have none */
 	unsigned plain;         /* guests of the plain zygote */
 	struct sandbox *spare;
 	bool busy; /* somebody waits for a guest */

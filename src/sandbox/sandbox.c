@@ -285,7 +285,7 @@ void sandbox_replace_guest(struct sandbox *b)
 	sandbox_drop_snapshots(b); /* the init kills them too */
 	sandbox_count_snapshots(b);
 	if (b->state == SANDBOX_JAIL)
-		return; /* nothing there yet: its first guest will do */
+		return; /* the jail is still empty: its first guest will be used */
 
 	/*
 	 * the kill would reach into the jails that are nested in this one, and the programs beside

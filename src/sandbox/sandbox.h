@@ -312,8 +312,8 @@ void sandbox_drop_snapshots(struct sandbox *b);
  */
 pid_t sandbox_own_process(const struct sandbox *b, int pidfd);
 /*
- * WIRE_LIVED came on its guest's socket, with the pidfd of the process that its snapshot made, or
- * with the reason why there is none.
+ * Called when WIRE_LIVED arrives on the guest's socket, with the pidfd of the process that the
+ * snapshot made, or with the reason why there is no such process.
  */
 void sandbox_take_live(struct sandbox *b, const char *text);
 /* its copy could not be brought to life */

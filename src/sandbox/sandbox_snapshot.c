@@ -196,7 +196,7 @@ int sandbox_restore_snapshot(struct sandbox *b, struct snapshot *c, bool restore
 	return guest_attach(b->guest, pid);
 }
 
-/* A session needs no template: its guest comes from the zygote then. */
+/* The template is optional for a session: without it, the guest comes from the zygote. */
 static void do_without(struct sandbox *b, const char *why)
 {
 	const struct snapshot *c = b->from;
@@ -207,7 +207,7 @@ static void do_without(struct sandbox *b, const char *why)
 	b->kind.set = NULL;
 	package_template_spoiled(b->pool, c, why);
 	if (!b->owner) {
-		/* made ahead, and in that template's jail: of no use for another session */
+		/* made in advance, in the jail of that template: useless for any other session */
 		sandbox_close(b);
 		return;
 	}

@@ -47,8 +47,8 @@ void sandbox_keep_workspace(struct sandbox *b, int fd)
 	struct sandbox_pool *n = b->pool;
 	if (!n->workspaces_tried) {
 		/*
-		 * A machine on which this process may not look at its own children's root, such as
-		 * a container without CAP_SYS_PTRACE.
+		 * On some machines this process has no access to the root directory of its own
+		 * children, for example in a container without CAP_SYS_PTRACE.
 		 */
 		_cleanup_fd_ int again = reopen(b);
 		n->workspaces_tried = true;

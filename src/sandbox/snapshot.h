@@ -78,7 +78,7 @@ int snapshot_become_guest(struct snapshot *c, bool restore_files, struct snapsho
 /* Whether its process has ended by itself. */
 bool snapshot_has_ended(const struct snapshot *c);
 
-/* Has the guest made it? Its process may have ended since. */
+/* Whether the guest has made the snapshot. The process of the snapshot may have ended since. */
 static inline bool snapshot_is_there(const struct snapshot *c)
 {
 	return c->pid > 0;

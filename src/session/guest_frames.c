@@ -107,8 +107,8 @@ void session_guest_frame(struct session *s, const struct wire_frame *f)
 		s->queue.running->has_side_effects = true;
 
 	/*
-	 * A frame nobody asked for, or one that cannot be, is a forgery: it costs the session that
-	 * sent it.
+	 * A frame that was not requested, or that is invalid, is a forgery. Only the session that
+	 * sent the frame is affected.
 	 */
 	if (!is_of_cell(s, f) ||
 		(of_tools ? tools_take(s, f) : outcome_take(&s->outcome, f, &display)) < 0) {

@@ -26,7 +26,9 @@ enum cell_status {
 	CELL_OUT_OF_MEMORY,
 	CELL_KILLED,
 	CELL_REFUSED,
-	/* left in its main loop, with its windows; what it does from now on is told nobody */
+	/*
+	 * left in its main loop, with its windows open; its later output is reported to no client
+	 */
 	CELL_RUNNING,
 	CELL_STATUS_COUNT
 };

@@ -20,8 +20,8 @@ struct session;
 int session_pause(struct session *s, struct error *e);
 
 /*
- * It lives for `ttl_s` more; 0: for as long as it had left when it was paused, at least five
- * minutes. -EBUSY (slug "not_paused").
+ * Resumes the session, which then expires after `ttl_s` seconds; 0: after the time that was left
+ * when it was paused, but at least five minutes. -EBUSY (slug "not_paused").
  */
 int session_resume(struct session *s, double ttl_s, struct error *e);
 

@@ -40,7 +40,7 @@ void queue_remove(struct session *s, struct cell *c);
 
 /* ---- cell_end.c ---- */
 
-/* Puts an error of the daemon's own in place of the guest's. */
+/* Replaces the error that the guest reported by an error of the daemon. */
 void session_override_error(struct session *s, const char *type, const char *code,
 	const char *remedy, const char *text);
 void session_tell_timeout(struct session *s, bool killed);

@@ -120,7 +120,10 @@ static void session_freed(uv_handle_t *h)
 	t->end.closing_sessions--;
 }
 
-/* One after the other: libuv does not say in which order it tells. */
+/*
+ * The timers are closed one after the other, because libuv does not define the order of close
+ * callbacks.
+ */
 static void wake_timer_closed(uv_handle_t *h)
 {
 	struct session *s = h->data;

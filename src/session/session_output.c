@@ -54,7 +54,7 @@ void session_guest_output(struct session *s, enum stream stream, const char *dat
 	bool uncapped = s->queue.running && s->queue.running->observer.uncapped;
 	size_t in_head = uncapped ? len : output_add(&s->output.stream[stream], data, len);
 	if (in_head < len)
-		/* beyond the cap: no hurry, and others need the CPUs */
+		/* output beyond the cap is not urgent: let other sessions use the CPUs */
 		guest_rest(sandbox_guest(s->sandbox));
 	bool all = s->queue.running && s->queue.running->observer.streams_all;
 	session_tell_output(s, stream, data, all ? len : in_head);

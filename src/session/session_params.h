@@ -132,7 +132,8 @@ struct sessions_config {
 	/* what jails see besides the system: lines "HOST DIRECTORY<tab>NAME" (as /NAME), or NULL */
 	const char *shown;
 	/*
-	 * names of those that sessions must ask for, NULL at the end; or NULL. Freed by the caller
+	 * names of the directories that a session must request to see them, with NULL at the end;
+	 * or NULL. Freed by the caller
 	 */
 	char **mounts;
 	unsigned max_volumes;      /* of one owner; 0: none */

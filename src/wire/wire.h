@@ -25,7 +25,7 @@ enum wire_type {
 	WIRE_SETUP = 1,
 	WIRE_EXECUTE,     /* CODE, STDIN, VARIABLES, TYPED, DATA_FORMS, RESCAN, PAINT, ARGUMENT* */
 	WIRE_CHECK,       /* CODE: is it complete? */
-	WIRE_REHEARSE,    /* nobody needs you yet: get ready for a first cell */
+	WIRE_REHEARSE,    /* the guest is not in use yet: prepare for a first cell */
 	WIRE_TOOLS,       /* JSON: the definitions, in place of those before */
 	WIRE_TOOL_RESULT, /* CALL, (JSON | ERROR_TYPE, TEXT) */
 	WIRE_PARK,        /* SNAPSHOT_ID: leave a copy of yourself behind, now */
@@ -41,8 +41,10 @@ enum wire_type {
 	 * make a live guest of yourself
 	 */
 	WIRE_LIVE,
-	/* to a guest that moved into a jail of its own and said LIVED: it is in its control groups,
-	 * and may go on */
+	/*
+	 * to a guest that entered its own jail and sent LIVED: it is now in its control groups, and
+	 * may continue
+	 */
 	WIRE_JOINED,
 	WIRE_INTROSPECT, /* JSON: a question about the variables */
 	/*
@@ -181,7 +183,7 @@ enum wire_effects {
 	WIRE_EFFECT_FILES = 4,
 };
 
-/* How the guest says a cell went; the daemon decides what to call it. */
+/* The outcome of a cell as the guest reports it; the daemon chooses the status that clients see. */
 enum wire_outcome {
 	WIRE_OUTCOME_OK,
 	WIRE_OUTCOME_ERROR,

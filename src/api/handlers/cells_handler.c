@@ -23,7 +23,7 @@ static bool is_base64(const char *mime)
 					   : text_eq(mime, "application/pdf");
 }
 
-/* A value by reference: which forms it has and where they are; small texts are there at once. */
+/* A value by reference: its forms and their addresses. Short texts are included directly. */
 static void put_reference(struct json_writer *w, const struct bundle *b, const char *href)
 {
 	struct bundle small = { 0 };

@@ -85,7 +85,7 @@ static void on_done(void *userdata, const struct error *e, const struct checkpoi
 	history_call_end_answer(h);
 }
 
-/* Asks, and answers at once when that fails. */
+/* Starts the operation, and answers the client at once if it could not be started. */
 static void ask(struct call *c, struct session *s, const struct checkpoint_request *q, bool back)
 {
 	struct error e = { 0 };

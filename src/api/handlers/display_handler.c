@@ -52,7 +52,7 @@ void answer_put_windows(struct json_writer *w, const struct window_entry *list, 
 	json_close(w);
 }
 
-/* Why it was taken then, in words a model can act on. */
+/* Why the picture was taken at that moment, in words that a model can act on. */
 const char *screenshot_note(const struct screenshot *s)
 {
 	if (s->no_window)

@@ -139,7 +139,10 @@ static struct session *session_with_display(struct call *c, struct session_info 
 	return NULL;
 }
 
-/* Mouse and keyboard are for those who may have them. True when the call was refused. */
+/*
+ * Refuses control by mouse and keyboard unless the client may have it. Returns true if the call was
+ * refused.
+ */
 static bool refuse_control(struct call *c, bool wanted)
 {
 	if (wanted && c->api->no_live_control)
@@ -256,7 +259,7 @@ void handle_live(struct call *c)
 	}
 
 	bool control = q.control;
-	/* what is asked for, the page reads from its own address */
+	/* the page reads the requested options from its own address */
 	fields_finish(&live_query_fields, &q);
 	if (refuse_control(c, control) || !session_with_display(c, &info))
 		return;

@@ -273,7 +273,7 @@ static void choose_all(struct kernel *k)
 	one->chosen = true;
 }
 
-/* Of the chosen inputs the last n stay so. */
+/* Keeps only the last n of the selected inputs selected. */
 static void keep_last(struct kernel *k, json_int_t n)
 {
 	struct kernel_input *one;

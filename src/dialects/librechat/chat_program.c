@@ -23,7 +23,10 @@
 #define MOST_TIMEOUT_S 300.0
 #define PATIENCE_S 60.0
 
-/* Calls that are made together are told together: the answer waits so long for another one. */
+/*
+ * Calls that code makes at nearly the same time go into one answer: the answer waits this long for
+ * another call.
+ */
 enum { GATHER_MS = 25, TOKEN_LEN = 32 };
 
 struct chat_program {

@@ -423,7 +423,10 @@ static void refuse_version(struct mcp_request *r, const char *version)
 	mcp_fail(r, MCP_UNKNOWN_VERSION, 400, "unsupported protocol version", buffer_cstr(&b));
 }
 
-/* The modern era's checks of `_meta`. False: the request was answered. */
+/*
+ * Checks `_meta` of a request in the newer protocol versions. Returns false if the request was
+ * answered with an error.
+ */
 static bool check_meta(struct mcp_request *r)
 {
 	const char *version = json_string_value(

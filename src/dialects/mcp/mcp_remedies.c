@@ -1,6 +1,6 @@
 /*
- * What to do about an error, for a model that has nothing but the tools: remedies of the native API
- * name fields, paths and flags that it cannot use.
+ * Remedies of errors for a model, which can use only the MCP tools: remedies of the native API name
+ * fields, paths and flags that a model cannot use.
  */
 #include <stdio.h>
 #include <string.h>

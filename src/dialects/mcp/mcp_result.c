@@ -118,7 +118,7 @@ static bool says_error(const struct cell_error *e)
 		       memmem(e->traceback, e->traceback_len, e->message, e->message_len));
 }
 
-/* The traceback of a command would be that of the code which starts it. */
+/* For a command, the traceback is omitted: it would show the code that starts the command. */
 static void append_error(
 	const struct mcp_request *r, struct buffer *b, const struct cell_error *e, size_t max)
 {

@@ -142,8 +142,8 @@ void openenv_put_first(struct json_writer *w, const struct env *e, bool rewards)
 int openenv_add_imports(struct session_params *params);
 
 /*
- * A new episode in a new session. `p` hears of session fields that are wrong (and -EINVAL is
- * returned).
+ * Starts a new episode in a new session. Invalid session fields are added to `p`, and -EINVAL is
+ * returned.
  */
 int env_reset(struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err);
 int env_open(struct env *e, struct error *err); /* a session without an episode yet */

@@ -126,7 +126,7 @@ static void put_stdout(struct json_writer *w, const struct observation *o)
 	json_string_end(w);
 }
 
-/* What was written to it, and the traceback. */
+/* The text that was written to stderr, and the traceback. */
 static void put_stderr(struct json_writer *w, const struct observation *o)
 {
 	const struct cell_error *e = o->error;

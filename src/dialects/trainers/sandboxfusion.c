@@ -15,7 +15,10 @@
 #define LEAST_TIMEOUT_S 0.1
 #define MOST_TIMEOUT_S 3600.0
 
-/* The upper one keeps the bytes within 64 bits; what the server allows is much less. */
+/*
+ * MOST_MEMORY_MB only keeps the number of bytes within 64 bits; the limit of the server is much
+ * lower.
+ */
 enum { LEAST_MEMORY_MB = 16, MOST_MEMORY_MB = 1 << 30 };
 
 /* Known to SandboxFusion, and not here. */

@@ -151,7 +151,8 @@ static int make_type(struct input *in, const struct input_action *a)
 }
 
 /*
- * Presses the action's keys, or lets go of them in reverse. Symbols above a shift take that along.
+ * Presses the keys of the action, or releases them in reverse order. For symbols that need Shift,
+ * Shift is pressed as well.
  */
 static int make_keys(struct input *in, const struct input_action *a, bool down)
 {

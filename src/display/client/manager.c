@@ -282,7 +282,7 @@ static void on_map_request(struct screen *s, xcb_window_t id)
 	xcb_get_property_cookie_t transient = ask_words(s, id, XCB_ATOM_WM_TRANSIENT_FOR);
 	xcb_get_property_cookie_t state = ask_words(s, id, s->atom[ATOM_NET_WM_STATE]);
 	_cleanup_free_ xcb_get_geometry_reply_t *g = xcb_get_geometry_reply(s->x, geometry, NULL);
-	/* gone already, or one too many: shown, but not managed */
+	/* the window is gone, or the limit of managed windows is reached: show it unmanaged */
 	if (!g || s->n_clients == SCREEN_CLIENTS) {
 		xcb_discard_reply(s->x, hints.sequence);
 		xcb_discard_reply(s->x, transient.sequence);
@@ -305,7 +305,7 @@ static void on_map_request(struct screen *s, xcb_window_t id)
 		send_message(s, id, ATOM_WM_PROTOCOLS, s->atom[ATOM_WM_TAKE_FOCUS]);
 }
 
-/* Windows of a client that was faster than we were. */
+/* Adopts windows that a client opened before the window manager was ready. */
 void manager_adopt(struct screen *s)
 {
 	_cleanup_free_ xcb_query_tree_reply_t *t = xcb_query_tree_reply(

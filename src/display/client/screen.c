@@ -83,7 +83,7 @@ static void finish_waiting(struct screen *s, struct waiting *w, enum shot_reason
 	screen_take_picture(s, w->serial, &w->options, from, &info);
 }
 
-/* Of the clients, and before them of the server where it can be seen. */
+/* Process numbers of the X server, if it is visible, followed by those of the clients. */
 static int32_t pids[PIDS_MAX];
 static unsigned n_pids;
 

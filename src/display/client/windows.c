@@ -89,7 +89,10 @@ static bool take_answers(
 	return g->width > 1 && g->height > 1;
 }
 
-/* Whose windows they are by the server's own word; toolkits such as Tk do not say it themselves. */
+/*
+ * The process that owns a window, as the X server reports it: toolkits such as Tk do not set
+ * _NET_WM_PID.
+ */
 static uint32_t pid_of(struct screen *s, xcb_window_t id)
 {
 	xcb_res_client_id_spec_t spec = { id, XCB_RES_CLIENT_ID_MASK_LOCAL_CLIENT_PID };

@@ -114,7 +114,10 @@ void activity_sample(
  */
 uint64_t activity_quiet_ns(const struct activity *a, uint64_t since_ns);
 
-/* Should the pixels be looked at? Then what they add up to is told. */
+/*
+ * Whether the pixels should be examined. The caller then reports their checksum with
+ * activity_looked().
+ */
 bool activity_wants_look(const struct activity *a, uint64_t now_ns);
 void activity_looked(struct activity *a, uint64_t pixels, uint64_t now_ns);
 

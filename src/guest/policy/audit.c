@@ -196,7 +196,10 @@ static bool runs_text(void)
 	return yes;
 }
 
-/* Text that becomes code: only where the standard library and a few packages do it by design. */
+/*
+ * Compiling text as code is allowed only in the standard library and in a few packages that are
+ * designed to do it.
+ */
 static int on_compile(PyObject *args)
 {
 	PyObject *source = argument(args, 0);

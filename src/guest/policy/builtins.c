@@ -317,9 +317,9 @@ static int add_table(void)
 /* ---- open, for C code ------------------------------------------------------------- */
 
 /*
- * numpy looks for open() among the builtins of the frame it was called from, which is the cell's.
- * It is there for it alone: the name in a cell's code is refused by the static pass, and where the
- * file may lie is the audit hook's matter.
+ * numpy looks up open() in the builtins of the calling frame, which is the frame of the cell. So
+ * open() stays in these builtins, for numpy only: the static pass refuses the name in the code of a
+ * cell, and the audit hook checks the path of the file.
  */
 static bool open_is_hidden;
 

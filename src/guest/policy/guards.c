@@ -25,7 +25,7 @@ struct guard {
 
 static PyTypeObject guard_type;
 static PyObject *known;    /* placeholder → guard */
-static char secret[33];    /* what code cannot guess; made at the first use */
+static char secret[33];    /* a secret that code cannot guess; created at first use */
 static PyObject *obj_name; /* "obj" */
 
 bool guard_is(PyObject *o, enum guard_kind kind)

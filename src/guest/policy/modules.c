@@ -228,7 +228,7 @@ int modules_shut(void)
 			!(text = PyUnicode_FromString(*name)))
 			continue;
 		if (!import_allowed(text))
-			/* both are static: neither counts its modules */
+			/* both types are static, and static types do not count their instances */
 			Py_SET_TYPE(module, &shut_type);
 		Py_DECREF(text);
 	}

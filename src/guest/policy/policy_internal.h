@@ -20,7 +20,7 @@ struct policy {
 	PyObject *globals;  /* of the cells */
 	PyObject *builtins; /* of the cells: a dict of their own */
 	int trust;          /* our own calls under way */
-	/* the frame on top when each of them began; only compared */
+	/* for each of these calls, the top frame when it began; used only for comparison */
 	PyFrameObject *trust_bases[TRUST_DEPTH];
 	/* the cell that runs */
 	bool was_refused;

@@ -29,7 +29,7 @@ static bool paints; /* the cell that comes next does */
 static PyObject *support_module;
 static const char *variables; /* JSON text, of the cell that comes next */
 static size_t variables_len;
-static PyObject *arguments; /* a list, of the program that comes next; or NULL */
+static PyObject *arguments; /* the arguments of the next program, as a list; or NULL */
 
 /* The cell that runs now, for displays; the innermost when one was left in a main loop. */
 static struct current {

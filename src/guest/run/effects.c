@@ -46,7 +46,10 @@ static const char *const names[] = { "accept", "accept4", "alarm", "arc4random",
 enum { CALLS = ARRAY_LEN(names) };
 _Static_assert(CALLS <= CALLS_MAX, "more names than stubs");
 
-/* Those that are not what most are: an effect of the cell that calls them. */
+/*
+ * Kinds of calls. Most calls are an effect of the cell that makes them (KIND_EFFECT); `kinds` lists
+ * the other calls.
+ */
 enum kind {
 	KIND_EFFECT,
 	KIND_CLOCK,

@@ -61,8 +61,8 @@ static void preload(const struct support *s, PyObject *names)
 }
 
 /*
- * The modules of a template: their first calls are made, and what is there is out of sight of every
- * collection in its copies.
+ * Prepares the modules of a template: makes their typical first calls, and freezes all objects, so
+ * that garbage collections in the copies do not visit them.
  */
 static void become_template(const struct support *s)
 {

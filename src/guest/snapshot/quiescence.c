@@ -150,7 +150,10 @@ static bool was_killed(int proc, const char *pid)
 	return pending >> (SIGKILL - 1) & 1;
 }
 
-/* Is one of the children that run on its way out? Else the first of them and its name. */
+/*
+ * Whether one of the running children is about to end. If none is, returns the number and the name
+ * of the first child.
+ */
 static bool child_ends(pid_t *ret_pid, char name[CHILD_NAME])
 {
 	char list[4096], *at = NULL;

@@ -79,8 +79,9 @@ int cgroup_set_processes(struct cgroup_home *h, const char *name, unsigned proce
 int cgroup_bound_sockets(struct cgroup_home *h, const char *name);
 int cgroup_join_fds_open(struct cgroup_home *h, const char *name, struct cgroup_join_fds *ret);
 /*
- * Files to which a trusted process writes the number of another one that is to join. Whoever holds
- * them may join as well: no code of a session ever does.
+ * Opens the files to which a trusted process writes the number of a process that is to join the
+ * group. A process with these files can also join the group itself, so they are never passed to
+ * code of a session.
  */
 int cgroup_join_open(struct cgroup_home *h, const char *name, struct cgroup_join_fds *ret);
 void cgroup_join_fds_close(struct cgroup_join_fds *t);

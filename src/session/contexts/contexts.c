@@ -80,7 +80,7 @@ static int check_room(struct session *s, struct error *e)
 	return error_slug(e, "too_many_contexts");
 }
 
-/* Its first cell, which nobody hears of. */
+/* Runs the first cell of the context, whose outcome is reported to no client. */
 static void enter(struct session *c, const char *cwd)
 {
 	static const struct cell_observer nobody = { 0 };

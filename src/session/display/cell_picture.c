@@ -20,7 +20,8 @@
 #include "session/display/cell_picture_internal.h"
 
 enum {
-	CLOSE_AFTER_MS = 400, /* a program that moves for ever may be about to end by itself */
+	/* a program whose screen never stops changing may be about to end on its own */
+	CLOSE_AFTER_MS = 400,
 	/* a program that waits for no events is left running after so long at the latest */
 	LEAVE_AFTER_MS = 2500,
 	PAUSE_MS = 250, /* in a main loop for a moment only: looked at again after so long */
@@ -296,7 +297,10 @@ void cell_picture_ask(struct cell_picture *p, struct picture *about, const struc
 		p->question = (uint32_t)r;
 }
 
-/* A picture once the program is in a main loop, however long it takes to get there; or at the end of the code. */
+/*
+ * Requests a picture that is taken when the program enters a main loop, however long that takes, or
+ * at the end of the code.
+ */
 static void wait_for_loop(struct cell_picture *p)
 {
 	struct shot_options o = p->options;

@@ -184,7 +184,7 @@ static bool same_size(const struct display_size *a, const struct display_size *b
 	       a->dpi == b->dpi;
 }
 
-/* Whoever asked it for a process gets no answer. */
+/* Tells the displays that requested a process from this helper that they get none. */
 static void tell_askers(struct maker *m)
 {
 	struct displays *d = m->displays;

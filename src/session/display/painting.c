@@ -44,8 +44,8 @@ static uint32_t render_ms(const struct cell_picture *p)
 }
 
 /*
- * The longest wait for the picture: a window that its program had no processor to paint has more
- * time than it asked for (settle.c).
+ * The longest wait for the picture. A window that its program could not paint for lack of CPU time
+ * gets more time than the request allows (settle.c).
  */
 static double picture_s(const struct cell_picture *p)
 {

@@ -25,7 +25,7 @@ struct recording_params {
 
 enum recording_state { RECORDING_RUNNING, RECORDING_FINISHING, RECORDING_DONE };
 
-/* When which cell ran, from the start of the recording. */
+/* The time during which a cell ran, measured from the start of the recording. */
 struct recording_cell {
 	unsigned cell;
 	uint64_t from_ms, to_ms;

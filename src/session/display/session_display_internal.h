@@ -65,7 +65,7 @@ struct display {
 	 * one; else NULL */
 	const char *death;
 	bool untold;    /* nobody has heard of it */
-	bool up_before; /* a screen has been there since the socket was made */
+	bool up_before; /* a screen has existed since the socket was made */
 };
 
 TAILQ_HEAD(display_list, display);

@@ -55,7 +55,8 @@ int file_watch_stat(const struct file_watch *w, const char *name, struct stat *r
 void file_watch_close(struct file_watch *w); /* NULL is fine */
 
 /*
- * Its number, which is not used twice, and the watch of a session by it; NULL when there is none.
+ * The number of a watch, which is never reused; and the watch of a session with a given number, or
+ * NULL.
  */
 unsigned file_watch_number(const struct file_watch *w);
 struct file_watch *session_file_watch(struct session *s, unsigned number);

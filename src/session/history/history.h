@@ -98,8 +98,8 @@ void history_check_fragile(struct session *s);
 /* ---- restore.c ---- */
 
 /*
- * Begins to restore the state before the running cell, for the recovery; false: there is no way
- * back.
+ * Begins to restore the state before the running cell, for the recovery. Returns false if this
+ * state cannot be restored.
  */
 bool history_recover(struct session *s);
 /* Begins to restore the last snapshot that the state came from, without the cells since then. */

@@ -182,7 +182,10 @@ static void rolled_back(struct session *s)
 	operation_succeed(s, s->history.latest);
 }
 
-/* While it waits the interpreter's death does not matter: it would be replaced anyway. */
+/*
+ * While the rollback waits, the death of the interpreter does not matter: the rollback replaces the
+ * interpreter anyway.
+ */
 static void died_in_rollback(struct session *s)
 {
 	if (session_is_restoring(s))

@@ -136,7 +136,10 @@ static void parked(struct session *s, uint64_t snapshot_id)
 	spread(s, s->history.latest);
 }
 
-/* Forks that are being made go too: the recovery needs the snapshot that they come from. */
+/*
+ * Forks that are being made fail as well, because the recovery needs the snapshot that they are
+ * made from.
+ */
 static void guest_died(struct session *s)
 {
 	fail_fork(s, -ECANCELED, "its interpreter died meanwhile");

@@ -80,7 +80,10 @@ int session_fork(struct session *s, const struct fork_request *q, fork_done done
 /* The session of this owner that has a checkpoint of this id; NULL if there is none. */
 struct session *sessions_find_checkpoint(struct sessions *t, const char *id, uint64_t owner);
 
-/* What of a forked session kept the seed of its parent, as text; "" for nothing. */
+/*
+ * Names the random number generators of a forked session that kept the seed of the parent, as text;
+ * "" if there are none.
+ */
 const char *session_fork_note(const struct session *s);
 
 /* The asker of a checkpoint, rollback or fork is gone: done is not called. */

@@ -211,7 +211,7 @@ static int connect_to(struct port_link *l, int at)
 	return 0;
 }
 
-/* The last reason is told, but for a missing IPv6. */
+/* The error of the last address is reported, except when only IPv6 is missing. */
 static void next_address(struct port_link *l, int err)
 {
 	if (l->at >= 0 && l->polled[l->at])

@@ -246,7 +246,7 @@ static void move_pending(struct session *s, const struct tool *old, const struct
 			p->tool = tool;
 }
 
-/* Definitions stay as long as the session: they count. */
+/* Definitions are kept until the session ends, so they count towards its held memory. */
 static int hold_table(struct tools *t, const struct tool_table *fresh, struct error *e)
 {
 	_cleanup_free_ char *text = tool_table_dump(fresh);

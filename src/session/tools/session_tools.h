@@ -85,7 +85,10 @@ int session_fail_call(struct session *s, const void *client, uint64_t id, const 
 
 bool session_has_calls(const struct session *s); /* that nobody fetched yet */
 
-/* The next call nobody fetched yet. 1 and *ret, which is handed out once; or 0. */
+/*
+ * Returns the next call that no client has fetched yet: 1 and *ret (each call is returned once), or
+ * 0.
+ */
 int session_next_call(struct session *s, struct tool_call *ret);
 
 /*

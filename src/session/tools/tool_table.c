@@ -284,7 +284,7 @@ static int add_given(struct tool_table *t, const json_t *definitions,
 	return 0;
 }
 
-/* Those of other clients stay, unless their names were given, or another tool answers input(). */
+/* Keeps the tools of other clients, unless a new tool has the same name, or both answer input(). */
 static int add_others(struct tool_table *t, const struct tool_table *old, const void *client)
 {
 	for (size_t i = 0; i < old->n; i++) {

@@ -45,7 +45,8 @@ struct volumes {
 	uv_timer_t timer; /* runs while something is to be measured or removed */
 	struct {
 		struct volume_walk state;
-		struct volume *of; /* NULL: it removes what is no volume's any more */
+		/* NULL: the walk removes files that belong to no volume any more */
+		struct volume *of;
 		bool on, removed;
 		unsigned tries; /* to remove files that code still added to */
 		char removing[VOLUME_ID + 1];
