@@ -25,7 +25,7 @@ static inline size_t tar_padding(uint64_t size)
 int tar_put_end(struct buffer *out);
 
 struct tar_handler {
-	/* A negative errno of any of them ends tar_feed() with it. */
+	/* If a callback returns a negative errno, tar_feed() stops and returns it. */
 	int (*on_directory)(void *userdata, const char *path);
 	int (*on_file)(void *userdata, const char *path, uint64_t size);
 	int (*on_data)(void *userdata, const char *data, size_t len);

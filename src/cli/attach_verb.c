@@ -156,7 +156,7 @@ static void run_cell(struct attached *a)
 
 /* ---- input --------------------------------------------------------------------------- */
 
-/* The prompt of a server's session has no parser: the last character decides. */
+/* This prompt cannot parse Python, so the last character decides whether a line begins a block. */
 static bool begins_block(const char *line)
 {
 	size_t n = strlen(line);

@@ -41,7 +41,7 @@ static void on_interrupt(int number)
 	interrupted = 1;
 }
 
-/* '\1' encloses what takes no room on the screen. */
+/* '\1' encloses characters that take no space on the screen. */
 static char *prompt_text(EditLine *edit)
 {
 	struct prompt *p;

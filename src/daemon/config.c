@@ -37,7 +37,7 @@ bool config_is_local(const char *listen)
 		return false;
 	if (a.is_unix)
 		return true;
-	/* "127.example.org" is a name, and names may lead anywhere */
+	/* "127.example.org" is a host name, which may resolve to any address */
 	if (text_starts(a.host, "127."))
 		return strspn(a.host, "0123456789.") == strlen(a.host);
 	return text_eq(a.host, "localhost") || text_eq(a.host, "::1");

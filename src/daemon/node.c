@@ -32,7 +32,9 @@ static unsigned last_incarnation(const char *path)
 	return random % NODE_INCARNATIONS;
 }
 
-/* Written beside and renamed: a crash leaves the old number or the new one. */
+/*
+ * Written to a temporary file and renamed, so that a crash leaves either the old or the new number.
+ */
 static int keep_incarnation(const char *path, unsigned number)
 {
 	char text[16];

@@ -51,8 +51,8 @@ static int start_sessions(struct server *s, struct error *e)
 }
 
 /*
- * The names a client may use for us: the host it was told to listen on, and those that were
- * configured.
+ * The host names by which clients may call this server: the host that it listens on, and the
+ * configured names.
  */
 static char **known_hosts(const struct config *c, struct http_address *own)
 {

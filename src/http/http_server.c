@@ -272,7 +272,7 @@ static void on_handle_closed(uv_handle_t *handle)
 		done(userdata);
 }
 
-/* Only now does nothing of libuv refer to the descriptor any more. */
+/* From here on, libuv no longer refers to the descriptor. */
 static void on_listener_closed(uv_handle_t *handle)
 {
 	struct http_server *s = handle->data;

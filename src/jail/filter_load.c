@@ -1,6 +1,6 @@
 /*
- * Apart from what builds filters with libseccomp, so that processes which only load one do not need
- * it.
+ * Separate from the code that builds filters with libseccomp, so that processes that only load a
+ * filter do not need libseccomp.
  */
 #include <errno.h>
 #include <linux/seccomp.h>

@@ -155,7 +155,7 @@ static const struct checked daemon_checked[] = {
 	{ SYS_ioctl, 1, 7, 0,
 		{ FIONBIO, FIOCLEX, FIONCLEX, FIONREAD, TCGETS, TIOCGWINSZ, TIOCSWINSZ } },
 	{ SYS_prctl, 0, 3, 0, { PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE } },
-	/* What an overflow wants next: memory with code of its own. */
+	/* No executable memory, which an attacker needs after an overflow. */
 	{ SYS_mmap, 2, 0, PROT_EXEC, { 0 } },
 	{ SYS_mprotect, 2, 0, PROT_EXEC, { 0 } },
 };

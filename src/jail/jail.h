@@ -42,9 +42,9 @@ enum jail_exec {
 };
 const char *jail_exec_name(enum jail_exec exec); /* "system", "none", "any" */
 
-/* What of a network there is in a jail. */
+/* The network of a jail. */
 enum jail_net {
-	/* no sockets but unix ones, and nothing they could reach: not even lo is up */
+	/* only unix sockets; no network interface is up, not even lo */
 	JAIL_NET_NONE,
 	JAIL_NET_LOOPBACK, /* a private lo: a server and its client in one session */
 	/* the same, and sockets that listen on it and lead outside, by somebody outside who accepts

@@ -24,7 +24,7 @@ static const char staging[] = "/tmp";
 enum { ETC_FILE_MAX = 4 << 20, FONT_CACHE_MAX = 16 << 20, MODULE_MAX = 64 << 20 };
 
 /*
- * What stands before the paths of system directories: nothing for the host's own, else the way to
+ * The prefix of the paths of system directories: empty for those of the host, else the path of
  * another tree.
  */
 static char source[64];

@@ -58,8 +58,8 @@ int network_target_parse(const char *host, size_t len, uint16_t port, struct net
 char *network_target_format(const struct network_target *t, char *buf);
 
 /*
- * What kind of address it is that nobody reaches by chance: "loopback", "private", "link-local" …;
- * NULL for a public one.
+ * The kind of an address that is not public: "loopback", "private", "link-local" …; NULL for a
+ * public address.
  */
 const char *network_address_kind(const struct in6_addr *a);
 char *network_address_format(const struct in6_addr *a, char *buf); /* INET6_ADDRSTRLEN bytes */

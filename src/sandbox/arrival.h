@@ -19,6 +19,6 @@ void arrival_expect(struct sandbox_pool *n);
  */
 void arrival_begin(struct sandbox *b, int pidfd, pid_t pid);
 
-/* starts the mover again when somebody needs it and it died */
+/* restarts the mover if it died and a sandbox needs it */
 void arrival_restart(struct sandbox_pool *n);
 void arrival_destroy(struct sandbox_pool *n); /* ends the mover; asynchronous */

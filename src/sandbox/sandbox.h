@@ -300,7 +300,10 @@ uint64_t sandbox_members_cpu_ns(struct sandbox *b);
 
 /* sandbox_snapshot.c */
 void sandbox_ask_move(struct sandbox *b); /* a copy from the outer jail for its guest */
-/* Kills all in its group, or jail, but those spared; `after` are the limits that hold then. */
+/*
+ * Kills all processes in the group (or the jail) of the sandbox except the spared ones; `after` are
+ * the limits that apply afterwards.
+ */
 void sandbox_kill_group(
 	struct sandbox *b, const struct cgroup_limits *after, const struct cgroup_spared *spared);
 void sandbox_end_jail(struct sandbox *b); /* unless jails are nested in it */
@@ -320,7 +323,8 @@ void sandbox_take_live(struct sandbox *b, const char *text);
 void sandbox_snapshot_failed(struct sandbox *b, const char *text);
 void sandbox_snapshot_died(struct sandbox_pool *n, struct snapshot *c);
 /*
- * Frees a closed sandbox when its snapshots, polls and init are gone; whatever goes last calls it.
+ * Frees a closed sandbox after its snapshots, polls and init have ended. The last of them to end
+ * calls this function.
  */
 void sandbox_free_when_closed(struct sandbox *b);
 

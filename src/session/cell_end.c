@@ -123,7 +123,7 @@ static void add_state(
 		add_death(s, o);
 }
 
-/* An unfinished character at the very end is told as it is. */
+/* An incomplete character at the end of the output is reported as it is. */
 static void tell_partial_output(struct session *s, struct cell *c)
 {
 	for (int i = 0; i < 2; i++) {

@@ -1,6 +1,6 @@
 /*
- * What a session tried to reach, allowed and refused: the last attempts, for people who look on.
- * Kept from the first attempt on; most sessions have no network.
+ * The last connection attempts of a session, allowed and refused, for people who inspect the
+ * session. Kept from the first attempt on; most sessions have no network.
  */
 #pragma once
 

@@ -18,7 +18,7 @@ struct session_output {
 /* The guest printed: counts, logs and caps the data, and tells the observer of the running cell. */
 void session_guest_output(struct session *s, enum stream stream, const char *data, size_t len);
 /*
- * Tells the observer of the running cell whole characters; up to three bytes wait for those that
- * follow.
+ * Passes complete characters to the observer of the running cell; up to three bytes of an
+ * incomplete character wait for the rest.
  */
 void session_tell_output(struct session *s, enum stream stream, const char *data, size_t len);

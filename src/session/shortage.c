@@ -1,6 +1,6 @@
 /*
- * What keeps the server from taking more sessions: things of the machine, or of this process, that
- * have run out.
+ * Resources of the machine or of this process that have run out, so that the server cannot create
+ * sessions.
  */
 #include <stdio.h>
 #include <sys/statvfs.h>

@@ -240,7 +240,7 @@ struct wire_reader {
 void wire_reader_init(struct wire_reader *r, size_t frame_max);
 void wire_reader_finish(struct wire_reader *r);
 
-/* Room to read into; then tell how much came with wire_reader_filled(). */
+/* Returns free space for a read; report the number of bytes read with wire_reader_filled(). */
 int wire_reader_room(struct wire_reader *r, size_t want, char **ret_at, size_t *ret_room);
 void wire_reader_filled(struct wire_reader *r, size_t n);
 

@@ -132,7 +132,7 @@ static void on_send(struct mcp_request *r, struct buffer *message, bool last, in
 	struct exchange *x = r->target;
 	if (!last) {
 		if (!x->accepts_stream)
-			return; /* the client reads JSON only: there is no way to tell progress */
+			return; /* the client accepts JSON only, so progress cannot be reported */
 		begin_stream(x);
 		send_event(x, message);
 		return;

@@ -314,7 +314,7 @@ int env_make_session(
 	struct env *e, const struct reset_request *r, struct pydantic *p, struct error *err)
 {
 	char id[SESSION_ID_LEN + 1];
-	/* The old one goes first: its place may be the only one there is. */
+	/* The old session is ended first, because the server may have room for only one session. */
 	end_session(e, "its environment was reset");
 	int result = openenv_session(e->home, e->owner, e->name, r, p, err, id);
 	if (result < 0)

@@ -46,7 +46,7 @@ struct openenv {
 	TAILQ_HEAD(, web_view) views; /* of the web interface */
 };
 
-/* What a reset asks for, checked: errors go to p. The seed counts when has_seed. */
+/* The checked fields of a reset; errors are added to p. The seed is valid if has_seed is set. */
 struct reset_request {
 	bool has_seed, has_rewards, rewards;
 	/* the session's fields as read already, with their packages; taken; or NULL */

@@ -86,7 +86,10 @@ static uint32_t next_character(const char *text, size_t len, size_t *at)
 	return what == UTF8_VALID ? u : 0xfffd;
 }
 
-/* Keys for as much of the text as there are spare ones for; *ret_end is where it stopped. */
+/*
+ * Assigns unused keys to the characters of the text while there are unused keys; *ret_end is the
+ * end of the part that has keys.
+ */
 static int bind_some(struct input *in, const struct input_action *a, size_t from, size_t *ret_end)
 {
 	bool bound = false, shift;

@@ -106,7 +106,7 @@ static int renew_set(int set)
 	return 0;
 }
 
-/* The daemon's log must not be a session's to fill. */
+/* A session must not be able to fill the log of the daemon. */
 static void silence(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -15,7 +15,7 @@ static int write_out(PyObject *text)
 	return out ? PyFile_WriteObject(text, out, Py_PRINT_RAW) : 0;
 }
 
-/* Of what is held only the last characters stay. */
+/* Only the last characters of the held output are kept. */
 static int trim_held(Py_ssize_t most)
 {
 	if (held_chars <= most)

@@ -282,8 +282,8 @@ static PyObject *return_false(PyObject *self, PyObject *unused)
 }
 
 /*
- * close() and reconfigure() are asked for by ordinary programs; the stream stays as it is and the
- * program goes on.
+ * Ordinary programs call close() and reconfigure(): the stream stays open and unchanged, so that
+ * the programs continue.
  */
 static PyObject *text_close(PyObject *self, PyObject *unused)
 {

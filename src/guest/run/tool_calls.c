@@ -250,7 +250,8 @@ static PyObject *tool_send(PyObject *self, PyObject *args)
 	struct slot *s = calloc(1, sizeof(*s));
 	if (!s)
 		return PyErr_NoMemory();
-	stream_flush_all(); /* what was printed before the call is seen before it */
+	/* output that was printed before the call reaches the client before the call */
+	stream_flush_all();
 	*s = (struct slot){ .next = slots, .number = ++last_number, .for_loop = for_loop };
 	slots = s;
 	if (!send_call(s->number, name, json, (size_t)len)) {

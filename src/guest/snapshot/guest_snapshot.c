@@ -360,7 +360,10 @@ static void stay_parked(int control, int settled)
 
 /* ---- parking ---------------------------------------------------------------------------------- */
 
-/* Until the copy has left our process group and let go of our files: the next cell may signal the one and lock the others. */
+/*
+ * Waits until the copy has left our process group and closed our files, because the next cell may
+ * signal the group and lock the files.
+ */
 static void await_end(const int ends[2])
 {
 	char byte;

@@ -44,7 +44,7 @@ static bool read_text(int dir, const char *name, const char *file, char *text, s
 	return n > 0;
 }
 
-/* Its state, as ps shows it, and flags; 'X' for one that is gone. */
+/* The state of a process, as ps shows it, and its flags; 'X' if the process no longer exists. */
 static char state_of(int dir, const char *name, unsigned *ret_flags)
 {
 	char text[1024], state = 'X';

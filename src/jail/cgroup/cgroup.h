@@ -114,7 +114,7 @@ struct cgroup_spared {
 int cgroup_kill_others(struct cgroup_home *h, const char *name, const struct cgroup_limits *limits,
 	const struct cgroup_spared *spared);
 
-/* Kills whatever is in the group, once: for a group that is about to be removed. */
+/* Kills all processes in the group, once: for a group that is about to be removed. */
 void cgroup_kill_all(const struct cgroup_home *h, const char *name);
 
 /* Are these all threads of the group? False also when that cannot be told. */

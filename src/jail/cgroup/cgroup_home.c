@@ -124,8 +124,8 @@ static void remove_stale(int parent)
 }
 
 /*
- * Makes a home and locks it. A daemon that cannot see us may take it for a stale one in between:
- * then once more.
+ * Makes a home and locks it. Before the home is locked, a daemon that cannot see this process may
+ * remove it as stale; then it is made again.
  */
 static int make_locked(int parent, const char *name)
 {

@@ -154,7 +154,10 @@ static void on_tick(uv_timer_t *t)
 	if (d->state == DISPLAY_STARTING && d->start_error < 0)
 		tell_start_error(d);
 
-	/* Our connection waits in the socket's queue, where the end of a server that never took it does not show. */
+	/*
+	 * Our connection waits in the queue of the socket. If the X server ends before it accepts
+	 * the connection, the connection shows no error.
+	 */
 	if (d->state == DISPLAY_STARTING && d->server >= 0 &&
 		process_signal(d->server, 0) == -ESRCH)
 		stop(d, "display_failed", "the session's X server ended while it started",

@@ -16,7 +16,7 @@
 
 enum {
 	STEP_ENTRIES = 256, /* looked at in one turn of the loop: less than a millisecond */
-	LOOK_MS = 100,      /* between two looks at the free space of the file system */
+	LOOK_MS = 100,      /* between two measurements of the free space of the file system */
 	WALK_REST = 5,      /* after a walk: this many times as long there is none */
 	SLACK_PART = 4,     /* of what is left of the quota: so much may be written unseen */
 	SLACK_LEAST = 64 * 1024,
