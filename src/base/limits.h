@@ -111,9 +111,11 @@ enum {
 	LIMIT_CHAT_FILES = 1000,                   /* of one token */
 	LIMIT_CHAT_FILES_SECONDS = 24 * 3600,      /* so long */
 	LIMIT_CHAT_TOOL_SECONDS = 300,             /* until LibreChat brings the result of a tool */
-	LIMIT_PAGE = 1000,                         /* entries of one page of a list */
-	LIMIT_LOG_PAGE_BYTES = 1024 * 1024,        /* text of one page of a log */
-	LIMIT_LOG_SCAN = 20 * 1000,                /* entries looked at for one page */
+	/* programs of one token that ended meanwhile, whose outcomes wait for it */
+	LIMIT_CHAT_ENDED = 32,
+	LIMIT_PAGE = 1000,                  /* entries of one page of a list */
+	LIMIT_LOG_PAGE_BYTES = 1024 * 1024, /* text of one page of a log */
+	LIMIT_LOG_SCAN = 20 * 1000,         /* entries looked at for one page */
 	LIMIT_QUERY_PARAMS = 32,
 	/* events kept for clients that come back, and clients that follow them */
 	LIMIT_HUB_EVENTS = 20 * 1000,

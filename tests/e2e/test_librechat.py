@@ -160,6 +160,16 @@ def test_programs_that_end_while_their_client_runs_tools(api):
     assert go_on(api, said, good(said['tool_calls'][0], 1))['stdout'] == 'done\n'
 
 
+def test_few_outcomes_wait_for_clients_that_do_not_come(api):
+    most = 32
+    code = 'import asyncio\ntask = asyncio.ensure_future(add())\nawait asyncio.sleep(0.2)\nprint("done")'
+    all_said = [start(api, code) for _ in range(most + 2)]
+    gb.wait_until(lambda: api.metric('glovebox_cells_running') == 0, 'the programs end')
+    bodies = [{'continuation_token': said['continuation_token'], 'tool_results': []} for said in all_said]
+    seen = [api.post('/v1/exec/programmatic', json=body).status_code for body in bodies]
+    assert sorted(seen) == [200] * most + [404] * 2, seen
+
+
 def test_programs_belong_to_a_token():
     first, second = 'first-token-of-the-two', 'second-token-of-the-two'
     with gb.running_daemon('--token', first, '--token', second) as daemon:

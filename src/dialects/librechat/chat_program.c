@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/node_id.h"
 #include "base/text.h"
+#include "dialects/dialects.h"
 #include "dialects/librechat/librechat.h"
 #include "dialects/trainers/trainers.h"
 #include "session/tools/session_tools.h"
@@ -243,6 +244,21 @@ static void put_outcome(struct chat_program *p, const struct observation *o, str
 	json_close(w);
 }
 
+/* Clients that never come back for an outcome must not take the memory of others. */
+static void drop_oldest_ended(const struct api *a, uint64_t owner)
+{
+	struct librechat *home = dialect_state(a, &dialect_librechat);
+	struct chat_program *p, *oldest = NULL;
+	unsigned n = 0;
+	LIST_FOREACH(p, &home->programs, link)
+	if (p->owner == owner && p->last.len) {
+		oldest = p; /* the newest is the first of the list */
+		n++;
+	}
+	if (n > LIMIT_CHAT_ENDED)
+		destroy(oldest);
+}
+
 static void on_done(void *userdata, const struct observation *o)
 {
 	_cleanup_buffer_ struct buffer b = BUFFER_COUNTED(0);
@@ -266,6 +282,7 @@ static void on_done(void *userdata, const struct observation *o)
 	}
 	p->last = b;
 	b = (struct buffer)BUFFER_INIT(0);
+	drop_oldest_ended(p->api, p->owner);
 }
 
 /* ---- the start --------------------------------------------------------------------------------- */
@@ -290,6 +307,7 @@ static void on_open(void *userdata, struct session *s)
 	p->executing = true;
 	r = session_execute(s, NULL, &q, &observer, p, &e, &cell);
 	p->executing = false;
+	provision_finish(&p->run); /* it may be large, and waits for tools need nothing of it */
 	if (p->dead)
 		destroy(p);
 	else if (r < 0)
