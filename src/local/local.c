@@ -145,7 +145,13 @@ static int start_table(struct local *l, const struct local_config *config, struc
 	sc.default_network.net = network.net;
 	network_policy_finish(&network);
 	override_limits(&sc, &config->limits);
-	return sessions_create(&sc, e, &l->sessions);
+	r = sessions_create(&sc, e, &l->sessions);
+	if (r == 0 && config->limits.cpus > 0 && *sessions_not_enforced(l->sessions)) {
+		error_set(e, -ENOTSUP, "--cpus cannot be enforced without control groups");
+		return error_remedy(e,
+			"omit --cpus, or run where control groups can be created (`glovebox doctor` says how)");
+	}
+	return r;
 }
 
 int local_network(const struct local_config *config, struct error *e, struct network_policy *ret)

@@ -47,11 +47,20 @@ def test_it_starts_and_says_in_one_line_what_is_missing(user_daemon, user):
     gb.assert_problem(user.post('/v1/run', json={'code': '1', 'limits': {'cpus': 0.5}}), 501, 'limit_not_enforced', 'control groups')
 
 
+def run(daemon, *words):
+    command = [*gb.as_user(USER), daemon.dir / 'glovebox', 'run', *words]
+    env = gb.clean_env(HOME=daemon.dir / 'state')
+    return gb.subprocess.run(command, capture_output=True, text=True, timeout=gb.PATIENCE, env=env, cwd='/')
+
+
 def test_run_says_nothing_about_it(user_daemon):
-    command = [*gb.as_user(USER), user_daemon.dir / 'glovebox', 'run', '-c', 'print(1)']
-    env = gb.clean_env(HOME=user_daemon.dir / 'state')
-    done = gb.subprocess.run(command, capture_output=True, text=True, timeout=gb.PATIENCE, env=env, cwd='/')
+    done = run(user_daemon, '-c', 'print(1)')
     assert (done.stdout, done.stderr, done.returncode) == ('1\n', '', 0)
+
+
+def test_run_refuses_what_it_cannot_enforce(user_daemon):
+    done = run(user_daemon, '--cpus', '0.5', '-c', 'print(1)')
+    assert (done.stdout, done.returncode) == ('', 125) and '--cpus cannot be enforced without control groups' in done.stderr
 
 
 def test_a_death_is_undone(user):
