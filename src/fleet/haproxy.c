@@ -9,9 +9,10 @@
 #include "haproxy_source.h"
 
 enum {
-	BUFFER_BYTES = 48 * 1024, /* of a request whose body is read, with its head */
+	/* size of HAProxy's buffers: the part of a request in which the router looks for an id */
+	BUFFER_BYTES = 48 * 1024,
 	SMALL_BYTES = BUFFER_BYTES / 4 * 3,
-	RETRIES_OF_ONE = 10, /* enough to find the one node of several that has room */
+	RETRIES_OF_ONE = 10, /* enough to find the only node with room among several nodes */
 	RETRIES_MAX = 200,
 };
 
@@ -89,7 +90,7 @@ static int put_bind(const struct writer *w)
 	return buffer_append_str(w->out, w->settings->bind);
 }
 
-/* A socket of this router only: two routers of a machine have different addresses. */
+/* The address of a socket of this router. Two routers on one machine need different addresses. */
 static int put_none(const struct writer *w)
 {
 	int r = buffer_append_str(w->out, "abns@glovebox-none");
