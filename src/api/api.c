@@ -347,7 +347,7 @@ static const struct route *claimed(const struct api *a, const struct http_exchan
 	return r;
 }
 
-/* An address that nobody serves may be a dialect's to refuse, in its own form. */
+/* A dialect may refuse an unknown address in its own form. */
 static const struct route *strayed(const struct api *a, const struct http_exchange *x)
 {
 	const struct route *r = NULL;

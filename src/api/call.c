@@ -47,7 +47,7 @@ void call_respond_as(struct call *c, int status, const char *content_type, struc
 
 void call_respond(struct call *c, int status, const struct json_writer *w, struct buffer *json)
 {
-	/* a terminal's next prompt stands on a line of its own */
+	/* so that the next prompt of a terminal is on its own line */
 	if (json_writer_end(w) < 0 || buffer_append_char(json, '\n') < 0)
 		call_no_memory(c);
 	else

@@ -129,7 +129,10 @@ static void look_later(void)
 	nanosleep(&(struct timespec){ .tv_nsec = LOOK_MS * 1000000L }, NULL);
 }
 
-/* The end of a cell is shown by the other process; a prompt before it would stand in the middle. */
+/*
+ * The output process shows the end of a cell; a prompt that is printed earlier would be in the
+ * middle of the output.
+ */
 static void run_cell(struct attached *a)
 {
 	unsigned before = a->shared->n_done;

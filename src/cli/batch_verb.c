@@ -266,8 +266,8 @@ static int note_known(struct work *w, size_t index)
 }
 
 /*
- * What an earlier batch left in the file: items that ran, and perhaps half a line at the end, which
- * is cut off.
+ * Reads the results of an earlier batch from the file: items that ran, and perhaps half a line at
+ * the end, which is cut off.
  */
 static int read_known(struct work *w, struct error *e)
 {

@@ -233,7 +233,10 @@ static int on_piece(const char *data, size_t len, void *userdata)
 	return r;
 }
 
-/* The local file is opened when its content comes: a missing file leaves an old copy alone. */
+/*
+ * The local file is opened when the first content arrives, so that an old copy is kept if the
+ * remote file is missing.
+ */
 static int get_file(struct copy *c, const char *path, const char *to)
 {
 	_cleanup_http_response_ struct http_client_response response = { 0 };

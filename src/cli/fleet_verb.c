@@ -1,4 +1,4 @@
-/* glovebox fleet: a router before several servers. */
+/* glovebox fleet: the configuration of a router for several servers. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

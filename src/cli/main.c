@@ -24,8 +24,8 @@ int main(int argc, char **argv)
 	fill_standard_descriptors();
 	int code = cli_main(argc, argv);
 	/*
-	 * Output that could not be written is a failure too, but one that a reader who left has
-	 * chosen.
+	 * Output that could not be written is also a failure, except when the reader closed the
+	 * pipe on purpose.
 	 */
 	if (fflush(stdout) != 0 && errno != EPIPE && code == CLI_OK) {
 		perror("glovebox: writing the output");

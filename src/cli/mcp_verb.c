@@ -84,7 +84,7 @@ static bool answers(const char *address)
 	       buffer_cstr(&answer.body) && strstr(answer.body.data, "glovebox");
 }
 
-/* A server that wants another token is somebody else's. */
+/* A server that requires a different token belongs to somebody else. */
 static bool takes_token(const char *address, const char *token)
 {
 	_cleanup_http_response_ struct http_client_response answer = { 0 };

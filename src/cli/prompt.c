@@ -197,7 +197,10 @@ static size_t bytes_behind(const char *text, size_t character)
 	return strlen(text);
 }
 
-/* The answer is the guest's word: names that would move the cursor are left out. */
+/*
+ * The names come from the guest, which is not trusted: names that would move the cursor are
+ * omitted.
+ */
 static bool is_plain_match(const char *name, const char *word)
 {
 	for (const char *at = name; *at; at++)

@@ -17,7 +17,9 @@ static int wrong(const char *asked, const char *why, struct error *e)
 		"write DIRECTORY:/PLACE, such as /srv/data:/data; /PLACE is one name that no system directory has, or a name below /mnt");
 }
 
-/* The name by which the jail asks for it: that of /NAME, or a number for a place below /mnt. */
+/*
+ * The name that the jail uses for the directory: that of /NAME, or a number for a path below /mnt.
+ */
 static int add_one(struct run *run, const char *asked, struct error *e)
 {
 	struct run_mounts *m = &run->mounts;

@@ -254,7 +254,7 @@ static void on_signal(uv_signal_t *handle, int number)
 	}
 }
 
-/* The operator drains the server without ending it; once more, and the drain is cancelled. */
+/* The first signal drains the server without ending it; the next one cancels the drain. */
 static void on_drain_signal(uv_signal_t *handle, int number)
 {
 	struct server *s = handle->data;

@@ -1,4 +1,4 @@
-/* From settings to the session table's own parameters. */
+/* Translates the settings into the parameters of the session table. */
 #include <stdlib.h>
 #include <unistd.h>
 

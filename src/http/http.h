@@ -281,7 +281,7 @@ int http_sse_event(
 
 /* ---- another server's answer ------------------------------------------ */
 
-/* The i-th header of the request; false when there are not as many. */
+/* The i-th header of the request; false if the request has fewer headers. */
 bool http_header_at(
 	const struct http_exchange *x, unsigned i, const char **ret_name, const char **ret_value);
 

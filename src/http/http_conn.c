@@ -259,7 +259,7 @@ static bool may_parse(const struct http_conn *c)
 		return false;
 	if (x->active)
 		return !x->request_done;
-	/* a client that does not read its answers gets no new ones */
+	/* a client that does not read its answers gets no further answers */
 	return c->queued <= HTTP_HIGH_WATER;
 }
 

@@ -24,7 +24,7 @@ enum layer {
 struct layer_state {
 	bool there, waived;
 	char detail[48];  /* "version 7", "v1" */
-	struct error why; /* when it is not there: what failed and what to do */
+	struct error why; /* if the layer is missing: what failed, and how to repair it */
 };
 
 const char *layer_name(enum layer l);

@@ -29,7 +29,9 @@ static void append(struct json_writer *w, const void *data, size_t len)
 		w->err = buffer_append(w->out, data, len);
 }
 
-/* Puts what must stand before a value, and notes that the next one needs a comma. */
+/*
+ * Writes the separator that is needed before a value, and notes that the next value needs a comma.
+ */
 static void before_value(struct json_writer *w)
 {
 	assert(!w->in_string);

@@ -121,8 +121,8 @@ static enum proxy_protocol_event socks_request(struct proxy_protocol *d, struct 
 /* ---- HTTP --------------------------------------------------------------------- */
 
 /*
- * The reason is in the status line as well: it is all that urllib and curl show of a refused
- * CONNECT.
+ * The reason is also in the status line, because urllib and curl show only the status line of a
+ * refused CONNECT.
  */
 static void http_reply(struct buffer *reply, int status, const char *text)
 {

@@ -25,13 +25,13 @@ struct packages_settings {
 	char **allow, **deny; /* patterns of names; an empty allow list allows all */
 	bool offline;         /* find_links only, no index */
 	bool build;           /* source packages too: their code runs while they are built */
-	bool isolate;         /* builds fetch their own setuptools and such */
+	bool isolate;         /* builds fetch setuptools and other build tools from the index */
 	bool require_hashes;
 	bool strict;          /* the server does not start without what additional-imports names */
 	double timeout_s;     /* of one installation */
 	uint64_t max_bytes;   /* of one set, unpacked */
 	uint64_t store_bytes; /* gc: least used sets go beyond it */
-	double store_age_s;   /* gc: sets that nobody used for so long go */
+	double store_age_s;   /* gc: sets that were not used for this time are removed */
 	/* sets that have a template from the start: requirements with '+' between them */
 	char **warm;
 	/* sessions that ask for a set before it gets a template of its own; 0: never */

@@ -108,7 +108,8 @@ static bool read_output(struct program *p, int which, size_t max)
 		if (n < 0 && errno == EAGAIN)
 			return true;
 		if (n <= 0)
-			return false; /* a terminal says EIO when nobody has it open any more */
+			/* a terminal returns EIO when no process has it open any more */
+			return false;
 		if (!p->exited)
 			p->events->on_output(p->owner, stream_of(which), scratch, (size_t)n);
 		max -= (size_t)n < max ? (size_t)n : max;

@@ -25,7 +25,7 @@ struct sandbox_pool;
 struct program_events {
 	/* the program runs; its number in the jail */
 	void (*on_started)(void *owner, pid_t pid);
-	/* there is none: the step that failed. Close it */
+	/* the program could not be started: the step that failed. Close it */
 	void (*on_failed)(void *owner, int err, const char *step);
 	/* a terminal's output is that of STREAM_STDOUT */
 	void (*on_output)(void *owner, enum stream s, const char *data, size_t len);

@@ -16,8 +16,8 @@
 bool sandbox_can_snapshot(const struct sandbox *b)
 {
 	/*
-	 * Else nobody could end what a dead cell left running and spare the snapshots. A jail that
-	 * is not there yet will have its /proc.
+	 * Without this, no process could end the processes that a dead cell left running and spare
+	 * the snapshots. A jail that does not exist yet will have its /proc.
 	 */
 	return !b->beside &&
 	       (sandbox_pool_has_groups(b->pool) || b->watch.proc >= 0 || b->state == SANDBOX_JAIL);

@@ -24,7 +24,7 @@ struct socket_ask {
 	void (*on_sockets)(struct socket_ask *a, int fds[SOCKET_ASK_FDS]);
 };
 
-/* -EPIPE: the sandbox has no jail now, or its init does not take the order. -ENOMEM. */
+/* -EPIPE: the sandbox has no jail now, or its init does not accept the request. -ENOMEM. */
 int sandbox_ask_sockets(struct sandbox *b, struct socket_ask *a);
 void socket_ask_cancel(struct socket_ask *a); /* idempotent */
 

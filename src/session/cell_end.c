@@ -214,7 +214,7 @@ void session_end_cell(struct session *s, enum cell_status status, int exit_code)
 	struct cell *c = s->queue.running;
 	if (c->recording.film &&
 		film_cell_finish(c->recording.film, c->recording.id, status, exit_code))
-		session_stop_clock(s); /* making a film has a limit of its own */
+		session_stop_clock(s); /* the encoding of a recording has its own time limit */
 	else
 		session_close_cell(s, status, exit_code, STATE_KEPT);
 }

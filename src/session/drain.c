@@ -1,4 +1,4 @@
-/* Draining a server: it makes no new sessions, and serves the sessions that it has. */
+/* Draining a server: the server creates no new sessions, and serves its existing sessions. */
 #include <errno.h>
 
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-/* The guest's life, as its session sees it: ready, failed, dead. */
+/* Events of the guest that the session handles: ready, failed, dead. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -90,7 +90,7 @@ void wire_reader_finish(struct wire_reader *r)
 
 int wire_reader_room(struct wire_reader *r, size_t want, char **ret_at, size_t *ret_room)
 {
-	if (r->done) { /* frames handed out are no longer looked at */
+	if (r->done) { /* frames that were returned earlier are no longer used */
 		buffer_consume(&r->in, r->done);
 		r->done = 0;
 	}

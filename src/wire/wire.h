@@ -244,7 +244,7 @@ void wire_reader_finish(struct wire_reader *r);
 int wire_reader_room(struct wire_reader *r, size_t want, char **ret_at, size_t *ret_room);
 void wire_reader_filled(struct wire_reader *r, size_t n);
 
-/* Bytes that came and were not handed out yet. */
+/* Bytes that were received and not returned yet. */
 size_t wire_reader_pending(const struct wire_reader *r);
 
 /*

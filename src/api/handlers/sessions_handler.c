@@ -147,7 +147,7 @@ void answer_put_session(struct json_writer *w, const struct session *s)
 	json_close(w);
 }
 
-/* With the figures of now, which are read from its control group. */
+/* With current figures, which are read from the control group. */
 static void put_session_and_usage(struct json_writer *w, struct session *s)
 {
 	json_open_object(w);

@@ -24,7 +24,7 @@ static const char *const request_own[] = { "Host", "Expect", "E2b-Sandbox-Id", "
 static const char *const answer_dropped[] = { "Strict-Transport-Security", "Alt-Svc",
 	"Public-Key-Pins", "Report-To", "NEL", NULL };
 
-/* They would concern the API and the console as well. */
+/* These headers would also affect the API and the console. */
 static const char *const shared_dropped[] = { "Set-Cookie", "Clear-Site-Data",
 	"Service-Worker-Allowed", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials",
 	"Access-Control-Allow-Methods", "Access-Control-Allow-Headers",

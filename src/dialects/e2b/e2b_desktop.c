@@ -16,7 +16,7 @@
 #define NOVNC "cd /opt/noVNC/utils && ./novnc_proxy "
 enum { NOVNC_PORT = 6080, SIDE_MIN = 64, DPI_MIN = 48, DPI_MAX = 384, DAY_SECONDS = 86400 };
 
-/* The number behind the first `option` in the text, else `otherwise`. */
+/* The number that follows the first `option` in the text, or `otherwise` if there is none. */
 static unsigned number_after(const char *text, const char *option, unsigned otherwise)
 {
 	const char *at = strstr(text, option);

@@ -95,7 +95,7 @@ bool activity_wants_look(const struct activity *a, uint64_t now_ns)
 
 void activity_looked(struct activity *a, uint64_t pixels, uint64_t now_ns)
 {
-	/* After a while without looks nobody knows what was in between. */
+	/* After a long time without samples, the activity in between is unknown. */
 	if (!a->still_ns || pixels != a->pixels || ms_since(a->look_ns, now_ns) > SETTLE_STILL_MS) {
 		a->still_ns = now_ns;
 		a->still_changes = a->changes;

@@ -35,7 +35,7 @@ void tools_take_result(const struct wire_frame *f);
 /* Is this the name of one? */
 bool tools_has(PyObject *name);
 
-/* Puts them all into a dict that was emptied. -1 with a Python error. */
+/* Adds all tools to a dict that was emptied. -1 with a Python error. */
 int tools_put_into(PyObject *namespace);
 
 void tools_begin_cell(uint32_t serial);

@@ -236,7 +236,7 @@ static int open_root(const struct place *p)
 
 /* ---- taking up ------------------------------------------------------------------- */
 
-/* Takes the content of what did not change from the old look and reads the rest. */
+/* Copies the content of unchanged files from the previous snapshot, and reads the other files. */
 static int fill(int root, struct tree *now, const struct tree *before)
 {
 	for (size_t i = 0; i < now->n; i++) {

@@ -115,7 +115,7 @@ void prefault_copy(void)
 		if (is_ours(map, pages[i]) &&
 			madvise((void *)pages[i], n * page_size, MADV_POPULATE_WRITE) < 0 &&
 			errno == EINVAL)
-			/* a kernel that cannot, or a mapping that is not writable any more */
+			/* the kernel does not support it, or the mapping is no longer writable */
 			n_pages = 0;
 	}
 }

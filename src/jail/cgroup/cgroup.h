@@ -117,7 +117,7 @@ int cgroup_kill_others(struct cgroup_home *h, const char *name, const struct cgr
 /* Kills all processes in the group, once: for a group that is about to be removed. */
 void cgroup_kill_all(const struct cgroup_home *h, const char *name);
 
-/* Are these all threads of the group? False also when that cannot be told. */
+/* Whether these are all threads of the group. Also false if this cannot be determined. */
 bool cgroup_holds_only(struct cgroup_home *h, const char *name, const pid_t *those, size_t n);
 
 /* Whether the process is in the group. Always true without control groups. */

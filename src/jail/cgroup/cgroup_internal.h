@@ -12,7 +12,9 @@ struct cgroup_ops {
 	 * Makes the daemon's home below the mounted tree; `self` is the text of /proc/self/cgroup.
 	 */
 	int (*make_home)(struct cgroup_home *h, const char *mount, const char *self);
-	/* Lets the groups below this one have limits; NULL where nothing is needed for that. */
+	/*
+	 * Enables limits in the groups below this group; NULL if nothing needs to be done for that.
+	 */
 	int (*allow_children)(struct cgroup_home *h, const char *name);
 	/* Writes the limits that are set, and "no limit" where they are not. */
 	int (*set_limits)(
