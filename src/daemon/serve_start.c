@@ -47,7 +47,11 @@ static int start_sessions(struct server *s, struct error *e)
 	if (r < 0)
 		return r;
 	sc.profiles = s->profiles;
-	return sessions_create(&sc, e, &s->sessions);
+	r = sessions_create(&sc, e, &s->sessions);
+	if (r == 0 && sc.defaults.cpus > 0 && *sessions_not_enforced(s->sessions))
+		log_warning("the setting cpus (%g) is not enforced without control groups",
+			sc.defaults.cpus);
+	return r;
 }
 
 /*

@@ -63,6 +63,11 @@ def test_run_refuses_what_it_cannot_enforce(user_daemon):
     assert (done.stdout, done.returncode) == ('', 125) and '--cpus cannot be enforced without control groups' in done.stderr
 
 
+def test_a_setting_that_is_not_enforced_is_named():
+    with gb.running_daemon('--preload', 'none', '--ready', '1', '--cpus', '0.5', user=USER) as daemon:
+        assert 'warning the setting cpus (0.5) is not enforced without control groups' in daemon.log()
+
+
 def test_a_death_is_undone(user):
     session = user.session()
     session.execute('import os, subprocess; x = [1]; open("f", "w").write("one")').ok()
