@@ -1,8 +1,10 @@
 """Volumes: directories that outlive sessions (docs/data.md)."""
 
 import asyncio
+import contextlib
 import os
 import sys
+import threading
 
 import gb
 import pytest
@@ -305,14 +307,21 @@ def test_forks_that_were_handed_a_descriptor_keep_to_the_quota(api, volume):
 
 
 def test_files_that_come_during_the_removal(server, api):
-    """A session that has ended may still write for a moment."""
+    """As of a session that has just ended: its processes may still write for a moment."""
+    data = server.dir / 'state/volumes/data'
+
+    def write(directory):
+        with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
+            for n in range(1000):
+                os.mkdir(f'{n}', dir_fd=directory)
+
     for n in range(3):
+        before = set(os.listdir(data))
         make(api, f'busy{n}')
-        session = api.session(volumes={f'busy{n}': '/mnt/b'})
-        session.execute(
-            'import subprocess\n'
-            'for i in range(4): subprocess.Popen(["sh", "-c", f"n=0; while :; do n=$((n+1)); mkdir -p /mnt/b/$n/{i}; done"])'
-        )
-        session.delete()
-        api.delete(f'/v1/volumes/busy{n}')
-    gb.wait_until(lambda: os.listdir(server.dir / 'state/volumes/data') == [], what='the files are removed')
+        directory = os.open(data / (set(os.listdir(data)) - before).pop(), os.O_RDONLY)
+        writer = threading.Thread(target=write, args=(directory,))
+        writer.start()
+        remove(api, f'busy{n}')
+        writer.join()
+        os.close(directory)
+    gb.wait_until(lambda: os.listdir(data) == [], what='the files are removed')
