@@ -247,7 +247,7 @@ def completions(words, env=None):
 def test_completion_of_verbs_and_flags():
     program = str(gb.PROGRAM)
     assert set(VERBS) <= set(completions([program, '__EMPTY__']))
-    assert set(completions([program, 'v'])) == {'version'}
+    assert set(completions([program, 'v'])) == {'version', 'volumes'}
     assert {'--listen', '--token-file', '--timeout'} <= set(completions([program, 'serve', '--']))
     assert set(completions([program, 'run', '--mem'])) == {'--memory'}
     assert 'debug' in completions([program, 'serve', '--log-level', '__EMPTY__'])

@@ -84,7 +84,7 @@ def test_restored(session):
 
 
 def test_child_that_kills(session):
-    session.execute('x = 1').ok()
+    parked(session, 'x = 1')
     parked(session, CHILD)
     replaced(session, lambda: session.put_file('.end', b''))
     seen = session.execute('x').ok()
