@@ -172,6 +172,12 @@ static void test_jupyter_framing(void)
 	OK_STR(r.channel, "control");
 	OK_STR(r.type, "t");
 	jupyter_request_finish(&r);
+	/* A message without a channel, or with an empty one, belongs to the shell. */
+	static const char empty[] =
+		"{\"header\":{\"msg_id\":\"m\",\"msg_type\":\"t\"},\"content\":{},\"channel\":\"\"}";
+	OK(jupyter_read_text(empty, strlen(empty), NULL, &r) == 0);
+	OK_STR(r.channel, "shell");
+	jupyter_request_finish(&r);
 	OK(jupyter_write_text(&text, &m) == 0 && jupyter_write_binary(&binary, &m) == 0);
 	/* What we write can be read back, in both framings. */
 	OK(jupyter_read_text(text.data, text.len, NULL, &r) == 0);

@@ -109,7 +109,7 @@ static int check(struct jupyter_request *r, struct error *e)
 
 static void take_channel(struct jupyter_request *r, const char *name, size_t len)
 {
-	if (!name || len >= sizeof(r->channel))
+	if (!name || !*name || len >= sizeof(r->channel))
 		snprintf(r->channel, sizeof(r->channel), "shell");
 	else
 		snprintf(r->channel, sizeof(r->channel), "%.*s", (int)len, name);
