@@ -16,7 +16,8 @@ import gb
 @pytest.fixture
 def own():
     """A daemon that a test may hurt."""
-    with gb.running_daemon('--preload', 'json,random', '--ready', '2', '--grace', '1', '--drain', '10') as daemon:
+    # without heap placement no second zygote serves while the modules are imported for the first time
+    with gb.running_daemon('--preload', 'json,random', '--ready', '2', '--grace', '1', '--drain', '10', '--no-heap-placement') as daemon:
         yield daemon
 
 

@@ -86,7 +86,7 @@ def busy_life(api):
 
 @pytest.fixture
 def own():
-    with gb.running_daemon('--preload', 'json', '--ready', '2', '--grace', '1') as daemon:
+    with gb.running_daemon('--preload', 'json', '--ready', '2', '--grace', '1', '--no-heap-placement') as daemon:
         yield daemon
 
 

@@ -15,7 +15,7 @@ def the_one(daemon, name):
 
 @pytest.fixture
 def own():
-    with gb.running_daemon('--preload', 'json', '--ready', '1') as daemon:
+    with gb.running_daemon('--preload', 'json', '--ready', '1', '--no-heap-placement') as daemon:
         yield daemon
 
 
@@ -40,7 +40,7 @@ def test_a_helper_that_hangs_is_replaced(own, name):
 def test_the_zygote_is_renewed():
     """Sessions of another zygote have another hash seed and address layout; running ones go on, and the server stays ready."""
     said = 'hash("glovebox"), id(object)'
-    with gb.running_daemon('--preload', 'json', '--ready', '2', '--renew', '1') as daemon, daemon.api() as api:
+    with gb.running_daemon('--preload', 'json', '--ready', '2', '--renew', '1', '--no-heap-placement') as daemon, daemon.api() as api:
         session = api.session()
         first = session.execute(said).ok().text
         zygote = the_one(daemon, 'glovebox-zygote')
