@@ -39,6 +39,7 @@ ONLY = {
         'netlink_and_raw': 'netlink and vsock sockets of an empty network namespace',
         'new_calls': 'calls that are younger than the filter',
         'owners': 'attributes of its own files',
+        'cached_files': 'RWF_NOWAIT, which tells what is in the page cache of the machine',
         'page_cache': 'files thrown out of the page cache of the machine',
         'peer_process': 'a handle of the process at the other end of a socket',
         'personality': 'another personality for itself',
